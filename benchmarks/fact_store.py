@@ -1,7 +1,7 @@
 """A store that holds the run facts of many runs of 100 spans each, written straight into the relations.
 
 Each run is one trace: a root agent, one sub-agent that it delegated to, forty model calls, forty tool calls and eighteen
-HTTP client spans. Not every run is well: one in a hundred lost spans, failed with a tool, used a forbidden tool, or told
+HTTP client spans. Not every run is well: one in a hundred lost spans, failed with a tool, used a forbidden tool, or reported
 no cost; one in two hundred has no trace; one in four hundred is not closed. So every status occurs among the verdicts.
 """
 

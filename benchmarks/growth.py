@@ -3,7 +3,7 @@
     python benchmarks/growth.py [--spans 25000] [--times 4] [SHAPE...]
     python benchmarks/growth.py --large 400000 [SHAPE...]
 
-Each run of `run_shapes.py` is written as a recording and judged by `clawtrace eval --traces` in a process of its own, with
+Each run of `run_shapes.py` is written as a recording and judged by `clawtrace eval --traces` in a separate process, with
 `spans` spans and with `times` as many. Printed are the CPU seconds of each (user and system, less those of a run of one span)
 and the exponent: 1 is in proportion. With `--large` one run of each shape is judged, by the clock, and its memory printed.
 """
@@ -65,7 +65,7 @@ class Judged(NamedTuple):
 
 
 def judge(folder: Path, shape: str, spans: int, limit: float) -> Judged:
-    """Write a run of a shape and judge it in a process of its own."""
+    """Write a run of a shape and judge it in a separate process."""
     recording = folder / "run.jsonl"
     number, size = written(recording, SHAPES[shape](spans))
     Path(folder, "assertions.yaml").write_text(ASSERTIONS, encoding="utf-8")

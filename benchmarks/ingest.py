@@ -3,7 +3,7 @@
     python benchmarks/ingest.py [--seconds 6] [--blast 1000000]
     python benchmarks/ingest.py --memory --loads 5x4 --blast 0
 
-The receiver is a process of its own with a DuckDB file, or with `--memory` a store in memory as `clawtrace run` has it;
+The receiver is a separate process with a DuckDB file, or with `--memory` a store in memory as `clawtrace run` has it;
 clients send over loopback sockets, gRPC and HTTP, requests of 5
 and of 512 spans with 12 attributes (2 KB a span). A figure is spans per second of the server's CPU time, user and
 system, so that it does not depend on how many cores there are and what else they do. Then: how long one exporter of the
@@ -95,7 +95,7 @@ def request(spans: int, *, as_json: bool) -> bytes:
 
 
 class Server:
-    """The receiver in a process of its own, asked over its standard input."""
+    """The receiver in a separate process, asked over its standard input."""
 
     def __init__(self, folder: Path, *, memory: bool = False) -> None:
         command = [sys.executable, __file__, "--serve", ":memory:" if memory else str(folder / "spans.duckdb")]
@@ -132,13 +132,13 @@ def serve(path: str) -> None:
             store.script("SELECT 1")  # whatever waits in the journal is moved into the tables
             used = resource.getrusage(resource.RUSAGE_SELF)
             now = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
-            told = [used.ru_utime + used.ru_stime, now, used.ru_maxrss / 1e3, receiver.counters().accepted]
-            print(json.dumps(told), flush=True)
+            figures = [used.ru_utime + used.ru_stime, now, used.ru_maxrss / 1e3, receiver.counters().accepted]
+            print(json.dumps(figures), flush=True)
     store.close()
 
 
 def grpc_sender(address: str) -> Callable[[bytes], None]:
-    """A client with a connection of its own."""
+    """A client with a separate connection."""
     import grpc
 
     options = [
@@ -150,7 +150,7 @@ def grpc_sender(address: str) -> Callable[[bytes], None]:
 
 
 def http_sender(address: str, content_type: str) -> Callable[[bytes], None]:
-    """A client with a connection of its own."""
+    """A client with a separate connection."""
     connection = http.client.HTTPConnection(urlsplit(address).netloc)
 
     def send(body: bytes) -> None:

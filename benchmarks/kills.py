@@ -2,7 +2,7 @@
 
     python benchmarks/kills.py [--kills 100] [--producers 50] [--seconds 0]
 
-Producers, each with a connection and a run of its own, send requests of 5 spans over HTTP, and send again what was not acknowledged,
+Producers, each with a connection and a separate run, send requests of 5 spans over HTTP, and send again what was not acknowledged,
 as exporters do. `clawtrace serve` is killed (SIGKILL) after a random number of acknowledgements and started again on the same
 store and port. With `--seconds`, the last process is then loaded for so long without a kill. At the end every span of every
 acknowledged request must be in the store, once; else the exit code is 1.

@@ -1,6 +1,6 @@
 """The relations of a store on ClickHouse's engine: what DuckDB holds, asked again there with the same texts.
 
-The engine is chDB, which only tests need: it runs in a process of its own (`tests/chdb_store.py`). The rows go over in
+The engine is chDB, which only tests need: it runs in a separate process (`tests/chdb_store.py`). The rows go over in
 Parquet files, the tables are MergeTree ordered by run.
 """
 
@@ -27,7 +27,7 @@ def need_chdb() -> None:
 
 
 def filled_chdb(facts: Path) -> Any:
-    """Return a store on chDB that holds the relations of a DuckDB file, which nobody has open."""
+    """Return a store on chDB that holds the relations of a DuckDB file, which no process has open."""
     sys.path.insert(0, str(TESTS))
     from chdb_store import ChdbStore
 

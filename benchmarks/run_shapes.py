@@ -59,8 +59,8 @@ def _agent(name: str | None = "assistant", **more: Any) -> dict[str, Any]:
 
 
 def _chat(number: int | None, finish: str = "stop", **more: Any) -> dict[str, Any]:
-    """Return what a model call tells; a number of None leaves the id of its response out."""
-    told = {} if number is None else {"gen_ai.response.id": f"r{number}"}
+    """Return what a model call states; a number of None leaves the id of its response out."""
+    stated = {} if number is None else {"gen_ai.response.id": f"r{number}"}
     return {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "openai",
@@ -69,14 +69,14 @@ def _chat(number: int | None, finish: str = "stop", **more: Any) -> dict[str, An
         "gen_ai.response.finish_reasons": [finish],
         "gen_ai.usage.input_tokens": 900 + (number or 0) % 100,
         "gen_ai.usage.output_tokens": 20,
-        **told,
+        **stated,
         **more,
     }
 
 
 def _tool(name: str, call_id: str | None = None, **more: Any) -> dict[str, Any]:
-    told = {} if call_id is None else {"gen_ai.tool.call.id": call_id}
-    return {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name, **told, **more}
+    stated = {} if call_id is None else {"gen_ai.tool.call.id": call_id}
+    return {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name, **stated, **more}
 
 
 def _said(role: str, *parts: dict[str, Any]) -> dict[str, Any]:
@@ -88,13 +88,13 @@ def _text(text: str) -> dict[str, Any]:
 
 
 def _asks(name: str, arguments: Any, call_id: str | None) -> dict[str, Any]:
-    told = {} if call_id is None else {"id": call_id}
-    return {"type": "tool_call", "name": name, "arguments": arguments, **told}
+    stated = {} if call_id is None else {"id": call_id}
+    return {"type": "tool_call", "name": name, "arguments": arguments, **stated}
 
 
 def _answers(text: str, call_id: str | None) -> dict[str, Any]:
-    told = {} if call_id is None else {"id": call_id}
-    return {"type": "tool_call_response", "response": text, **told}
+    stated = {} if call_id is None else {"id": call_id}
+    return {"type": "tool_call_response", "response": text, **stated}
 
 
 # The shapes --------------------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def _unanswered_roots() -> Iterator[Made]:
 
 @_shape
 def _bare_calls() -> Iterator[Made]:
-    """Model calls and tool calls without anything around them, each a trace of its own."""
+    """Model calls and tool calls without anything around them, each a separate trace."""
     for n in count(1):
         said = _chat(n, "tool_calls") if n % 2 else _tool("look", f"c{n}")
         yield Made(n, n, None, "chat gpt-4o" if n % 2 else "execute_tool look", n, n + 0.5, said)
@@ -158,7 +158,7 @@ def _bare_calls() -> Iterator[Made]:
 
 @_shape
 def _side_by_side() -> Iterator[Made]:
-    """A framework's callbacks and the SDK's own spans beside each other; only the SDK knows the response's id."""
+    """A framework's callbacks and the SDK's own spans next to each other; only the SDK knows the response's id."""
     yield Made(1, 1, None, "invoke_agent assistant", 0, _LATER, _agent())
     for n in count(2, 4):
         yield Made(
@@ -173,7 +173,7 @@ def _side_by_side() -> Iterator[Made]:
 
 @_shape
 def _doubled() -> Iterator[Made]:
-    """Each call told by a wrapper and, inside of it, by the SDK; around all of them one more span that is named a model call."""
+    """Each call recorded by a wrapper and, inside of it, by the SDK; around all of them one more span that is named a model call."""
     yield Made(1, 1, None, "chat workflow", 0, _LATER, _chat(None), "wrapper")
     for n in count(2, 4):
         yield Made(1, n, 1, "chat gpt-4o", n, n + 1.4, _chat(None), "wrapper")
@@ -184,7 +184,7 @@ def _doubled() -> Iterator[Made]:
 
 @_shape
 def _delegations() -> Iterator[Made]:
-    """A team whose agents hang beside each other and hand over, by spans that name the next agent or none."""
+    """A team whose agents hang next to each other and hand over, by spans that name the next agent or none."""
     yield Made(1, 1, None, "workflow", 0, _LATER, {"step": 1})
     for n in count(2, 4):
         here, there = f"agent{n // 4 % 5}", f"agent{(n // 4 + 1) % 5}"
@@ -198,7 +198,7 @@ def _delegations() -> Iterator[Made]:
 
 @_shape
 def _agents_as_tools() -> Iterator[Made]:
-    """Agents that are called as tools and hang beside their caller, whose tool span alone holds their time."""
+    """Agents that are called as tools and hang next to their caller, whose tool span alone holds their time."""
     scope = "opentelemetry.instrumentation.openai_agents"
     kinds = {kind: {"traceloop.span.kind": kind} for kind in ("workflow", "agent", "tool")}
     yield Made(1, 1, None, "Agent Workflow", 0, _LATER, kinds["workflow"], scope)
@@ -211,7 +211,7 @@ def _agents_as_tools() -> Iterator[Made]:
 
 @_shape
 def _spawned_sessions() -> Iterator[Made]:
-    """Sessions that a tool started, each a trace of its own, and processes that a shell tool started, each one, too."""
+    """Sessions that a tool started, each a separate trace, and processes that a shell tool started, each one, too."""
     yield Made(1, 1, None, "openclaw.run", 0, _LATER, {"openclaw.agent": "main"}, "openclaw")
     for n in count(2, 4):
         tool = {"gen_ai.operation.name": "execute_tool"}
@@ -256,11 +256,11 @@ def _conversation(tick: int, *, keep: int, ids: bool, most: int = _LATER) -> Ite
         at = n // tick * tick
         call_id = f"call_{n}" if ids else None
         asked = _said("assistant", _asks("weather", {"city": n if ids else "Paris"}, call_id))
-        told = {
+        stated = {
             "gen_ai.input.messages": json.dumps(history[-keep:] if keep else history),
             "gen_ai.output.messages": json.dumps([asked]),
         }
-        yield Made(1, n, 1, "chat gpt-4o", at, at + 0.5, _chat(n if ids else None, "tool_calls", **told))
+        yield Made(1, n, 1, "chat gpt-4o", at, at + 0.5, _chat(n if ids else None, "tool_calls", **stated))
         arguments = {} if not ids else {"gen_ai.tool.call.arguments": json.dumps({"city": n})}
         yield Made(1, n + 1, 1, "execute_tool weather", at + 1, at + 1.5, _tool("weather", call_id, **arguments))
         history += [asked, _said("tool", _answers(f"sunny {n}", call_id))]
@@ -269,13 +269,13 @@ def _conversation(tick: int, *, keep: int, ids: bool, most: int = _LATER) -> Ite
 
 
 @_shape
-def _untold_tools() -> Iterator[Made]:
+def _unrecorded_tools() -> Iterator[Made]:
     """Requests that no execution answers, and executions that do not say of which tool they are."""
     yield Made(1, 1, None, "invoke_agent assistant", 0, _LATER, _agent())
     for n in count(2, 3):
         asked = [_said("assistant", _asks(f"tool{n % 50}", {"n": n}, None), _asks("transfer_to_helper", {}, None))]
-        told = {"gen_ai.output.messages": json.dumps(asked)}
-        yield Made(1, n, 1, "chat gpt-4o", n, n + 0.5, _chat(n, "tool_calls", **told))
+        stated = {"gen_ai.output.messages": json.dumps(asked)}
+        yield Made(1, n, 1, "chat gpt-4o", n, n + 0.5, _chat(n, "tool_calls", **stated))
         yield Made(1, n + 1, 1, "execute_tool", n + 1, n + 1.5, {"gen_ai.operation.name": "execute_tool"})
         yield Made(1, n + 2, 1, "execute_tool", n + 2, n + 2.5, _tool(f"mcp__server{n % 20}__other"))
 

@@ -74,7 +74,7 @@ def run(cli: Any, arguments: list[str]) -> int:
 
 
 def main() -> None:
-    """Print the counts, each taken in a process of its own."""
+    """Print the counts, each taken in a separate process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--source", type=Path, default=ROOT / "src")
     parser.add_argument("--one", help=argparse.SUPPRESS)

@@ -83,16 +83,14 @@ def tell(measured: Measured) -> None:
     counted = Counter(str(standing.status) for result in measured.results for standing in result.standings)
     began = time.process_time()
     shown = sum(len(result.not_passed()) for result in measured.results)
-    told = time.process_time() - began
+    shown_s = time.process_time() - began
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
     bar = BAR_SECONDS * runs / BAR_RUNS
     statuses = ", ".join(f"{count:,} {status}" for status, count in counted.most_common())
     print(f"{len(QUESTIONS)} assertions over {runs} runs x {SPANS_A_RUN} spans: {wall:.2f} s, {cpu:.2f} s of CPU")
     print(f"  {wall / bar:.1f} x the bar of {bar:g} s; {runs / wall:,.0f} runs/s; {runs / cpu:,.0f} runs/s of CPU")
     print(f"  verdicts: {statuses}; exit code {measured.exit_code}")
-    print(
-        f"  sentences and spans of the {shown:,} that did not pass: {told:.2f} s of CPU more, when somebody reads them"
-    )
+    print(f"  sentences and spans of the {shown:,} that did not pass: {shown_s:.2f} s of CPU more, when they are read")
     print(f"  memory at its height, the writing of the store included: {memory:,.0f} MiB")
 
 

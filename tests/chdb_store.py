@@ -17,7 +17,7 @@ TYPES = {"text": "String", "bigint": "Int64", "double": "Float64", "boolean": "B
 WORKER = Path(__file__).with_name("chdb_worker.py")
 
 
-BESIDE = {
+READ_TOO = {
     "fact_state": "run_id String, raw_rows Int64, last_arrival_ns Int64, record_ns Int64, normaliser String, "
     "diagnostics String",
     "receipts": "run_no Int64, signal String, arrival_ns Int64, accepted Int64, rejected Int64, refused Int64, "
@@ -25,7 +25,7 @@ BESIDE = {
     "run_numbers": "run_no Int64, run_id String",
     "run_records": "run_id String",
 }
-"""What `evaluate` reads beside the relations, with the columns that it names; empty unless filled."""
+"""What `evaluate` reads in addition to the relations, with the columns that it names; empty unless filled."""
 
 
 class ChdbStore:
@@ -44,7 +44,7 @@ class ChdbStore:
             f"CREATE TABLE {relation.name} ({self._columns(relation)}) ENGINE = {engine}"
             for relation in RELATIONS.values()
         ]
-        statements += [f"CREATE TABLE {name} ({columns}) ENGINE = Memory" for name, columns in BESIDE.items()]
+        statements += [f"CREATE TABLE {name} ({columns}) ENGINE = Memory" for name, columns in READ_TOO.items()]
         self._run([*statements, "CREATE TABLE selected_runs (run_id String) ENGINE = Memory"])
 
     @staticmethod

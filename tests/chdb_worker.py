@@ -1,4 +1,4 @@
-"""A ClickHouse engine (chDB) in a process of its own: one JSON command a line on stdin, one JSON answer a line on stdout.
+"""A ClickHouse engine (chDB) in a separate process: one JSON command a line on stdin, one JSON answer a line on stdout.
 
 Commands: ``{"statements": [sql, …]}`` and ``{"query": sql, "params": {name: text}}``. An engine error is
 ``{"error": text}``. chDB allows one store a process, which is why tests talk to it through a pipe.

@@ -131,5 +131,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def recordings() -> Path:
-    """The folder of small recordings with known truth that lies beside the tests."""
+    """The folder of small recordings with known truth that lies next to the tests."""
     return ROOT / "tests" / "recordings"

@@ -1,4 +1,4 @@
-"""Two stores that answer every assertion of these tests: DuckDB in the process, ClickHouse's engine beside it."""
+"""Two stores that answer every assertion of these tests: DuckDB in the process, ClickHouse's engine next to it."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What every assertion accepts: each mistake in it is told with its field, in these words."""
+"""What every assertion accepts: each mistake in it is reported with its field, in these words."""
 
 import pytest
 
@@ -40,7 +40,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("fields", "field", "message"), BAD.values(), ids=BAD)
-def test_a_mistake_is_told_with_its_field(fields, field, message) -> None:
+def test_a_mistake_is_reported_with_its_field(fields, field, message) -> None:
     with pytest.raises(InvalidAssertionError) as caught:
         parse_assertion(PLAIN | fields)
 

@@ -122,7 +122,7 @@ def test_t20_a_state_file_of_an_earlier_run_is_no_evidence(facts, world):
     assert "`router.json` was not written by this run: it was there before the run and was not touched." in said
 
 
-def test_t20_a_state_file_of_which_nobody_knows_whose_it_is_leaves_the_answer_unknown(facts, world):
+def test_t20_a_state_file_of_unknown_origin_leaves_the_answer_unknown(facts, world):
     """Without the run's start and its snapshots an old file looks like one of the run's."""
     outcome, said, _ = judged(facts, NONE, world._replace(started_at=None), state_path="router.json")
 

@@ -1,4 +1,4 @@
-"""Python hooks: in a process of their own, bounded, without network unless allowed (spec: config.md §4)."""
+"""Python hooks: in a separate process, bounded, without network unless allowed (spec: config.md §4)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_every_form_of_a_hook(ask, code, holds, sentence):
 
 
 def test_metadata_reaches_the_report(ask):
-    """What a hook measured is shown beside the verdict."""
+    """What a hook measured is shown with the verdict."""
     finding = ask("def check(): return {'passed': True, 'metadata': {'score': 3}}")
 
     assert finding.actual == {"passed": True, "metadata": {"score": 3}}
@@ -87,7 +87,7 @@ def test_what_a_hook_prints_is_no_answer(ask):
 
 
 def test_a_process_that_a_hook_leaves_behind_is_not_waited_for(ask):
-    """The answer counts when the hook has ended, whoever still holds its streams open."""
+    """The answer counts when the hook has ended, even if a process still holds its streams open."""
     code = """
         import os, subprocess, sys
         def check():
@@ -154,7 +154,7 @@ def test_a_hook_gets_few_variables(ask):
 
 
 def test_hooks_are_off_unless_allowed(ask):
-    """Also where nobody looked at the profile when the file was loaded."""
+    """Also where the profile was not looked at when the file was loaded."""
     with pytest.raises(HookError, match="Python hooks are off"):
         ask("def check(): return True", hooks=HookPolicy())
 

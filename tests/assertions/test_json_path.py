@@ -94,6 +94,6 @@ def test_what_is_outside_of_the_supported_part_is_refused(path):
         parse_path(path)
 
 
-def test_a_mistake_is_told_with_its_place():
+def test_a_mistake_is_reported_with_its_place():
     with pytest.raises(ValueError, match="cannot be read at character 7"):
         parse_path("$.days[x]")

@@ -51,7 +51,7 @@ def strict(expected, calls):
 
 
 def contains(expected, calls):
-    """Every expectation has a call of its own."""
+    """Every expectation has a separate call."""
     names = [name for name, _, _ in calls]
     return all(names.count(name) >= expected.count(name) for name in expected)
 
@@ -103,7 +103,7 @@ def test_the_search_for_a_linearisation_is_exact(expected, calls):
 @settings(max_examples=300)
 @given(st.lists(st.frozensets(st.integers(0, 3)), max_size=5), st.integers(1, 4))
 def test_competing_patterns_are_shared_out_as_well_as_possible(meanings, wanted):
-    """Calls that all run side by side meet every expectation exactly where some assignment gives each a call of its own."""
+    """Calls that all run side by side meet every expectation exactly where some assignment gives each a separate call."""
     assigned = any(
         all(item in meaning for item, meaning in enumerate(calls)) for calls in itertools.permutations(meanings, wanted)
     )

@@ -121,7 +121,7 @@ class TestWaiting:
 
 @pytest.fixture
 def server():
-    """A gateway that is healthy for whoever has its token, and echoes the method elsewhere."""
+    """A gateway that is healthy for requests with its token, and echoes the method elsewhere."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):

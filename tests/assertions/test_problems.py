@@ -103,7 +103,7 @@ def test_a_problem_names_its_place_what_was_found_and_what_is_valid(written, pat
     assert message in problem.message
 
 
-def test_all_problems_of_an_assertion_are_told_at_once():
+def test_all_problems_of_an_assertion_are_reported_at_once():
     """A file is repaired in one go."""
     with pytest.raises(InvalidAssertionError) as caught:
         parse_assertion({"type": "tool_call", "match": "x", "extra": 1})

@@ -105,7 +105,7 @@ def test_the_schema_of_an_assertions_file_names_every_type():
     assert "whole and case-sensitive" in one["properties"]["expected"]["description"]
 
 
-def test_an_unknown_type_is_told_the_nearest():
+def test_an_unknown_type_is_named_with_the_nearest():
     """The error lists what is valid and suggests."""
     with pytest.raises(UnknownTypeError, match="Did you mean `no_span_errors`"):
         registry.get("no_span_error")
@@ -136,7 +136,7 @@ def test_a_third_partys_type_is_found_by_its_entry_point(plugin, monkeypatch):
 
 
 def test_a_third_partys_type_that_cannot_be_loaded_is_an_error_that_names_it(plugin):
-    """It breaks nobody who does not use it, and is never an "unknown type"."""
+    """It breaks no file that does not use it, and is never an "unknown type"."""
     plugin(extra_question="no.such.module:Thing")
     parse_assertion({"type": "no_span_errors"})
     with pytest.raises(PluginError, match=r"'extra_question' of .*no\.such\.module:Thing.* cannot be loaded"):

@@ -67,7 +67,7 @@ def test_whatever_is_bound_is_written_as_text(duck, value):
     assert duck.ask_user(texts.sql).dicts()[0]["holds"] is True
 
 
-def test_where_a_function_decided_its_name_and_rows_are_told(duck):
+def test_where_a_function_decided_its_name_and_rows_are_reported(duck):
     """The SQL of `no_loops` finds the calls that its function was given, and no row that says otherwise than the verdict."""
     again = [{"name": "search", "arguments": '{"q": 1}'}] * 3
     duck.load(join([rows_of("r1", {"tools": again})]))

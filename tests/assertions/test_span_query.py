@@ -58,10 +58,10 @@ def is_before(span, other):
 
 
 def overlaps(span, other):
-    def beside(late):
+    def overlapping(late):
         return span["start_ns"] < ended(other, late=late) and other["start_ns"] < ended(span, late=late)
 
-    return YES if beside(False) else MAYBE if beside(True) else NO
+    return YES if overlapping(False) else MAYBE if overlapping(True) else NO
 
 
 AROUND = {

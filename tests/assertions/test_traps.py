@@ -190,7 +190,7 @@ def test_t28_a_text_that_was_redacted_is_not_known_to_be_absent(facts):
     assert one(facts, {"type": "final_response", "equals": "your key: none"}, run).holds is None
 
 
-def test_t30_everything_over_a_budget_is_told_however_much_it_is(facts):
+def test_t30_everything_over_a_budget_is_reported_however_much_it_is(facts):
     """T30: `actual` lists every violating span; the sentence names ten and counts the rest."""
     written = {"type": "per_span_budget", "max_tokens": 1}
     assertion = parse_assertion(written)
@@ -201,7 +201,7 @@ def test_t30_everything_over_a_budget_is_told_however_much_it_is(facts):
 
 
 def test_t29_a_run_is_not_the_run_whose_id_it_begins_with(facts):
-    """T29: `r1` is answered from `r1` alone, with `r10` beside it in the store and among the selected runs."""
+    """T29: `r1` is answered from `r1` alone, with `r10` next to it in the store and among the selected runs."""
     facts.load(join([rows_of("r1", {"tools": ["read"]}), rows_of("r10", {"tools": ["rm"]})]))
     written = {"type": "tool_not_permitted", "allowed_tools": ["read"], "run_id": "r1"}
     found = {outcome.run_id: outcome for outcome in ask(facts, parse_assertion(written), ["r1", "r10"]).outcomes}

@@ -19,7 +19,7 @@ from clawtrace.model.verdict import RunResult, Status, Verdict, run_status_of
 
 @dataclass
 class RecordingSession:
-    """Keeps what it is told; a run passes when its agent ended with 0, each assertion giving one verdict."""
+    """Keeps what it is given; a run passes when its agent ended with 0, each assertion giving one verdict."""
 
     endpoints: SimpleNamespace = field(
         default_factory=lambda: SimpleNamespace(grpc="http://127.0.0.1:1", http="http://127.0.0.1:2", token=None)

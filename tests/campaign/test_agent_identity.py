@@ -68,7 +68,7 @@ def test_an_agents_files_are_its_runs_identity(project, prints):
 
 
 def test_an_agents_labels_are_not(project, prints):
-    """Title, description and tags change no run; what the CLI is told does."""
+    """Title, description and tags change no run; what the CLI is given does."""
     file = project.root / "configs/agents/two/agent.yaml"
 
     assert changed(prints, lambda: file.write_text(file.read_text() + "description: d\ntags: [x]\n")) == set()

@@ -44,14 +44,14 @@ def planned(project):
 
 @pytest.fixture
 def waits(monkeypatch) -> list[float]:
-    """The seconds between attempts, which nobody waits here."""
+    """The seconds between attempts, which no test waits."""
     found: list[float] = []
     monkeypatch.setattr(attempts, "_wait", lambda seconds, _stop: found.append(seconds))
     return found
 
 
 def test_what_the_infrastructure_broke_is_tried_again_with_doubled_waits(planned, waits):
-    """Each attempt is a run of its own and is told why those before it failed."""
+    """Each attempt is a separate run and is given the reasons why those before it failed."""
     runs = Runs(RunnerError("no such image"), ReceiverError("disk full"), ended("provider_error"), ended("success"))
 
     assert tried(planned, 3, runs).run_status == "success"
@@ -90,7 +90,7 @@ def test_the_last_attempt_is_what_it_comes_to(planned, waits, retries):
     assert (len(runs.ids), len(waits)) == (retries + 1, retries)
 
 
-def test_the_last_error_tells_of_those_before_it(planned, waits):
+def test_the_last_error_names_those_before_it(planned, waits):
     """The same error, so that the exit code is the same."""
     runs = Runs(RunnerError("first"), ReceiverError("second"))
 
@@ -122,7 +122,7 @@ def test_stopping_ends_the_wait(planned, monkeypatch):
 
 
 def test_the_wait_leaves_nothing_behind(planned, monkeypatch):
-    """Nobody is called by a stop that comes later."""
+    """No callback is called by a stop that comes later."""
     monkeypatch.setattr(attempts, "_FIRST_WAIT_SECONDS", 0.001)
     stop = StopSignal()
 

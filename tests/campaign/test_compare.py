@@ -223,7 +223,7 @@ class TestLimits:
         assert (found.cases, found.suites) == ([], [])
 
     def test_a_suite_that_never_passed_cannot_get_worse(self):
-        """Where nothing passed before there is nothing to lose, and no limit to tell of."""
+        """Where nothing passed before there is nothing to lose, and no limit to record."""
         assert compared(campaign(a="f"), campaign(a="f")).not_shown == []
 
 

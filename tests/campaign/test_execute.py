@@ -31,7 +31,7 @@ def reasons(result) -> dict[str, str]:
 class TestOutcomes:
     @pytest.mark.smoke
     def test_a_run_is_announced_run_closed_and_judged(self, project):
-        """The record tells how the agent ended, with the ids that its environment carried."""
+        """The record says how the agent ended, with the ids that its environment carried."""
         project.case("a", 'echo "$TRACEPARENT"; exit 3')
         result = project.run()
         (found,) = result.results
@@ -88,7 +88,7 @@ class TestSideBySide:
         assert statuses(result) == {"a": Status.PASS, "b": Status.PASS}
 
     def test_repetitions_share_nothing(self, project):
-        """Each repetition has a workspace, a trace id and streams of its own."""
+        """Each repetition has a separate workspace, trace id and streams."""
         project.case("a", "ls; echo spoiled > left-behind")
         result = project.run("{run_repetitions: 3, max_concurrency: 3}")
         records = [project.session.closed[found.run_id][0] for found in result.results]
@@ -128,7 +128,7 @@ class TestStops:
         ]
         assert {left.run.case.config.case_id for left in result.not_run} == {"a", "b"}
 
-    def test_a_runner_error_stops_unless_told_otherwise(self, project):
+    def test_a_runner_error_stops_unless_configured_otherwise(self, project):
         """A run whose agent cannot be run is an error with its reason; `stop_on_runner_error` decides on the rest."""
         project.case("a", "exit 0", more="")
         case = project.root / "configs/cases/a/test.yaml"
@@ -217,7 +217,7 @@ class TestFiles:
         assert not [path for path in result.plan.folder.rglob(".*") if path.is_file()]
 
     def test_the_workspace_before_and_after(self, project):
-        """`workspace.diff` tells which files were there, and SHA-256 of what they held."""
+        """`workspace.diff` says which files were there, and SHA-256 of what they held."""
         project.case("a", "echo one > kept; echo new > made; rm gone", more="")
         file = project.root / "configs/cases/a/test.yaml"
         file.write_text(file.read_text().replace("  grace_seconds", "  scaffold: start\n  grace_seconds"))
@@ -264,7 +264,7 @@ class TestFiles:
         assert stat.S_IMODE((second.plan.folder / "runs/-/a/1/workspace/locked").stat().st_mode) == 0o500
 
     def test_one_campaign_one_process(self, project):
-        """A campaign's folder is held while it runs; another process is told who holds it."""
+        """A campaign's folder is held while it runs; another process gets an error that names its holder."""
         project.case("a", "exit 0")
         folder = project.plan().folder
         with campaign_lock(folder):

@@ -1,4 +1,4 @@
-"""A plan is suite × models × cases × repetitions, each run with an id of its own (spec: config.md §2, §5)."""
+"""A plan is suite × models × cases × repetitions, each run with a distinct id (spec: config.md §2, §5)."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ CHANGES_NOTHING = {
     "titles": {"case": {"title": "other"}, "suite": {"title": "other"}, "profile": {"title": "other"}},
     "tags": {"case": {"tags": ["x"]}},
     "metadata": {"case": {"metadata": {"x": 1}}},
-    "a variable that nobody gets": {"env": {"OTHER": "x"}},
+    "a variable that no agent gets": {"env": {"OTHER": "x"}},
     "another case": {"files": {"configs/cases/d/test.yaml": yaml.safe_dump(CASE | {"case_id": "d"})}},
     "results": {"files": {"outputs/x.json": "{}"}},
     "ports": {"project": {"receiver": {"grpc_port": 4317}}},
@@ -125,7 +125,7 @@ def test_scheduling_and_wording_change_nothing(prints, edit):
     assert prints() == prints(**CHANGES_NOTHING[edit])
 
 
-def test_the_day_counts_only_where_it_is_told_to_the_agent(prints, monkeypatch):
+def test_the_day_counts_only_where_the_agent_gets_it(prints, monkeypatch):
     """A prompt with `{{today}}` is another prompt tomorrow."""
     import datetime
 

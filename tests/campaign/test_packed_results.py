@@ -84,7 +84,7 @@ def test_what_is_the_same_in_many_results_takes_little_room(tmp_path: Path):
     assert packed[-1].verdicts._packed.size < 300 < len(result(0).verdicts[0].sql)
 
 
-def test_results_wait_in_a_file_that_nobody_sees(tmp_path: Path):
+def test_results_wait_in_a_file_without_a_name(tmp_path: Path):
     """It has no name, and goes with the last result that can be read from it."""
     packer = Packer(tmp_path)
     packed = [packer.packed(result(number)) for number in range(3)]

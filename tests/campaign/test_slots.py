@@ -32,7 +32,7 @@ def started(project) -> list[str]:
 
 
 def begun(project, budget: Budget | None = None, policy: str = "{}") -> threading.Thread:
-    """Start the campaign in a thread of its own."""
+    """Start the campaign in a separate thread."""
     plan = project.plan(policy)
     thread = threading.Thread(
         target=lambda: execute(plan, project.session, project.env, project.events.append, budget=budget)

@@ -279,7 +279,7 @@ class TestWhatCouldBeFound:
 
         assert suspicious == list(range(statistics.lowest_unsuspicious(first, again, level)))
 
-    def test_nothing_is_suspicious_beside_no_run(self):
+    def test_nothing_is_suspicious_without_a_run_to_compare(self):
         assert statistics.lowest_unsuspicious((0, 0), 5, 0.05) == 0
 
     @given(st.integers(2, 9), st.integers(2, 9), st.sampled_from([0.05, 0.01]))

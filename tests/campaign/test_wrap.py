@@ -26,7 +26,7 @@ def wrap(project, *argv, **options):
 
 
 def test_the_command_keeps_its_environment_and_folder(project):
-    """Everything of the caller's is there, the telemetry variables beside it, in the folder where it was called."""
+    """Everything of the caller's is there, the telemetry variables in addition, in the folder where it was called."""
     project.env |= {"MY_OWN_SECRET": "kept", "OTEL_RESOURCE_ATTRIBUTES": "a=1"}
     script = "import os; print(os.environ['MY_OWN_SECRET'], os.environ['OTEL_RESOURCE_ATTRIBUTES'], os.getcwd())"
     wrapped = wrap(project, sys.executable, "-c", script)

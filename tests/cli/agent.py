@@ -1,6 +1,6 @@
 """A plain agent with OpenTelemetry's own SDK: calls the tools that its arguments name, then exits with a code.
 
-Arguments: tool names; `exit=N`; `silent` exports nothing; `base` takes the base address for the whole one; `wait` tells
+Arguments: tool names; `exit=N`; `silent` exports nothing; `base` takes the base address for the whole one; `wait` says
 that it runs and waits to be ended.
 """
 

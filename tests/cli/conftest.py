@@ -35,7 +35,7 @@ def invoke(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Res
 
 @pytest.fixture
 def program(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run the installed program as a process of its own, in an empty folder."""
+    """Run the installed program as a separate process, in an empty folder."""
 
     def call(*args: str, env: dict[str, str] | None = None, **options: object) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

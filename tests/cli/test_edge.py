@@ -1,4 +1,4 @@
-"""The edge of the program: what is loaded, how mistakes and faults are told, which exit code they have."""
+"""The edge of the program: what is loaded, how mistakes and faults are reported, which exit code they have."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def test_a_signal_ends_a_users_query(number, code) -> None:
 
 
 def test_what_duckdb_makes_of_a_signal_is_no_fault(fails_with) -> None:
-    """A signal in the middle of one of the engine's own statements, which DuckDB tells as an error of its own."""
+    """A signal in the middle of one of the engine's own statements, which DuckDB reports as a separate error."""
     result = fails_with(RuntimeError("Query interrupted"))
 
     assert (result.exit_code, result.stderr) == (130, "interrupted\n")

@@ -60,7 +60,7 @@ class TestAssignment:
         ]
 
     def test_an_assignment_includes_something(self, agents):
-        """An empty selection, unknown cases and unknown agents are all told at once."""
+        """An empty selection, unknown cases and unknown agents are all reported at once."""
         assign(
             agents,
             "{agent_id: expert, case_selection: {exclude_tags: [long]}}",
@@ -91,7 +91,7 @@ class TestAssignment:
 
 class TestAgentFile:
     def test_every_key(self, agents):
-        """What the OpenClaw CLI will be told arrives as written."""
+        """What the OpenClaw CLI will be given arrives as written."""
         agent(
             agents,
             "expert",
@@ -132,7 +132,7 @@ class TestAgentFile:
         ],
     )
     def test_what_cannot_be_meant(self, agents, more, sentence):
-        """A persona in the configuration, fallbacks and misspelt keys are told with their place."""
+        """A persona in the configuration, fallbacks and misspelt keys are reported with their place."""
         agent(agents, "expert", more)
         assign(agents, "{agent_id: expert, case_selection: {include_case_ids: [a]}}")
 
@@ -141,7 +141,7 @@ class TestAgentFile:
         assert sentence in problem
 
     def test_the_folder_is_the_name_and_holds_a_workspace(self, agents):
-        """An id that is not the folder's, and a missing workspace, are told together with the file."""
+        """An id that is not the folder's, and a missing workspace, are reported together with the file."""
         (agents.root / "configs/agents/expert").rename(agents.root / "configs/agents/wizard")
         (agents.root / "configs/agents/wizard/workspace/SOUL.md").unlink()
         (agents.root / "configs/agents/wizard/workspace").rmdir()

@@ -1,4 +1,4 @@
-"""What a case tells its agent: turns, attachments, context (spec: config.md §1, §3)."""
+"""What a case gives its agent: turns, attachments, context (spec: config.md §1, §3)."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ class TestAttachments:
         )
         assert found[1] == "configs/cases/a/image.png:1:1: is not UTF-8 text (byte 0). Save the file as UTF-8."
 
-    def test_an_attachment_that_nobody_would_see_is_refused(self, case, files):
-        """With `input: text` an attachment reaches no agent: the contradiction is told before anything runs."""
+    def test_an_attachment_that_no_agent_would_see_is_refused(self, case, files):
+        """With `input: text` an attachment reaches no agent: the contradiction is reported before anything runs."""
         files.write("configs/cases/a/x.md", "x")
         case("  messages: [{role: user, content: u}]\n  attachments: [x.md]\n")
 

@@ -37,7 +37,7 @@ def case(files):
 
 class TestCase:
     def test_every_key(self, case):
-        """What a judge will be told arrives as written, and one warning says that nobody judges it."""
+        """What a judge will be given arrives as written, and one warning says that no judge is asked."""
         loaded = case(RUBRIC).load()
         config = loaded.cases[0].config
 
@@ -54,7 +54,7 @@ class TestCase:
         assert loaded.warnings == (WARNING,)
 
     def test_a_case_without_them_warns_of_nothing(self, case):
-        """Empty expectations ask nobody anything."""
+        """Empty expectations ask no judge anything."""
         loaded = case("expectations: {hard_expectations: []}\n").load()
 
         assert loaded.warnings == ()
@@ -88,7 +88,7 @@ class TestCase:
         ],
     )
     def test_what_cannot_be_meant(self, case, more, sentence):
-        """Unknown keys, empty words, weights that count nothing and anchors off the scale are told with their place."""
+        """Unknown keys, empty words, weights that count nothing and anchors off the scale are reported with their place."""
         (problem,) = case(more).problems()
 
         assert sentence in problem
@@ -161,7 +161,7 @@ class TestProfile:
         ],
     )
     def test_what_needs_a_judge_or_cannot_be_meant(self, profile, more, sentence):
-        """A gate on a score that nobody gives is refused; so are contradictions and a prompt that is not there."""
+        """A gate on a score that no judge gives is refused; so are contradictions and a prompt that is not there."""
         (problem,) = profile(more).problems(evaluation_profile="e")
 
         assert sentence in problem

@@ -1,6 +1,6 @@
 """What is said of each mistake in an assertion, word for word and at its place, in all three notations.
 
-The mistakes are in mistakes.yaml. All of them stand in one file, so that the test also holds the loader to telling all of
+The mistakes are in mistakes.yaml. All of them stand in one file, so that the test also holds the loader to reporting all of
 a file at once, and every problem once.
 """
 
@@ -88,9 +88,9 @@ def path_of(dotted: str) -> tuple[str | int, ...]:
 
 
 @pytest.mark.parametrize("notation", NOTATIONS)
-def test_every_mistake_is_told_word_for_word_at_its_place(files, notation):
+def test_every_mistake_is_reported_word_for_word_at_its_place(files, notation):
     """Of one file with all mistakes, in each notation: file, line, column, key, what was found, what would be valid."""
-    # The id of a check is its `check_id`, which has a test of its own.
+    # The id of a check is its `check_id`, which has a separate test.
     asked = [one for one in MISTAKES if notation != "deterministic_checks" or "id" not in one["written"]]
     entries = [NOTATIONS[notation](one["written"]) for one in asked]
     for number, written in enumerate(entries):
@@ -118,7 +118,7 @@ def test_every_mistake_is_told_word_for_word_at_its_place(files, notation):
     assert len(found) == len(expected)
 
 
-def test_the_same_is_told_by_the_program_and_nothing_is_started(files):
+def test_the_same_is_reported_by_the_program_and_nothing_is_started(files):
     """`clawtrace run` with such a file exits 2 with every problem, and the command never ran."""
     from click.testing import CliRunner
 

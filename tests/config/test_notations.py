@@ -41,7 +41,7 @@ class TestShort:
         ],
     )
     def test_it_says_the_same_as_the_long_one(self, files, entry, fields):
-        """A scalar or list fills the main field, a mapping the fields; fields may stand beside the type as well."""
+        """A scalar or list fills the main field, a mapping the fields; fields may stand next to the type as well."""
         (short,) = load(files, f"assert:\n- {entry}\n")
 
         assert short == long(id=fields["type"], **fields)
@@ -83,7 +83,7 @@ class TestShort:
 
 class TestChecks:
     def test_it_says_the_same_as_the_long_one(self, files):
-        """`kind` names the type, `check_id` the id; common fields stand beside the check or in it."""
+        """`kind` names the type, `check_id` the id; common fields stand next to the check or in it."""
         (found,) = load(
             files,
             """\
@@ -154,7 +154,7 @@ class TestTogether:
         assert [one.id for one in found] == ["no_span_errors", "checked", "no_span_errors-2"]
 
     def test_an_id_twice_is_an_error_across_notations(self, files):
-        """Two verdicts of one name could not be told apart."""
+        """Two verdicts of one name could not be distinguished."""
         text = (
             "assertions: [{type: no_span_errors, id: x}]\n"
             "deterministic_checks: [{check_id: x, declarative: {kind: no_span_errors}}]\n"

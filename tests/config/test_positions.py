@@ -43,7 +43,7 @@ class TestYaml:
         ],
     )
     def test_what_only_looks_like_a_value(self, value, kind):
-        """What YAML takes for a date or a number, and is none, is a problem of its place, and others are told with it."""
+        """What YAML takes for a date or a number, and is none, is a problem of its place, and others are reported with it."""
         first, second = yaml_problems(f"a:\n  b: {value}\n  c: 2024-99-99\n")
 
         assert first.startswith("f.yaml:2:6: ")
@@ -158,7 +158,7 @@ class TestCaseProblems:
         ]
 
     def test_a_wrong_suite_hides_no_mistake_of_its_cases(self, files):
-        """What a suite says wrong beside its selection keeps nobody from reading what it selects; nothing else is read."""
+        """What a suite says wrong next to its selection does not keep clawtrace from reading what it selects; nothing else is read."""
         files.suite("models: [{model_id: a b}]\ncase_selection: {include_case_ids: [a]}\nthreshold: {}\n")
         files.case("a", text="schema_version: 1\ncase_id: a\ntitle: A\nrunner: {type: comand}\ninput: {}\n")
         files.case("b", text="nonsense")
@@ -186,7 +186,7 @@ class TestCaseProblems:
         assert "`models.0.requested_model` must be text" in problem
 
     def test_one_wrong_message_hides_no_other_mistake_of_the_input(self, files):
-        """Turns and attachments are checked beside wrong messages, and no user message is missed."""
+        """Turns and attachments are checked although messages are wrong, and no user message is missed."""
         files.suite()
         text = (
             "schema_version: 1\ncase_id: a\ntitle: A\nrunner: {type: command, command: ['{{message}}'], input: json}\n"
@@ -213,7 +213,7 @@ class TestCaseProblems:
         (problem,) = files.problems()
         assert problem.startswith("configs/cases/a/test.yaml:1:17: `schema_version` must be a whole number, found ")
 
-    def test_a_date_is_told_as_one(self, files):
+    def test_a_date_is_named_as_one(self, files):
         """No word of Python stands in a message."""
         files.suite()
         files.case("a", tags="2026-11-22")

@@ -100,7 +100,7 @@ def test_every_key(files):
     ],
 )
 def test_a_tee_that_cannot_be_meant(files, tee, sentence):
-    """An address without a scheme or with a signal's path, and headers that HTTP cannot carry, are told at once."""
+    """An address without a scheme or with a signal's path, and headers that HTTP cannot carry, are reported at once."""
     files.write("clawtrace.yaml", f"receiver: {{tee: {tee}}}\n")
 
     (problem,) = problems(files)
@@ -108,7 +108,7 @@ def test_a_tee_that_cannot_be_meant(files, tee, sentence):
 
 
 def test_a_queue_holds_a_request(files):
-    """Limits that contradict each other are told before anything listens."""
+    """Limits that contradict each other are reported before anything listens."""
     files.write("clawtrace.yaml", "receiver: {limits: {queue_bytes: 2048}}\n")
 
     assert problems(files) == [

@@ -40,7 +40,7 @@ class TestPlaces:
         ("kind", "why"),
         [("folder", "Is a directory"), ("lost", "No such file"), ("loop", "Too many levels of symbolic links")],
     )
-    def test_a_name_without_a_file_behind_it_is_told(self, files, name, kind, why):
+    def test_a_name_without_a_file_behind_it_is_reported(self, files, name, kind, why):
         """What has the name of a configuration file and is none is an error: nothing goes on as if it were not there."""
         files.suite()
         files.case("a")
@@ -66,7 +66,7 @@ class TestPlaces:
             files.load("./x.yaml")
 
     def test_in_the_wrong_folder_it_says_so(self, files):
-        """Where there is no folder of suites at all, nobody misspelt an id."""
+        """Where there is no folder of suites at all, no id was misspelt."""
         with pytest.raises(
             UsageError, match=r"The folder does not exist: is the project in another folder\? `clawtrace init`"
         ):
@@ -96,7 +96,7 @@ class TestPlaces:
         assert "the case 'a' is used twice" in problem
 
     def test_the_project_file_is_found_upwards(self, files):
-        """`clawtrace.yaml` of a parent folder holds; configs are beside it, wherever one stands."""
+        """`clawtrace.yaml` of a parent folder holds; configs are next to it, whatever the current folder."""
         files.write("clawtrace.yaml", "settle_ms: 5\n")
         inner = files.root / "x" / "y"
         inner.mkdir(parents=True)
@@ -369,7 +369,7 @@ class TestAssertionsFile:
             load_assertions_file(str(missing), files.project(), {})
 
     def test_the_same_id_twice_is_an_error(self, files):
-        """Two verdicts of one name could not be told apart."""
+        """Two verdicts of one name could not be distinguished."""
         from clawtrace.errors import ConfigError
 
         path = files.write("c.yaml", "assertions:\n- {type: no_span_errors, id: x}\n- {type: no_span_errors, id: x}\n")
@@ -399,7 +399,7 @@ class TestAssertionsFile:
 class TestAllAtOnce:
     """A mistake does not hide the others, and makes no mistakes of what is right."""
 
-    def test_profiles_that_do_not_exist_are_told_with_the_rest(self, files):
+    def test_profiles_that_do_not_exist_are_reported_with_the_rest(self, files):
         """Each flag with its nearest word, then the mistakes of the files."""
         files.suite("thresholds: {models: {x: 1}}\n")
         files.case(
@@ -431,7 +431,7 @@ class TestABrokenCase:
         files.case("b", text=broken)
 
     def test_tags_that_can_be_read_decide(self, files):
-        """One that the suite does not want is no mistake of this suite; `clawtrace validate` tells of it."""
+        """One that the suite does not want is no mistake of this suite; `clawtrace validate` reports it."""
         self.suite_of_smoke(files, self.BROKEN.format(tags="slow"))
         assert ids(files.load()) == ["a"]
 
@@ -462,7 +462,7 @@ class TestABrokenCase:
         assert ids(files.load()) == ["a"]
 
 
-class TestTagsThatNobodyHas:
+class TestTagsThatNoCaseHas:
     """A typing error in a list of tags leaves cases out, or lets them decide, without a word."""
 
     def test_a_suite_says_which(self, files):

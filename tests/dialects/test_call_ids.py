@@ -39,7 +39,7 @@ def test_a_result_of_numbered_calls_that_is_missing_makes_the_others_doubtful() 
     assert ids(calls(("w_0", "w", "Paris"), ("w_1", "w", "London")), results("w_0")) == [None] * 3
 
 
-def test_two_calls_of_one_message_with_one_id_are_not_told_apart() -> None:
+def test_two_calls_of_one_message_with_one_id_are_not_distinguished() -> None:
     assert ids(calls(("x", "w", "Paris"), ("x", "w", "London"), ("y", "w", "Oslo")), direction="output") == [
         None,
         None,

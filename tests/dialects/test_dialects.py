@@ -126,7 +126,7 @@ class TestLoading:
         assert path.name in str(caught.value)
 
     def test_a_file_that_cannot_be_read_is_an_error(self, tmp_path: Path) -> None:
-        """A link that leads nowhere is named, and nobody goes on without its dialect."""
+        """A link that leads nowhere is named, and no dialect is left out silently."""
         (tmp_path / "acme.yaml").symlink_to(tmp_path / "gone.yaml")
         with pytest.raises(ConfigError, match=r"acme\.yaml.*cannot be read: No such file"):
             load_dialects([tmp_path])

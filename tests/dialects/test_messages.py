@@ -251,7 +251,7 @@ def test_a_result_reads_the_same_whatever_vendors_words_it_stands_in(vendor: str
 
 
 def test_a_vercel_prompt_in_every_place() -> None:
-    """The inner span has `ai.prompt.messages`, the outer one `ai.prompt` with the system's words beside."""
+    """The inner span has `ai.prompt.messages`, the outer one `ai.prompt` with the system's words next to it."""
     messages = [{"role": "user", "content": "hi"}]
     inner = {"ai.prompt.messages": json.dumps(messages), "ai.prompt.tools": "[]"}
     outer = {"ai.prompt": json.dumps({"system": "be kind", "messages": messages})}
@@ -306,8 +306,8 @@ def test_langchains_conversations() -> None:
     assert brief(parse_messages("langchain", pairs, "input")) == [("user", "text", None, None, "hi")]
 
 
-def test_calls_and_results_beside_the_parts_of_a_message() -> None:
-    """LiteLLM writes GenAI's parts and leaves OpenAI's words beside them."""
+def test_calls_and_results_next_to_the_parts_of_a_message() -> None:
+    """LiteLLM writes GenAI's parts and leaves OpenAI's words next to them."""
     call = {"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city":"Paris"}'}}
     said = [
         {"role": "assistant", "parts": [], "tool_calls": [call]},
@@ -321,7 +321,7 @@ def test_calls_and_results_beside_the_parts_of_a_message() -> None:
 
 
 def test_a_call_that_blocks_and_tool_calls_both_tell_of_is_one() -> None:
-    """LangChain keeps Anthropic's blocks beside its own list of calls."""
+    """LangChain keeps Anthropic's blocks next to its own list of calls."""
     block = {"type": "tool_use", "id": "c1", "name": "get_weather", "input": CALL}
     call = {"type": "tool_call", "id": "c1", "name": "get_weather", "args": CALL}
     answer = {"role": "assistant", "content": [block], "tool_calls": [call]}
@@ -329,7 +329,7 @@ def test_a_call_that_blocks_and_tool_calls_both_tell_of_is_one() -> None:
     assert brief(parse_messages("blob", json.dumps(answer), "output")) == ASKED
 
 
-def test_haystacks_parts_are_told_apart_by_their_key() -> None:
+def test_haystacks_parts_are_distinguished_by_their_key() -> None:
     """A result repeats the call that it answers."""
     call = {"tool_name": "get_weather", "arguments": CALL, "id": "c1", "extra": None}
     asked = {

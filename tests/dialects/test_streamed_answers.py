@@ -34,7 +34,7 @@ def test_pieces_and_the_last_piece_are_one_text() -> None:
 
 
 def test_pieces_before_the_whole_say_nothing_of_their_own() -> None:
-    """Each chunk repeats the call that it continues, and the whole tells it again: one request."""
+    """Each chunk repeats the call that it continues, and the whole states it again: one request."""
     answer = parsed(
         message("", text("Let me ")), message("", text("look.")), message("", BEGUN), message("", BEGUN),
         message("stop", text("Let me look."), PARIS),

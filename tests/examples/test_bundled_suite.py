@@ -188,7 +188,7 @@ def test_the_example_assertions_hold_of_recorded_delegations(tmp_path: Path, rec
 
 
 def test_the_example_assertions_fail_a_run_without_a_delegation(tmp_path: Path, recordings: Path):
-    """The same file fails on a recording in which nobody delegated: exit 1."""
+    """The same file fails on a recording in which no agent delegated: exit 1."""
     path = recordings / "pydantic-ai" / "one_tool"
     evaluated = evaluate(
         tmp_path, "--traces", str(path), "--run-per-dir", "--assertions", "configs/assertions/delegation.yaml"

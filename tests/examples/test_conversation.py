@@ -41,7 +41,7 @@ def test_both_repetitions_pass(evaluated):
     assert [run["trace"]["complete"] for run in case["runs"]] == [True, True]
 
 
-def test_each_turn_is_told_its_part(evaluated):
+def test_each_turn_gets_its_part(evaluated):
     """The first turn has the messages with the attachment before what the user says; the second one its own message."""
     _, _, campaign = evaluated
     turns = campaign / "runs/-/notes/1/turns"

@@ -1,4 +1,4 @@
-"""Facts of a recording beside its truth: `true`, `unknown` or `wrong`, fact by fact.
+"""Facts of a recording compared with its truth: `true`, `unknown` or `wrong`, fact by fact.
 
     python tests/facts/conformance.py CORPUS [CLIENT…]      # a table, and what is wrong in words
 

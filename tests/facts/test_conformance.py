@@ -120,7 +120,7 @@ def test_inspect_is_as_its_schema_says(inspected: dict[Path, dict[str, Any]]) ->
 
 @pytest.mark.skipif(not OF_STRANGERS, reason="needs the recordings of strangers")
 def test_nine_of_ten_core_facts_that_strangers_tell_are_true(inspected: dict[Path, dict[str, Any]]) -> None:
-    """A fact of which a value occurs nowhere in the recording is not told; any other one counts, whether it is told or not."""
+    """A fact of which a value occurs nowhere in the recording is not recorded; any other one counts, whether it is recorded or not."""
     facts = [
         (path, fact, status)
         for path in OF_STRANGERS
@@ -128,9 +128,9 @@ def test_nine_of_ten_core_facts_that_strangers_tell_are_true(inspected: dict[Pat
         if fact not in conformance.DETAILS
     ]
     true = sum(status == "true" for *_, status in facts)
-    told = true + sum(status != "true" and not conformance.is_absent(path, fact) for path, fact, status in facts)
+    recorded = true + sum(status != "true" and not conformance.is_absent(path, fact) for path, fact, status in facts)
 
-    assert true >= 0.9 * told
+    assert true >= 0.9 * recorded
 
 
 @pytest.mark.skipif(not OF_STRANGERS, reason="needs the recordings of strangers")

@@ -1,4 +1,4 @@
-"""Traces that nobody here has recorded: each was once counted wrong, or passed an assertion that nothing supported."""
+"""Traces of which there is no recording here: each was once counted wrong, or passed an assertion that nothing supported."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def status(lab: Lab, **assertion: Any) -> Status:
 
 
 def by_sdk(id: str, at: int, to: int, scope: str = "sdk", **attrs: Any) -> S:
-    """A model call as an instrumentation of an SDK tells it."""
+    """A model call as an instrumentation of an SDK records it."""
     return replace(chat(id, at=at, **attrs), to=to, scope=scope)
 
 
@@ -118,7 +118,7 @@ class TestTokens:
         assert status(lab, type="trace_token_budget", max_total_tokens=10) is Status.FAIL
 
     def test_no_request_is_empty(self) -> None:
-        """A stream whose usage the instrumentation was not told is unknown, not free."""
+        """A stream whose usage the instrumentation did not get is unknown, not free."""
         lab = Lab().put(chat("a", **{"gen_ai.usage.input_tokens": 0, "gen_ai.usage.output_tokens": 0}))
 
         assert lab.totals("input_tokens", "output_tokens", "cost_high") == (None, None, None)
@@ -162,7 +162,7 @@ class TestTokens:
         assert lab.totals("input_tokens", "output_tokens", "cache_read_tokens") == (32312, 850, 29447)
         assert status(lab, type="trace_token_budget", max_input_tokens=1000) is Status.FAIL
 
-    def test_usage_that_only_an_agent_tells_beside_others_calls(self) -> None:
+    def test_usage_that_only_an_agent_records_next_to_others_calls(self) -> None:
         """One agent records its calls, the other only their sum: the calls alone are not the run's tokens."""
         usage = {"gen_ai.usage.input_tokens": 50000, "gen_ai.usage.output_tokens": 900}
         lab = Lab().put(agent("a", to=50, **usage), agent("b", at=60, agent="judge"), chat("m", "b", at=62))
@@ -179,7 +179,7 @@ class TestTokens:
 
 class TestToolCallsInMessages:
     def test_requests_of_which_no_later_input_was_captured(self) -> None:
-        """The tool ran and nothing tells it: that it was never attempted is unknown."""
+        """The tool ran and nothing records it: that it was never attempted is unknown."""
         lab = Lab().put(
             agent("a"),
             chat("m", "a", at=1, **{"gen_ai.output.messages": ASKS_RM}),
@@ -200,13 +200,13 @@ class TestToolCallsInMessages:
         assert status(lab, type="tool_not_invoked", tool="rm") is Status.PASS
 
     @pytest.mark.parametrize("words", [None, ASKS_RM[:-9]], ids=["not captured", "cut off"])
-    def test_a_finish_reason_that_asks_for_tools_and_nothing_that_tells_which(self, words: str | None) -> None:
+    def test_a_finish_reason_that_asks_for_tools_and_nothing_that_says_which(self, words: str | None) -> None:
         attrs = {"gen_ai.response.finish_reasons": ["tool_calls"], "gen_ai.output.messages": words}
         lab = Lab().put(agent("a"), chat("m", "a", at=1, **attrs), chat("n", "a", at=20))
 
         assert status(lab, type="tool_not_invoked", tool="rm") is Status.INCONCLUSIVE
 
-    def test_a_finish_reason_that_a_tool_followed_tells_all(self) -> None:
+    def test_a_finish_reason_that_a_tool_followed_says_all(self) -> None:
         attrs = {"gen_ai.response.finish_reasons": ["tool_calls"]}
         lab = Lab().put(agent("a"), chat("m", "a", at=1, **attrs), tool("t", "a", at=9), chat("n", "a", at=20))
 
@@ -382,7 +382,7 @@ class TestInfrastructure:
 
         assert lab.rows(KINDS)[1] == ("SELECT", "infra")
 
-    def test_a_trace_of_infrastructure_alone_tells_of_no_errors(self) -> None:
+    def test_a_trace_of_infrastructure_alone_records_no_errors(self) -> None:
         lab = Lab().put(S("h", attrs={"http.request.method": "GET"}))
 
         assert status(lab, type="no_span_errors") is Status.INCONCLUSIVE

@@ -1,6 +1,6 @@
 """Which instrumentation scopes and versions the recordings verify, for the word `verified` of the dialect files.
 
-Beside it, for ``unread_attributes.yaml``: which attributes they carry that no rule reads.
+In addition, for ``unread_attributes.yaml``: which attributes they carry that no rule reads.
 
     python tests/facts/verified.py           # what the recordings tell, as it stands in the dialect files
     python tests/facts/verified.py --write   # write it into the dialect files, and the attributes into theirs
@@ -114,7 +114,7 @@ def declared(dialect: Dialect) -> list[dict[str, Any]]:
 
 
 def written(dialect: Dialect, entries: Iterable[dict[str, Any]]) -> str:
-    """Return the word as it stands in a dialect file; what tells the version is kept."""
+    """Return the word as it stands in a dialect file; what names the version is kept."""
     kept = {one.scope: one.version for one in dialect.verified}
     lines = ["verified:"]
     for entry in entries:

@@ -62,7 +62,7 @@ class Judged:
         return next(one for one in self.run["assertions"] if one["id"] == named)
 
     def prompt(self, number: int = 0) -> str:
-        """Return what a judge was told, as the provider got it."""
+        """Return what a judge was sent, as the provider got it."""
         return "\n".join(str(one["content"]) for one in self.asked[number]["messages"])
 
 

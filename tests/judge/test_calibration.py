@@ -58,7 +58,7 @@ def calibrate(project, monkeypatch):
     return run
 
 
-def told(request: dict) -> str:
+def prompt_of(request: dict) -> str:
     return "\n".join(str(one["content"]) for one in request["messages"])
 
 
@@ -77,7 +77,7 @@ def test_what_is_measured(calibrate):
         "mean_absolute_error_interval": [1, 1],
     }  # fmt: skip
     assert len(asked) == 8
-    prompts = [told(one) for one in asked if "work-a" in told(one)]
+    prompts = [prompt_of(one) for one in asked if "work-a" in prompt_of(one)]
     assert [text.index("## What the agent was asked") < text.index("## The agent's final") for text in prompts] == [
         True,
         False,
@@ -165,8 +165,8 @@ def test_a_judge_decides_once_it_agrees(calibrate, project):
     assert "edited since it was calibrated" in message
 
 
-def test_what_a_judge_is_told_of_an_example(calibrate, project):
-    """What it is told of a run: task, expectations, rubric, process and answer; not people's score."""
+def test_what_a_judge_is_sent_of_an_example(calibrate, project):
+    """What it is sent of a run: task, expectations, rubric, process and answer; not people's score."""
     scale = {"min": 1, "max": 5}
     criterion = {"name": "Tone", "what_good_looks_like": "Warm.", "what_bad_looks_like": "Stiff."}
     own = {"example_id": "own", "task": "Draw.", "answer": "work-own", "process": "It used a pencil.", "score": 4.25}
@@ -182,7 +182,7 @@ def test_what_a_judge_is_told_of_an_example(calibrate, project):
         "examples": [{"example_id": "a", "answer": "work-a", "score": 2}, own],
     })  # fmt: skip
     code, _, asked = calibrate({"a": [2, 2], "own": [4, 4]}, hard=[True], soft=[3])
-    (text, _) = [told(one) for one in asked if "work-own" in told(one)]
+    (text, _) = [prompt_of(one) for one in asked if "work-own" in prompt_of(one)]
 
     assert code == 0
     for part in (

@@ -35,7 +35,7 @@ def test_without_a_threshold_a_score_decides_nothing(project):
     assert "judges  c: 1.0 of 10; task 1.0, process 1.0" in found.output
 
 
-def test_what_a_judge_is_told(project):
+def test_what_a_judge_is_sent(project):
     """Task, expectations with weights, rubric, checks with their evidence, process, files, final answer, and anchors."""
     project.case |= {
         "expectations": {**HARD, "soft_expectations": [{"text": "Is kind.", "weight": 0.5}]},
@@ -54,7 +54,7 @@ def test_what_a_judge_is_told(project):
         "references": [{"anchor_id": "x", "label": "Perfect", "text": "All."}],
     }
     found = project.evaluate(says(answer(4, hard=[True, True], soft=[3])))
-    told = found.prompt()
+    prompt = found.prompt()
 
     for part in (
         "Write the report on tides.", "1. Names the moon. (weight 1)", "1. Is kind. (weight 0.5)", "Scale: 1 to 5.",
@@ -62,7 +62,7 @@ def test_what_a_judge_is_told(project):
         "evidence: execute_tool write_file", "1. write_file by writer: ok", '{"path": "report.md"}', "Agents: writer",
         "input_tokens 100", "--- created: report.md\nTides follow the moon.", "The report is in report.md.", "- Perfect: All.",
     ):  # fmt: skip
-        assert part in told
+        assert part in prompt
     schema = found.asked[0]["tools"][0]["function"]["parameters"]
     assert list(schema["properties"]) == ["summary", "hard_expectations", "soft_expectations", "dimensions", "overall"]
     assert list(schema["$defs"]["Overall"]["properties"]) == ["evidence", "score"]
@@ -109,7 +109,7 @@ def test_an_answer_out_of_range_is_corrected(project):
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )  # fmt: skip
-def test_each_failure_is_told_apart_and_none_is_green(project, steps, missing, requests):
+def test_each_failure_is_named_and_none_is_green(project, steps, missing, requests):
     """Only what may pass is tried again; without an answer the case is an error."""
     project.judge["retries"] = 2
     found = project.evaluate(*steps)
@@ -127,7 +127,7 @@ def test_what_passes_is_waited_for(project):
     assert (found.exit_code, found.verdict()["status"]) == (0, "pass")
 
 
-def test_a_missing_key_is_told_before_any_agent_starts(project, monkeypatch):
+def test_a_missing_key_is_reported_before_any_agent_starts(project, monkeypatch):
     """The suite is refused with what to set."""
     monkeypatch.delenv("OPENROUTER_API_KEY", raising=False)
     project.judge["base_url"] = None
@@ -144,12 +144,12 @@ def test_the_judge_does_not_learn_who_is_judged(project):
     project.words = ["model=acme/writer-9", "answer=I am acme/writer-9, also called model_b2."]
     project.case["assertions"] = [{"type": "model_used", "expected": "acme/writer-9"}]
     found = project.evaluate(says(answer(8)))
-    told = found.prompt()
+    prompt = found.prompt()
 
-    assert "I am [model], also called [model]." in told
-    assert "writer-9" not in told
-    assert found.run["run_id"] not in told
-    assert str(project.root) not in told
+    assert "I am [model], also called [model]." in prompt
+    assert "writer-9" not in prompt
+    assert found.run["run_id"] not in prompt
+    assert str(project.root) not in prompt
 
 
 @pytest.mark.parametrize("place", ["answer", "result", "file"])
@@ -190,7 +190,7 @@ def test_options_reach_the_provider(project):
     assert asked["model"] == "acme/judge-1"
 
 
-def test_prompts_and_raw_answers_are_kept_beside_the_verdict(project):
+def test_prompts_and_raw_answers_are_kept_with_the_verdict(project):
     """The file holds what was sent and every message that came back."""
     found = project.evaluate(says(answer(11)), says(answer(7)))
     (file,) = project.root.glob("outputs/campaigns/*/*/runs/*/*/*/judgements/judge/main-1.json")

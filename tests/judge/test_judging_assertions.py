@@ -52,7 +52,7 @@ def asked(tmp_path: Path, monkeypatch):
     return ask
 
 
-def told(request) -> str:
+def prompt_of(request) -> str:
     return "\n".join(str(one["content"]) for one in request["messages"])
 
 
@@ -63,7 +63,7 @@ def test_a_score_reaches_the_threshold_or_not(asked, score, holds):
 
     assert finding.holds is holds
     assert finding.sentence == f"The judge scored {score} on the scale 1 to 5, expected at least 3: e."
-    assert "Score 1-5: Is it kind?" in told(requests[0])
+    assert "Score 1-5: Is it kind?" in prompt_of(requests[0])
 
 
 def test_the_text_is_quoted(asked):
@@ -79,8 +79,8 @@ def test_the_text_is_quoted(asked):
 def test_a_section_is_cut_out(asked):
     """From its heading to the next one of its level; what is not there fails without asking."""
     _, (request,) = asked({**JUDGE, "section": "greeting"}, 3)
-    assert "Dear all\n\n## Thanks\n\nThank you\nDATA" in told(request)
-    assert "Pay now" not in told(request)
+    assert "Dear all\n\n## Thanks\n\nThank you\nDATA" in prompt_of(request)
+    assert "Pay now" not in prompt_of(request)
 
     finding, requests = asked({**JUDGE, "section": "Legal"})
     assert (finding.holds, finding.sentence, requests) == (False, "`draft.md` lacks the section 'Legal'.", [])
@@ -123,14 +123,14 @@ def test_other_targets(asked):
     final = {"type": "llm_judge", "rubric": "Kind?", "target": "final_response"}
     talk = {**final, "target": "conversation"}
 
-    assert "Hello there" in told(asked(final, 4, final_output="Hello there")[1][0])
-    assert "[user] Hi" in told(asked(talk, 4, conversation=lambda: "[user] Hi")[1][0])
+    assert "Hello there" in prompt_of(asked(final, 4, final_output="Hello there")[1][0])
+    assert "[user] Hi" in prompt_of(asked(talk, 4, conversation=lambda: "[user] Hi")[1][0])
     assert asked(final)[0].missing == "runs.final_output"
     assert asked(talk, conversation=lambda: None)[0].missing == "messages.text"
     assert asked(final, final_output=" ")[0].holds is False
 
 
-def test_the_persona_is_told_and_decides(asked):
+def test_the_persona_is_sent_and_decides(asked):
     """SOUL.md is part of the question, the agent's file of the quotation."""
     finding, (request,) = asked(IDENTITY, 2)
 
@@ -199,7 +199,7 @@ def test_from_a_suite(project, query):
 
 @pytest.mark.full
 def test_conversation_from_spans(project):
-    """What the last model call was told and answered is judged."""
+    """What the last model call was sent and answered is judged."""
     project.words = ["input=What are tides?"]
     project.profile = {}
     project.case["assertions"] = [{"type": "llm_judge", "rubric": "Kind?", "target": "conversation", "id": "talk"}]

@@ -1,6 +1,6 @@
 """Sends one message to an agent that already runs, and waits until one that restarts is there again.
 
-Arguments: its address; `traced`, where the client exports a span of its own. It is told what a runner tells: TRACEPARENT,
+Arguments: its address; `traced`, where the client exports a separate span. It gets what a runner gives: TRACEPARENT,
 CLAWTRACE_MESSAGE, CLAWTRACE_SESSION_ID.
 """
 

@@ -1,4 +1,4 @@
-"""A TCP proxy between a Collector and clawtrace that is told what to do with each answer."""
+"""A TCP proxy between a Collector and clawtrace that is instructed what to do with each answer."""
 
 from __future__ import annotations
 

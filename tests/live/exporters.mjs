@@ -1,5 +1,5 @@
 // An agent whose exporters are written into its code, without an address, whatever protocol the environment announces.
-// Arguments: grpc, proto or json for each exporter, in order. Each has a provider of its own, and tells of one tool of its name.
+// Arguments: grpc, proto or json for each exporter, in order. Each has a separate provider, and records one tool of its name.
 import { ROOT_CONTEXT, trace } from "@opentelemetry/api";
 import { OTLPTraceExporter as GrpcExporter } from "@opentelemetry/exporter-trace-otlp-grpc";
 import { OTLPTraceExporter as JsonExporter } from "@opentelemetry/exporter-trace-otlp-http";

@@ -1,6 +1,6 @@
 """An agent whose exporters are written into its code, without an address, whatever protocol the environment announces.
 
-Arguments: `grpc` or `http` for each exporter, in order. Each has a provider of its own, and tells of one tool of its name.
+Arguments: `grpc` or `http` for each exporter, in order. Each has a separate provider, and records one tool of its name.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Suite:
         self.case(case_id, f"$PLAIN '{json.dumps(requests)}'", assertions)
 
     def run(self, concurrency: int = 1, listener=lambda _: None, *, reuse: bool = False):
-        """Run every case and return the results by case id; `waited` tells how long each close took."""
+        """Run every case and return the results by case id; `waited` says how long each close took."""
         suite = self.root / "configs/suites/s.yaml"
         suite.parent.mkdir(exist_ok=True)
         suite.write_text("schema_version: 1\nsuite_id: s\ntitle: S\n")

@@ -1,4 +1,4 @@
-"""An agent that calls the tools it is told to and exports with opentelemetry-sdk's own exporter.
+"""An agent that calls the tools that its arguments name and exports with opentelemetry-sdk's own exporter.
 
 Arguments: how it behaves, then the tools, in order. The environment says where it exports to.
 """
@@ -23,7 +23,7 @@ if how == "doubled_path":
 if how == "nameless_path":
     os.environ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] = f"{endpoint.partition('/run/')[0]}/api/traces"
     os.environ["OTEL_EXPORTER_OTLP_HEADERS"] = ""
-if how == "nobody_listens":
+if how == "nothing_listens":
     os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = "http://127.0.0.1:9"
 
 if os.environ["OTEL_EXPORTER_OTLP_PROTOCOL"] == "grpc":

@@ -1,7 +1,7 @@
-"""An agent that runs before clawtrace does, with an exporter of its own: an HTTP server on opentelemetry-sdk.
+"""An agent that runs before clawtrace does, with a separate exporter: an HTTP server on opentelemetry-sdk.
 
 Arguments: its port, the receiver's address, how many milliseconds its exporter waits. A request is a JSON object: `say`, the
-words that it is told, and `session`. Words are tools that it calls, but for these: `flush` exports what there is, `lost` keeps
+words that it is sent, and `session`. Words are tools that it calls, but for these: `flush` exports what there is, `lost` keeps
 the turn from the exporter, `crash` ends the process once it has answered, `deaf` ignores the traceparent, `named` names the
 session on its root, `slow` answers before it works.
 """

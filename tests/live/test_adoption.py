@@ -35,7 +35,7 @@ def names(session: Session) -> set[tuple[str, str, str]]:
 
 
 def test_an_adopted_trace_leaves_no_run_behind(tmp_path: Path) -> None:
-    """Neither run nor facts, neither at once nor after a restart; a run without spans is not told of strangers."""
+    """Neither run nor facts, neither at once nor after a restart; a run without spans gets no note of others' spans."""
     called = [parse_assertion({"type": "tool_was_called", "tool": "tool1"})]
     with Session.open(tmp_path / "spans.duckdb", receive=True) as session:
         session.open_run(RunRecord("silent", "case"))

@@ -72,7 +72,7 @@ class Standing:
     def case(
         self, case_id: str, *turns: str, more: str = "", assertions: str = NOT_DELETED, traced: bool = False
     ) -> None:
-        """Write a case that says `turns` to the agent, with a client that exports a span of its own or with one that does not."""
+        """Write a case that says `turns` to the agent, with a client that exports a separate span or with one that does not."""
         said = "\n".join(f"  - {{role: user, content: {json.dumps(turn)}}}" for turn in turns)
         python = ["{{python}}"] if traced else ["{{python}}", "-I", "-S"]
         command = [*python, str(HERE / "ask.py"), f"http://127.0.0.1:{self.port}/chat", *(["traced"] if traced else [])]
@@ -167,8 +167,8 @@ class TestClosedByEvidence:
 
         assert (found.status, found.closed_by, found.spans) == (Status.FAIL, "evidence", 9)
 
-    def test_turns_are_told_apart(self, standing):
-        """Each turn has a traceparent of its own, and so a trace of its own."""
+    def test_turns_are_distinguished(self, standing):
+        """Each turn has a separate traceparent, and so a separate trace."""
         standing.start(QUICK_MS)
         in_two = (
             "[{type: tool_not_invoked, tool: delete_all, turn: 1}, {type: tool_was_called, tool: delete_all, turn: 2}]"
@@ -273,7 +273,7 @@ class TestStoredRuns:
 
     @SAID_OR_NOT
     def test_it_is_asked_again(self, standing, agent):
-        """Even where files are declared: nothing tells which agent answered."""
+        """Even where files are declared: nothing says which agent answered."""
         standing.start(QUICK_MS)
         standing.case("one", "search flush", more=f"  settle_ms: 60000\n  inputs: []\n{agent}")
         first = standing.suite.run(reuse=True)["one"]
@@ -359,8 +359,8 @@ class TestAgentsThatAreStarted:
         assert "remove `agent: running`" in found.incomplete_because[0]
 
 
-def test_what_is_waited_for_is_told(standing, capsys):
-    """Whoever watches reads what has not arrived, and how long nothing may come until the wait ends."""
+def test_what_is_waited_for_is_reported(standing, capsys):
+    """The terminal shows what has not arrived, and how long nothing may come until the wait ends."""
     standing.start(NEVER_MS)
     standing.case("one", "flush search", "search", more="  settle_ms: 5000\n")
     events: list[object] = []

@@ -42,7 +42,7 @@ def test_python_with_both_in_one_process(suite, announced):
 
 @pytest.fixture(scope="module")
 def node_agent(tmp_path_factory) -> Path:
-    """The agent beside its packages."""
+    """The agent next to its packages."""
     folder = tmp_path_factory.mktemp("node")
     npm = shutil.which("npm")
     assert npm is not None

@@ -1,4 +1,4 @@
-"""Sixty-four runs side by side on one receiver, each telling its run over another channel (spec: span-model.md §2)."""
+"""Sixty-four runs side by side on one receiver, each naming its run over another channel (spec: span-model.md §2)."""
 
 from __future__ import annotations
 
@@ -219,14 +219,14 @@ def test_no_span_in_a_wrong_run(matrix, way):
 
 
 def test_every_run_is_closed_by_its_own_exit(matrix):
-    """Nobody waits for another's processes, connections or spans."""
+    """No run waits for another's processes, connections or spans."""
     assert {run for run, why in matrix.closed.items() if why != ClosedBy.EXIT} == set()
     assert len(matrix.closed) == RUNS
     assert max(matrix.waited.values()) < 30
 
 
-def test_conflicts_are_told_with_both_rules(matrix):
-    """A header that names a neighbour is outvoted by the span's own attribute, and both runs are told so."""
+def test_conflicts_are_reported_with_both_rules(matrix):
+    """A header that names a neighbour is outvoted by the span's own attribute, and both runs report it."""
     for one in matrix.of("conflict"):
         neighbour = matrix.runs[(one.number + 1) % RUNS].run_id
         expected = ("span", one.run_id, "header", neighbour)

@@ -1,6 +1,6 @@
 """Closing, live: how agents end, and what may be said of their runs then (spec: span-model.md §3).
 
-Each test tells verdict, what closed the run, why it is not complete, and how long the close waited after the last
+Each test states the verdict, what closed the run, why it is not complete, and how long the close waited after the last
 process had ended. `settle_ms` is 2 s here, as by default: what closes in less than a second did not wait for it.
 """
 
@@ -95,7 +95,7 @@ class TestWholeTraces:
         assert closed_at_once(suite, found)
 
     def test_an_mcp_server_with_an_exporter_of_its_own(self, suite):
-        """Client and server tell of the same call from two processes: it is one call, in one tree."""
+        """Client and server record the same call from two processes: it is one call, in one tree."""
         found = suite.judge("$AGENT mcp read", only("read"))
 
         assert (found.status, found.complete, found.spans, found.traces) == (Status.PASS, True, 3, 1)
@@ -222,7 +222,7 @@ class TestNoTrace:
         ("command", "words"),
         [
             ("true", "Nothing arrived at all."),
-            ("$AGENT nobody_listens read", "Nothing arrived at all."),
+            ("$AGENT nothing_listens read", "Nothing arrived at all."),
             ("$AGENT os_exit_at_once read", "the agent ended without flushing"),
             ("$AGENT doubled_path read", "unknown path '/run/"),
             ("$AGENT nameless_path read", "requests that did not name a run were rejected while it ran: unknown path '/api/"),
@@ -239,7 +239,7 @@ class TestNoTrace:
 
     def test_an_exporter_that_says_why(self, suite):
         """An agent that exits with 0 after its exporter failed: the report shows what it wrote, where the cause stands."""
-        found = suite.judge("$AGENT nobody_listens read")
+        found = suite.judge("$AGENT nothing_listens read")
         (warning,) = (
             said
             for said in found.diagnostics

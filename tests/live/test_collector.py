@@ -126,8 +126,8 @@ def test_to_a_file(tmp_path, start):
     written = tmp_path / "traces.jsonl"
     collector = start("to-file", TRACES_FILE=str(written))
     agent = Path(__file__).parent / "sdk_agent.py"
-    told = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.address, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}
-    subprocess.run([sys.executable, agent, "flush", "read"], env=os.environ | told, check=True)
+    settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.address, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}
+    subprocess.run([sys.executable, agent, "flush", "read"], env=os.environ | settings, check=True)
     collector.stop()
     with Session.open() as session:
         session.load_recordings([written], Grouping.one_run("r"))

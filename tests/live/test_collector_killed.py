@@ -106,19 +106,19 @@ def test_a_full_queue(suite, port, started, tmp_path):
         CLAWTRACE_ENDPOINT=f"http://127.0.0.1:{wire.port}",
     )  # fmt: skip
     started += [wire, collector]
-    told = tmp_path / "told"
+    announced = tmp_path / "announced"
     dropped = tmp_path / "dropped"
 
     def direct() -> None:
         wire.measured.wait(30)
-        told.touch()
+        announced.touch()
         _wait_for(collector, "Sender failed", 3)
         go_on.set()
         dropped.touch()
 
     threading.Thread(target=direct, daemon=True).start()
     calls = [agent(collector, f"flush {tool}") for tool in ("read", "delete_all", "delete_all", "delete_all", "write")]
-    awaited = [f"while [ ! -f {file} ]; do sleep 0.05; done" for file in (told, dropped)]
+    awaited = [f"while [ ! -f {file} ]; do sleep 0.05; done" for file in (announced, dropped)]
     found = suite.judge("; ".join([awaited[0], *calls[:4], awaited[1], calls[4]]), NOT_DELETED, SETTLED)
 
     assert (found.status, found.spans) == (Status.INCONCLUSIVE, 4)

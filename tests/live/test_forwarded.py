@@ -115,7 +115,7 @@ HTTP = "  telemetry: http/protobuf\n"
 
 
 def said(found) -> bool:
-    """Whether the result tells that something stands between agent and receiver."""
+    """Whether the result says that something stands between agent and receiver."""
     return closing.FORWARDED in found.diagnostics
 
 

@@ -148,7 +148,7 @@ class Ran:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
-    """All scenarios as one campaign, each against a server of its own."""
+    """All scenarios as one campaign, each against a separate server."""
     root = tmp_path_factory.mktemp("probes")
     with ExitStack() as stack:
         servers = {name: stack.enter_context(scripted_model(one.steps)) for name, one in SCENARIOS.items()}
@@ -299,8 +299,8 @@ def test_parameters_reach_the_request(ran: dict[str, Ran]):
     assert "tools" not in body
 
 
-def test_a_tool_that_does_not_exist_is_told_to_the_model(ran: dict[str, Ran]):
-    """An invented tool is no crash: the model is told, and may answer."""
+def test_a_tool_that_does_not_exist_is_reported_to_the_model(ran: dict[str, Ran]):
+    """An invented tool is no crash: the model gets an error, and may answer."""
     one = ran["unknown_tool"]
 
     assert (one.result.run_status, len(one.log)) == ("success", 2)
@@ -319,7 +319,7 @@ def test_files_are_read_inside_only(ran: dict[str, Ran]):
 
 @pytest.mark.skipif(not _confined.available(), reason="this machine lacks Landlock")
 def test_commands_work_in_the_workspace_only(ran: dict[str, Ran]):
-    """A command sees the scaffold and leaves an artifact, and cannot read what the run is told."""
+    """A command sees the scaffold and leaves an artifact, and cannot read what the run is given."""
     one = ran["shell"]
 
     assert one.result.run_status == "success"

@@ -73,7 +73,7 @@ class Item:
     tokens: int
     names_response: bool
     other_scope: bool = False
-    """Whether a second instrumentation tells of it."""
+    """Whether a second instrumentation records it."""
 
 
 ITEMS = st.lists(
@@ -102,7 +102,7 @@ def batches(spans: list[dict], number: int) -> list[list[dict]]:
 
 
 def spans_of(items: Sequence[Item], seed: int) -> list[dict]:
-    """Spans of a trace of its own, named alike for the same items, so that runs can be compared."""
+    """Spans of a separate trace, named alike for the same items, so that runs can be compared."""
     trace = random.Random(seed).randbytes(16).hex()
     made = []
     for number, item in enumerate(items):

@@ -1,4 +1,4 @@
-"""The recipes' tests install their programs with `agents_install.py`, which is also a program of its own."""
+"""The recipes' tests install their programs with `agents_install.py`, which is also a separate program."""
 
 from __future__ import annotations
 

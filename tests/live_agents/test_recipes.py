@@ -83,7 +83,7 @@ def installed(package: str) -> Path:
 
 
 def evaluated(name: str, agent: CodingAgent, home: Path, patch: pytest.MonkeyPatch) -> tuple[Any, list[Exchange]]:
-    """Run the recipe in a home of its own; return the run of the report, and what the model was asked."""
+    """Run the recipe in a separate home; return the run of the report, and what the model was asked."""
     call = {"name": agent.tool, "arguments": agent.arguments}
     steps = [{"when": {"tools": [agent.tool]}, "tool_calls": [call]}, {"text": "It is written.", "repeat": True}]
     program = installed(agent.package)

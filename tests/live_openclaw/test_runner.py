@@ -1,4 +1,4 @@
-"""The runner `openclaw` for real: a suite of its cases against a scripted model, side by side in gateways of their own."""
+"""The runner `openclaw` for real: a suite of its cases against a scripted model, side by side in separate gateways."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def test_turns_sub_agents_and_denied_tools_side_by_side(suite) -> None:
-    """Three gateways on one receiver, each with a protocol of its own; what was asked, called, said and written is what the model server saw."""
+    """Three gateways on one receiver, each with another protocol; what was asked, called, said and written is what the model server saw."""
     runs, asked = suite.run(STEPS, CASES)
 
     assert {name: run.verdicts for name, run in runs.items()} == {
@@ -218,9 +218,9 @@ def test_turns_sub_agents_and_denied_tools_side_by_side(suite) -> None:
     talk = runs["talk"]
     assert (talk.folder / "workspace/draft.md").read_text() == "onetwo"
     assert talk.facts["final_output"] == "Revised. N."
-    told = [json.dumps(one.request) for one in asked]
-    assert any("You are Nell, who signs with N." in text for text in told)
-    assert any("Keep context across user turns." in text and "Create draft.md." in text for text in told)
+    prompts = [json.dumps(one.request) for one in asked]
+    assert any("You are Nell, who signs with N." in text for text in prompts)
+    assert any("Keep context across user turns." in text and "Create draft.md." in text for text in prompts)
     assert {one.api for one in asked} == {"chat", "anthropic", "gemini"}
     (hi,) = (one for one in asked if one.api == "gemini")
     assert "exec" not in hi.tools_offered

@@ -1,4 +1,4 @@
-"""`--log` on the command line, and `logs` of the command runner: transcripts beside spans, and in their place."""
+"""`--log` on the command line, and `logs` of the command runner: transcripts next to spans, and in their place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Invoke = Callable[..., Result]
 
 
 def runs(result: Result) -> list[dict[str, Any]]:
-    """The runs that `inspect --json` told."""
+    """The runs that `inspect --json` printed."""
     assert result.exit_code == 0, result.output
     return list(json.loads(result.stdout)["runs"])
 
@@ -40,7 +40,7 @@ def test_each_run_of_a_gateway_log_is_a_run(invoke: Invoke) -> None:
 
 
 def test_a_transcript_fills_the_run_of_its_folder(invoke: Invoke) -> None:
-    """With --run-per-dir a transcript tells more of the run in whose folder it lies."""
+    """With --run-per-dir a transcript says more of the run in whose folder it lies."""
     folder = HERE / "transcripts" / "openclaw"
     logs = [arg for path in sorted(folder.glob("*/agents/*/sessions/*.jsonl")) for arg in ("--log", path)]
     found = {run["run_id"]: run for run in runs(invoke("inspect", folder, "--run-per-dir", *logs, "--json"))}
@@ -77,7 +77,7 @@ def test_a_file_that_is_no_log_is_an_error(invoke: Invoke, tmp_path: Path) -> No
 
 
 def test_recorded_logs_are_judged(invoke: Invoke, tmp_path: Path) -> None:
-    """Runs that logs make are judged by every assertion, and a log cannot be given beside a suite."""
+    """Runs that logs make are judged by every assertion, and a log cannot be given with a suite."""
     (tmp_path / "checks.yaml").write_text("""
 assertions:
   - {type: tool_sequence, mode: strict, expected: [exec]}
@@ -158,7 +158,7 @@ def test_transcripts_of_a_live_run_stand_in_for_spans(invoke: Invoke, tmp_path: 
 
 
 def test_secrets_of_transcripts_are_redacted(invoke: Invoke, tmp_path: Path) -> None:
-    """What a transcript tells is redacted as spans are."""
+    """What a transcript records is redacted as spans are."""
     key = "sk-" + "ant-api03-" + "A1b2C3d4E5f6G7h8" * 5
     (tmp_path / "s.jsonl").write_text(SESSION.read_text().replace("echo hello", f"echo {key}"))
     shown = invoke("inspect", "--log", "s.jsonl", "--json")
@@ -189,7 +189,7 @@ assertions:
 
 
 def test_a_line_of_a_log_is_no_duration(invoke: Invoke, tmp_path: Path) -> None:
-    """A line tells that something was done and not how long it took: no limit is kept by that, and none broken."""
+    """A line says that something was done and not how long it took: no limit is kept by that, and none broken."""
     (tmp_path / "gateway.log").write_text(
         "2026-11-20T10:00:00Z run_id=r1 tool=fetch\n2026-11-20T10:00:09Z run_id=r1 tool=store\n"
         "2026-11-20T10:00:00Z run_id=r2 tool=fetch\n"

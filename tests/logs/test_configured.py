@@ -66,7 +66,9 @@ assertions:
         ("(?P<run_id>x)", (5, 9), "has none of the groups that state a fact: tool, to_agent"),
     ],
 )
-def test_mistakes_are_told_with_their_place(tmp_path: Path, pattern: str, place: tuple[int, int], message: str) -> None:
+def test_mistakes_are_reported_with_their_place(
+    tmp_path: Path, pattern: str, place: tuple[int, int], message: str
+) -> None:
     """A pattern that is wrong is an error of the file, with line and column, before anything runs."""
     path = tmp_path / "clawtrace.yaml"
     path.write_text(f"log_adapters:\n  - name: a\n    patterns:\n      - 'tool=(?P<tool>x)'\n      - '{pattern}'\n")

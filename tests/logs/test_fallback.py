@@ -140,7 +140,7 @@ def test_a_log_is_not_read_where_the_run_has_spans(asked: Asked) -> None:
 
 
 def test_a_log_answers_only_who_names_it(asked: Asked) -> None:
-    """For an assertion without `log_path` the run has no trace, whatever a log of another assertion tells."""
+    """For an assertion without `log_path` the run has no trace, whatever a log of another assertion records."""
     found = asked(of("tool_was_called", tool="memory.search"), {"type": "tool_not_invoked", "tool": "rm"})
 
     assert found["tool_was_called"]["status"] == "pass"
@@ -148,7 +148,7 @@ def test_a_log_answers_only_who_names_it(asked: Asked) -> None:
 
 
 def test_two_logs_of_one_run_are_apart(asked: Asked) -> None:
-    """Each assertion is answered by its own log, also where two logs tell of the same run."""
+    """Each assertion is answered by its own log, also where two logs record the same run."""
     Path("other.log").write_text("2026-11-20T10:00:00Z run_id=r1 tool=other\n")
     found = asked(
         of("tool_was_called", tool="memory.search", id="one"),
@@ -180,8 +180,8 @@ def test_a_damaged_line_of_the_run_leaves_an_absence_undecided(asked: Asked) -> 
     assert found["there"]["status"] == "pass"
 
 
-def test_a_log_that_tells_of_no_tool_proves_no_absence(asked: Asked) -> None:
-    """Where no line of any run tells of a tool, the log may be one that never would."""
+def test_a_log_that_records_no_tool_proves_no_absence(asked: Asked) -> None:
+    """Where no line of any run records a tool, the log may be one that never would."""
     Path("usage.log").write_text("2026-11-20T10:00:00Z run_id=r1 token_usage input=10 output=5\n")
     found = asked(
         of("tool_not_called", "usage.log", tool="rm", id="tools"),
@@ -194,7 +194,7 @@ def test_a_log_that_tells_of_no_tool_proves_no_absence(asked: Asked) -> None:
     assert found["agents"]["status"] == "inconclusive"
 
 
-def test_usage_that_is_told_in_part_leaves_the_budget_open(asked: Asked) -> None:
+def test_usage_that_is_recorded_in_part_leaves_the_budget_open(asked: Asked) -> None:
     """A usage line without its output makes no sum that is known, and the verdict names the line."""
     Path("part.log").write_text(
         "2026-11-20T10:00:00Z run_id=r1 token_usage input=10 output=5\n2026-11-20T10:00:01Z run_id=r1 token_usage input=10\n"

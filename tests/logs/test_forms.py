@@ -61,7 +61,7 @@ def test_t23_words_of_others_are_no_calls(tmp_path: Path, line: str) -> None:
 
 
 def test_a_message_of_an_agent_is_no_call(tmp_path: Path) -> None:
-    """A line without a tool of its own stays one, whatever its message says."""
+    """A line that names no tool itself stays one, whatever its message says."""
     reading = read(tmp_path, "run_id=r1 tool=a", "run_id=r1 message=I call tool=rm now", "run_id=r1 text=token_usage")
 
     assert tools(reading, "r1") == ["a"]
@@ -271,7 +271,7 @@ def test_a_user_cannot_name_a_session_as_a_sub_agents(tmp_path: Path) -> None:
 
 
 def test_openclaws_trajectory_is_its_transcript(tmp_path: Path) -> None:
-    """The messages of a trajectory are read once; the runtime's totals of the turn do not count beside them."""
+    """The messages of a trajectory are read once; the runtime's totals of the turn do not count in addition."""
     case = HERE / "transcripts" / "openclaw" / "one_tool" / "agents" / "support" / "sessions" / "sess-one-tool.jsonl"
     kinds = {"user": "user.message", "assistant": "assistant.message", "toolResult": "tool.result"}
     about = {
@@ -299,7 +299,7 @@ def test_openclaws_trajectory_is_its_transcript(tmp_path: Path) -> None:
 
 
 def test_claudes_partial_answers_are_one_call(tmp_path: Path) -> None:
-    """Parts of one answer are lines of their own that repeat its usage; without an end the output is unknown."""
+    """Parts of one answer are separate lines that repeat its usage; without an end the output is unknown."""
     message = {"id": "m1", "role": "assistant", "model": "claude-x", "usage": {"input_tokens": 5, "output_tokens": 1}}
     about = {"type": "assistant", "sessionId": "s", "timestamp": "2026-11-20T10:00:00Z"}
     call = {"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "a"}}
@@ -440,16 +440,16 @@ def test_words_are_read_in_capitals_and_between_commas(tmp_path: Path, line: str
     assert list(reading.runs) == ["r1"]
 
 
-def test_a_tool_that_is_named_where_nobody_looks_leaves_the_run_open(tmp_path: Path) -> None:
-    """A layout that is not known tells of no call for sure, and of none that was not made."""
+def test_a_tool_that_is_named_where_it_is_not_looked_for_leaves_the_run_open(tmp_path: Path) -> None:
+    """A layout that is not known records no call for sure, and none that was not made."""
     reading = read(tmp_path, {"run_id": "r1", "tool": "a"}, {"run_id": "r1", "event": "call", "data": {"tool": "rm"}})
 
     assert tools(reading, "r1") == ["a"]
     assert reading.runs["r1"].lacking == ["line 2 of its log could not be read."]
 
 
-def test_tokens_beside_a_tool_count(tmp_path: Path) -> None:
-    """They are tokens of the run, whatever else their line tells."""
+def test_tokens_next_to_a_tool_count(tmp_path: Path) -> None:
+    """They are tokens of the run, whatever else their line says."""
     reading = read(
         tmp_path,
         "run_id=r1 tool=llm model=gpt-5 input_tokens=1000 output_tokens=5",

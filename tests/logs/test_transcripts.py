@@ -45,7 +45,7 @@ def unknown_of(case: Path) -> set[str]:
 @pytest.mark.parametrize("case", CASES, ids=conformance.name)
 @pytest.mark.full
 def test_a_transcript_alone_is_never_wrong(case: Path) -> None:
-    """Each fact that a transcript tells is true; what it does not tell is listed with its reason."""
+    """Each fact that a transcript records is true; what it does not record is listed with its reason."""
     facts = conformance.compare(case, inspected(case))
     wrong = {fact: found for fact, found in facts.items() if found[0] == "wrong"}
     unknown = {fact for fact, (status, _, truth) in facts.items() if status == "unknown" and truth not in (None, 0)}
@@ -59,7 +59,7 @@ OPENCLAW = [case for case in CASES if case.parent.name == "openclaw"]
 
 @pytest.mark.parametrize("case", OPENCLAW, ids=conformance.name)
 @pytest.mark.full
-def test_a_transcript_beside_spans_is_never_wrong(case: Path) -> None:
+def test_a_transcript_next_to_spans_is_never_wrong(case: Path) -> None:
     """Spans and their transcript together tell tokens and arguments that the spans lack, and count no call twice."""
     facts = conformance.compare(case, inspected(case, with_spans=True))
     wrong = {fact: found for fact, found in facts.items() if found[0] == "wrong"}
@@ -68,8 +68,8 @@ def test_a_transcript_beside_spans_is_never_wrong(case: Path) -> None:
     assert facts["input_tokens"][0] == facts["arguments"][0] == facts["llm_calls"][0] == "true"
 
 
-def test_what_a_transcript_told_is_marked() -> None:
-    """The run says which transcript told more of how many calls than its spans do."""
+def test_what_a_transcript_recorded_is_marked() -> None:
+    """The run says which transcript recorded more of how many calls than its spans do."""
     case = HERE / "openclaw" / "one_tool"
     with Session.open() as session:
         session.load_recordings([case / "traces.otlp.jsonl"], Grouping.one_run("r"))

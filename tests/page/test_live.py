@@ -59,7 +59,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 def test_runs_are_shown_as_they_come(online: Page, service: Service, axe: str) -> None:
     """Without a reload the list has the new run, its end and its verdicts; a click opens the run as a report shows it."""
-    assert TOKEN not in service.line  # nobody reads it in the log of a build
+    assert TOKEN not in service.line  # it is not in the log of a build
     online.goto(f"{service.http}/#token={TOKEN}")
     online.get_by_text("No run has come yet.").wait_for()
     assert TOKEN not in online.url

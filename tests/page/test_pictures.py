@@ -13,7 +13,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 @pytest.mark.full
 def test_the_pictures_are_made_again(chromium: Path, tmp_path: Path) -> None:
-    """The failing run is drawn as it is printed, without a font from elsewhere, and the page as a picture of its own size."""
+    """The failing run is drawn as it is printed, without a font from elsewhere, and the page as a picture of the content's size."""
     spec = importlib.util.spec_from_file_location("pictures", DOCS / "pictures.py")
     assert spec is not None
     assert spec.loader is not None

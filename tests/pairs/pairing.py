@@ -36,7 +36,7 @@ def _nothing(provider: Any) -> None:
 
 
 def _exported(run: Any) -> Any:
-    """Return `run` with a wait for the exporter that has a thread of its own, which the provider does not know."""
+    """Return `run` with a wait for the exporter that has a separate thread, which the provider does not know."""
 
     def waiting(job: agent_program.Job) -> str | None:
         try:

@@ -1,4 +1,4 @@
-"""Agents for captures: real spans of opentelemetry-sdk, in this process and in others, and pytest runs of their own."""
+"""Agents for captures: real spans of opentelemetry-sdk, in this process and in others, and separate pytest runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Pytest = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def run_pytest(tmp_path: Path) -> Pytest:
-    """Run pytest on one test file, in a process and a folder of its own."""
+    """Run pytest on one test file, in a separate process and folder."""
 
     def run(source: str, *options: str, ini: str = "") -> subprocess.CompletedProcess[str]:
         (tmp_path / "test_it.py").write_text(

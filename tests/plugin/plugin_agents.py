@@ -1,4 +1,4 @@
-"""An agent of plain spans, by the GenAI conventions: it calls the tools it is told to.
+"""An agent of plain spans, by the GenAI conventions: it calls the tools that it is given.
 
 As a program (``python plugin_agents.py PROTOCOL TOOL…``) it exports over OTLP as its environment says; ``die`` among the
 tools ends it by SIGKILL after what came before was exported, ``hang`` waits for a signal.

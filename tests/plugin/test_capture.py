@@ -65,7 +65,7 @@ def test_a_pydantic_ai_agent_is_captured_in_process():
 
 
 def test_a_model_over_http_is_captured_with_its_figures():
-    """Model calls of a framework that asks a server show model and tokens, as the server told them."""
+    """Model calls of a framework that asks a server show model and tokens, as the server reported them."""
     from pydantic_ai import Agent
     from pydantic_ai.capabilities import Instrumentation
     from pydantic_ai.models.openai import OpenAIChatModel
@@ -94,7 +94,7 @@ def test_a_model_over_http_is_captured_with_its_figures():
         trace.check(trace_token_budget(max_input_tokens=249))
 
 
-def test_a_failure_tells_sentence_evidence_and_the_marked_tree():
+def test_a_failure_shows_sentence_evidence_and_the_marked_tree():
     """The error is a whole report: what was found, and where in the tree; it keeps the verdicts."""
     with clawtrace.capture("refund") as trace:
         run_agent("search", "rm")
@@ -182,7 +182,7 @@ def test_asking_while_the_agent_runs_decides_only_what_is_final():
 
 
 def test_late_spans_of_the_same_trace_are_stored_and_verdicts_go_stale():
-    """A trace that goes on after the block belongs to it: what was told before is marked, asking again sees it."""
+    """A trace that goes on after the block belongs to it: what was reported before is marked, asking again sees it."""
     with clawtrace.capture() as trace:
         with agent_span():
             context = otel.set_span_in_context(otel.get_current_span(), Context())
@@ -223,8 +223,8 @@ def test_a_process_that_is_itself_a_run_keeps_its_captures():
     assert tools_of(trace) == ["search"]
 
 
-def test_providers_beside_the_global_one_are_captured_when_named():
-    """Code with a provider of its own is captured through `tracer_provider`, together with the global one."""
+def test_providers_other_than_the_global_one_are_captured_when_named():
+    """Code with a separate provider is captured through `tracer_provider`, together with the global one."""
     ours, theirs = TracerProvider(), TracerProvider()
     with clawtrace.capture(tracer_provider=[ours, theirs]) as trace:
         run_agent("one", tracer=ours.get_tracer("a"))
@@ -236,11 +236,11 @@ def test_providers_beside_the_global_one_are_captured_when_named():
 
 def test_a_parent_that_began_before_the_block_is_no_loss():
     """A capture inside of a longer span is complete: the parent is outside, not lost."""
-    beside = otel.get_tracer("agents").start_span("a server's own span")
+    unrelated = otel.get_tracer("agents").start_span("a server's own span")
     with agent_span(), clawtrace.capture() as trace:
         call_tool("search")
-        call_tool("send", context=otel.set_span_in_context(beside, Context()))
-    beside.end()
+        call_tool("send", context=otel.set_span_in_context(unrelated, Context()))
+    unrelated.end()
 
     facts = trace.inspect()
     assert (facts["complete"], facts["incomplete_because"], facts["spans"]) == (True, [], 2)
@@ -314,7 +314,7 @@ def test_a_forked_child_without_spans_changes_nothing():
 
 
 def test_a_span_that_otlp_cannot_carry_is_known_to_be_missing():
-    """One impossible span is named as missing; the spans beside it are stored."""
+    """One impossible span is named as missing; the spans next to it are stored."""
     with clawtrace.capture() as trace:
         otel.get_tracer("agents").start_span("impossible", start_time=-1).end()
         run_agent("search")
@@ -324,7 +324,7 @@ def test_a_span_that_otlp_cannot_carry_is_known_to_be_missing():
         trace.check(tool_not_invoked("rm"))
 
 
-def test_warnings_are_told_and_do_not_fail():
+def test_warnings_are_reported_and_do_not_fail():
     """An assertion of severity `warn` that fails is a Python warning; other ones stay errors."""
     with clawtrace.capture() as trace:
         run_agent("rm")
@@ -439,7 +439,7 @@ def test_importing_the_package_stays_light():
 
 
 def test_a_process_without_a_provider_gets_one():
-    """Where nobody set a tracer provider the capture sets one, and tracers made before it work."""
+    """Where no tracer provider is set the capture sets one, and tracers made before it work."""
     done = _python(
         "from opentelemetry import trace as otel\n"
         "early = otel.get_tracer('early')\n"
@@ -462,7 +462,7 @@ def test_a_provider_that_the_environment_disabled_is_refused(monkeypatch):
 
 
 def test_a_capture_that_makes_the_provider_records_in_a_disabled_environment():
-    """In a process of its own: the global provider is made once."""
+    """In a separate process: the global provider is made once."""
     source = (
         "import os, sys\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"

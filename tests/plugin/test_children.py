@@ -1,4 +1,4 @@
-"""Captures of child processes: through the receiver, beside the spans of this process, closed as early as may be."""
+"""Captures of child processes: through the receiver, next to the spans of this process, closed as early as may be."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_child_gets_input_folder_and_variables(tmp_path):
     assert done.stdout == f"hello {tmp_path} test team=red,clawtrace.run_id={trace.run_id}\n"
 
 
-def test_children_nobody_watches_close_by_silence():
+def test_children_that_are_not_watched_close_by_silence():
     """A process that the test starts itself is waited for until nothing came for `settle_ms`."""
     with clawtrace.capture(settle_ms=200) as trace:
         subprocess.run([*AGENT, "http", "search"], env=trace.env(), check=True, capture_output=True)
@@ -114,7 +114,7 @@ def test_a_program_that_does_not_exist_is_explained():
 
 
 def test_a_span_that_comes_both_ways_counts_once():
-    """Code that exports to the capture's receiver from this very process tells each span twice; it is stored once."""
+    """Code that exports to the capture's receiver from this very process sends each span twice; it is stored once."""
     provider = TracerProvider()
     with clawtrace.capture(tracer_provider=provider) as trace:
         endpoint = trace.env()["OTEL_EXPORTER_OTLP_ENDPOINT"]
@@ -127,7 +127,7 @@ def test_a_span_that_comes_both_ways_counts_once():
 
 
 def test_captures_with_children_side_by_side_keep_apart():
-    """Four captures at once, each with a child process and spans of its own: every span in its run."""
+    """Four captures at once, each with a separate child process and spans: every span in its run."""
 
     def work(number: int) -> list[str]:
         with clawtrace.capture() as trace, otel.get_tracer("test").start_as_current_span("orchestrate"):

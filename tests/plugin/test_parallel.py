@@ -131,8 +131,8 @@ def test_a_plain_thread_belongs_to_the_only_capture():
         trace.check(tool_not_invoked("rm"))
 
 
-def test_a_plain_thread_beside_two_captures_makes_absence_undecided():
-    """Nobody can say whose such a span is: neither takes it, and neither says that it did not happen."""
+def test_a_plain_thread_next_to_two_captures_makes_absence_undecided():
+    """It cannot be known whose such a span is: neither takes it, and neither says that it did not happen."""
     inside = threading.Event()
     leave = threading.Event()
     traces = []
@@ -144,14 +144,14 @@ def test_a_plain_thread_beside_two_captures_makes_absence_undecided():
             leave.wait(60)
         traces.append(trace)
 
-    beside = threading.Thread(target=other)
-    beside.start()
+    unrelated = threading.Thread(target=other)
+    unrelated.start()
     inside.wait(60)
     with clawtrace.capture("one") as trace:
         run_agent("search")
         in_thread(lambda: call_tool("rm"))
     leave.set()
-    beside.join()
+    unrelated.join()
     traces.append(trace)
 
     for trace in traces:

@@ -1,4 +1,4 @@
-"""The pytest plugin, as users run it: pytest in a process of its own, with and without xdist."""
+"""The pytest plugin, as users run it: pytest in a separate process, with and without xdist."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_failed_check_shows_the_tree_where_the_test_asked(run_pytest):
     assert "spans of the run" not in done.stdout
 
 
-def test_any_other_failure_gets_the_tree_beside_it(run_pytest):
+def test_any_other_failure_gets_the_tree_with_it(run_pytest):
     """An ordinary assertion that fails is shown with what the agent did; one that passes is not."""
     source = """
 def test_answer(clawtrace_trace):
@@ -88,7 +88,7 @@ def test_child(clawtrace_trace, number):
 
 
 def test_async_tests_are_captured(run_pytest):
-    """Coroutines that a plugin runs in a loop of its own, which may outlive the test, are captured by each test."""
+    """Coroutines that a plugin runs in a separate loop, which may outlive the test, are captured by each test."""
     source = """
 import asyncio
 pytestmark = pytest.mark.anyio
@@ -135,7 +135,7 @@ def test_a_wrong_setting_is_explained(run_pytest):
 
 
 def test_the_fixture_is_listed_with_its_meaning(run_pytest):
-    """`pytest --fixtures` tells what the fixture is."""
+    """`pytest --fixtures` says what the fixture is."""
     done = run_pytest("", "--fixtures")
 
     assert re.search(r"clawtrace_trace.*\n\s+What the test and the code it runs export", done.stdout)
@@ -146,7 +146,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "pytest.md"
 
 @pytest.mark.parametrize("number", range(4))
 def test_the_pages_examples_run(run_pytest, tmp_path, number):
-    """Every block of Python on docs/pytest.md is a test file that passes, beside the agent of docs/first-case.md."""
+    """Every block of Python on docs/pytest.md is a test file that passes, next to the agent of docs/first-case.md."""
     agent = re.search(r"<<'PYTHON'\n(.*?)PYTHON\n", PAGE.with_name("first-case.md").read_text(), re.DOTALL)
     assert agent is not None
     (tmp_path / "agent.py").write_text(agent.group(1))

@@ -16,7 +16,7 @@ FLAT = {"input_per_1m": 1, "output_per_1m": 1}
 
 
 def flat(dollars: float) -> dict:
-    """An entry in which every token costs the same, so that the price tells which entry was taken."""
+    """An entry in which every token costs the same, so that the price shows which entry was taken."""
     return {"input_per_1m": dollars, "output_per_1m": dollars}
 
 
@@ -178,7 +178,7 @@ class TestWhatItCosts:
         ],
     )
     def test_contradictory_counts_make_no_price(self, call):
-        """More cached than input, more reasoning than output, or less than nothing: nobody can say what it cost."""
+        """More cached than input, more reasoning than output, or less than nothing: what it cost is unknown."""
         entry = {**FLAT, "cache_read_per_1m": 1, "cache_write_per_1m": 1, "reasoning_per_1m": 1}
 
         assert Pricing.from_mapping({"m": entry}).price_call(*call) == Price(None, None)
@@ -221,7 +221,7 @@ class TestMistakes:
 
         assert [word for word in words if word not in str(raised.value)] == []
 
-    def test_all_mistakes_are_told_at_once_with_their_places(self):
+    def test_all_mistakes_are_reported_at_once_with_their_places(self):
         """A loader's `locate` gives each problem its file, line and column."""
         where = {("a", "nope"): ("clawtrace.yaml", 3, 5), ("b",): ("clawtrace.yaml", 7, 2)}
         with pytest.raises(ConfigError) as raised:
@@ -229,7 +229,7 @@ class TestMistakes:
 
         assert [(p.file, p.line, p.column) for p in raised.value.problems] == list(where.values())
 
-    def test_a_key_that_is_not_known_is_told_with_those_that_are(self):
+    def test_a_key_that_is_not_known_is_reported_with_those_that_are(self):
         """Of a price, and of a tier of it."""
         tier = {"above_input_tokens": 9, "input_per_1m": 1, "outputs_per_1m": 1}
         with pytest.raises(ConfigError) as raised:

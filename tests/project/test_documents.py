@@ -173,7 +173,7 @@ def test_the_commands_for_the_sidecar(tmp_path: Path):
 
 
 def test_the_figures_name_programs_that_exist():
-    """Each benchmark that docs/performance.md tells to run is there, and each one that can be run has its row."""
+    """Each benchmark that docs/performance.md says to run is there, and each one that can be run has its row."""
     named = set(re.findall(r"`python (benchmarks/\w+\.py)", (ROOT / "docs" / "performance.md").read_text()))
     runnable = {
         path.relative_to(ROOT).as_posix()

@@ -1,4 +1,4 @@
-"""The lock files: versions and hashes for everything, and nobody's address."""
+"""The lock files: versions and hashes for everything, and no registry's address."""
 
 from __future__ import annotations
 

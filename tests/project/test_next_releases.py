@@ -1,6 +1,6 @@
 """Exporters against the next grpcio and uvicorn: the receiver uses parts of both that their authors may change.
 
-Each is installed as the registry has it, pre-releases included, into an environment of its own in front of this one.
+Each is installed as the registry has it, pre-releases included, into a separate environment in front of this one.
 """
 
 from __future__ import annotations

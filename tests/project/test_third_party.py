@@ -19,7 +19,7 @@ RECORDING = Path(__file__).parents[1] / "recordings/pydantic-ai/one_tool"
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """Install the example as pip would, apart from this environment; return a way to run clawtrace beside it."""
+    """Install the example as pip would, apart from this environment; return a way to run clawtrace next to it."""
     root = tmp_path_factory.mktemp("third-party")
     shutil.copytree(EXAMPLE, root / "source")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]

@@ -63,7 +63,7 @@ def _varint(value: int) -> bytes:
 
 
 def _deep_value() -> tuple[bytes, bytes]:
-    """A good span beside one whose attribute is nested 5 000 levels deep."""
+    """A good span next to one whose attribute is nested 5 000 levels deep."""
     from clawtrace.receiver.decode.wire import message_class
 
     inner = any_value("x").SerializeToString()

@@ -10,7 +10,7 @@ from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 
 
 class MemorySink:
-    """Keeps rows as dicts; can be told to wait or to fail."""
+    """Keeps rows as dicts; can be made to wait or to fail."""
 
     def __init__(self) -> None:
         self.spans: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""A receiver with a store in a process of its own, to be killed or starved.
+"""A receiver with a store in a separate process, to be killed or starved.
 
 Arguments: the store's file; the largest size of a file in bytes, 0 for any. Prints its endpoints as JSON. A line on
 standard input lifts the limit; the end of standard input stops it.

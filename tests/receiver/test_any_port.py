@@ -1,4 +1,4 @@
-"""Each port takes gRPC and HTTP alike, told apart by a connection's first bytes."""
+"""Each port takes gRPC and HTTP alike, distinguished by a connection's first bytes."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class TestClosing:
 
 class TestFirstBytes:
     def test_one_by_one(self, base, sink):
-        """However slowly they come, a protocol is told by them: gRPC's server answers its preface, HTTP its request."""
+        """However slowly they come, a protocol is recognised by them: gRPC's server answers its preface, HTTP its request."""
         body = one("s")
         head = f"POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-protobuf\r\ncontent-length: {len(body)}\r\n\r\n"
         for sent, begins in ((PREFACE + SETTINGS, None), (head.encode() + body, b"HTTP/1.1 200 ")):
@@ -184,7 +184,7 @@ class TestFirstBytes:
 
     @pytest.mark.parametrize("ends", [True, False])
     def test_half_a_preface(self, sink, ends):
-        """Whoever stops in the middle of it is answered after the time that headers have, or at its end, and counted."""
+        """A client that stops in the middle of it is answered after the time that headers have, or at its end, and counted."""
         with Receiver(sink, ReceiverSettings(body_timeout_s=30 if ends else 0.05), environ={}) as receiver:
             receiver.open_run("r1")
             with connect(receiver.endpoints.http) as connection:

@@ -174,7 +174,7 @@ CHANNELS = {
 
 class TestConflicts:
     @pytest.mark.parametrize(("stronger", "weaker"), list(itertools.combinations(CHANNELS, 2)))
-    def test_the_stronger_rule_wins_and_both_are_told(self, stronger, weaker):
+    def test_the_stronger_rule_wins_and_both_are_reported(self, stronger, weaker):
         """Of any two rules that disagree the one with the lower number decides, and the conflict names both."""
         desk = Desk(run_key="my.run")
         fields: dict = {"resource": {}, "attributes": {}, "links": [], "header": "", "path": ""}
@@ -215,7 +215,7 @@ class TestConflicts:
         assert desk.given()["s"] == ("r", "resource")
 
     def test_a_resource_against_the_run_of_the_trace(self):
-        """A trace known from another run's span: the resource decides, the conflict is told."""
+        """A trace known from another run's span: the resource decides, the conflict is reported."""
         desk = Desk()
         desk.send(traces(span("s"), resource={RUN: "r1"}))
         desk.send(traces(span("t"), resource={RUN: "r2"}))
@@ -269,7 +269,7 @@ class TestAdoption:
 
     @pytest.mark.parametrize("announced_first", [True, False])
     def test_a_link_to_an_announced_trace_of_which_no_span_came(self, announced_first):
-        """A queue's consumer begins a trace of its own, with a link to the context that the runner injected."""
+        """A queue's consumer begins a separate trace, with a link to the context that the runner injected."""
         desk = Desk()
         if announced_first:
             desk.attribution.announce("r1", trace_id=trace_id("a1"))
@@ -336,7 +336,7 @@ class TestAdoption:
         assert desk.given() == {"s": ("r1", "resource")}
 
     def test_a_link_takes_no_trace_from_its_run(self):
-        """A span of a run's trace that links to a trace whose run is told in the same request leaves it where it was."""
+        """A span of a run's trace that links to a trace whose run is named in the same request leaves it where it was."""
         desk = Desk()
         desk.send(traces(span("s"), resource={RUN: "r1"}))
         desk.send(traces(span("t", links=["a2"]), span("target", trace="a2", attributes={RUN: "r2"})))

@@ -20,7 +20,7 @@ def decided(attribution: Attribution, claim: Claim, trace_id: str) -> tuple[str,
 
 
 def test_the_announced_trace_goes_before_the_announced_session_of_the_same_run():
-    """The first rule in the order of the specification is told, also where several agree."""
+    """The first rule in the order of the specification is reported, also where several agree."""
     attribution = made()
     attribution.announce("r", trace_id="t", session_ids=["s"])
 
@@ -105,7 +105,7 @@ def test_however_many_traces_have_a_run_few_are_remembered_but_the_announced():
     assert decided(attribution, NO_CLAIM, "t0") == ("", "none")
 
 
-def test_the_same_disagreement_is_told_once():
+def test_the_same_disagreement_is_reported_once():
     attribution = made()
     for trace in ("t1", "t2"):
         decided(attribution, Claim(resource="r1", span="r2"), trace)

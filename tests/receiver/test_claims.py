@@ -22,8 +22,8 @@ def test_attributes_that_say_nothing_are_no_claim(run_key):
         assert reader.of_item(NO_CLAIM, nothing) == NO_CLAIM
 
 
-def test_the_item_speaks_beside_its_resource():
-    """It has a run of its own, its session comes after the resource's, and its run key goes before the resource's."""
+def test_the_item_speaks_as_well_as_its_resource():
+    """It names its own run, its session comes after the resource's, and its run key goes before the resource's."""
     reader = ClaimReader("my.run", SESSION_KEYS)
     base = reader.of_resource({RUN_ID: "r1", "session.id": "s1", "my.run": "k1"})
 
@@ -53,7 +53,7 @@ def test_equal_claims_are_one_object_and_few_are_kept(monkeypatch):
 
 
 @pytest.mark.parametrize("key", SESSION_KEYS)
-def test_a_session_tells_its_receiver_the_keys(key):
+def test_a_session_gives_its_receiver_the_keys(key):
     """A span whose attribute of an instrumentation names an announced session belongs to that run."""
     with Session.open(receive=True) as session:
         session.open_run(RunRecord("r1", "r1", session_ids=("s1",)))

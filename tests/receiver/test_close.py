@@ -93,7 +93,7 @@ class TestExit:
         assert closed == [ClosedBy.EXIT]
 
     def test_other_runs_do_not_matter(self, receiver, protocol):
-        """An open connection of another run, and one that carried nothing, keep nobody waiting."""
+        """An open connection of another run, and one that carried nothing, keep no run waiting."""
         receiver.open_run("r1")
         other = agent(receiver, protocol, "other", "stay")
         assert other.stdout is not None
@@ -224,7 +224,7 @@ class TestEvidenceLast:
         assert wait_closed(receiver, "r1", processes_gone=True, **LONG) == ClosedBy.EXIT
 
     def test_also_when_it_turned_out_before_the_commit(self):
-        """Both may be of one commit, after which the connections are told what they carried."""
+        """Both may be of one commit, after which the connections know what they carried."""
         connections = Connections(Changes())
         early = connections.opened(4318)
         connections.joined(7, 1)

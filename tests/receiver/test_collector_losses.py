@@ -14,7 +14,7 @@ FULL = "otelcol_exporter_enqueue_failed_spans"
 
 
 def lost(losses, *counters, started=0, signal="metrics", collector="one"):
-    """What one request with these counters (name, exporter, value) tells."""
+    """What one request with these counters (name, exporter, value) says."""
     data = MetricsData()
     group = data.resource_metrics.add()
     group.resource.attributes.add(key="service.instance.id").value.string_value = collector

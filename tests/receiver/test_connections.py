@@ -91,5 +91,5 @@ def test_open_after_one_request(known, monkeypatch):
     ],
 )
 def test_senders(user_agent, sender):
-    """A User-Agent tells them apart."""
+    """A User-Agent distinguishes them."""
     assert sender_of(user_agent) == sender

@@ -131,7 +131,7 @@ def changed(draw) -> bytes:
 
 
 def _with(fields: str, span: str = "") -> bytes:
-    """A request of one span with `fields` beside its ids, or as `span` says."""
+    """A request of one span with `fields` next to its ids, or as `span` says."""
     one = span or f'{{"traceId":"{"a1" * 16}","spanId":"{"b1" * 8}",{fields}}}'
     return f'{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{one}]}}]}}]}}'.encode()
 

@@ -65,7 +65,7 @@ class TestExporters:
         assert (child.start_time, child.end_time) == (found["start_ns"], found["end_ns"])
 
     def test_retry_after_a_failed_commit(self, receiver, sink, kind):
-        """An exporter that is told to wait sends again, and nothing is lost or doubled."""
+        """An exporter that is asked to wait sends again, and nothing is lost or doubled."""
         sink.failures = 1
         provider = TracerProvider(resource=Resource({RUN: "r1"}))
         provider.add_span_processor(SimpleSpanProcessor(exporter(receiver, kind)))

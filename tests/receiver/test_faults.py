@@ -152,7 +152,7 @@ def test_half_a_character_in_the_id_of_a_run(running, store):
 
 
 class Starved:
-    """A receiver in a process of its own."""
+    """A receiver in a separate process."""
 
     def __init__(self, path: Path, limit: int = 0) -> None:
         command = [sys.executable, str(PROCESS), str(path), str(limit)]

@@ -50,7 +50,7 @@ def test_run_of_metadata(base, sink):
 
 
 def test_partial_success(base, sink):
-    """Bad ids are told by count and reason."""
+    """Bad ids are reported by count and reason."""
     bad = span("bad")
     bad.trace_id = bytes(16)
     _, _, answer, _ = export(base, "traces", raw(traces(bad, span("fine"), resource={RUN: "r1"})))

@@ -127,7 +127,7 @@ class TestAccepted:
         assert post_json(base, "/v1/traces", {"resourceSpans": []})[::2] == (200, {})
 
     def test_partial_success(self, base, sink):
-        """Bad ids are rejected span by span and told by count and reason; the rest is stored."""
+        """Bad ids are rejected span by span and reported by count and reason; the rest is stored."""
         bad = span("bad")
         bad.span_id = b""
         message = traces(bad, span("fine"), resource={RUN: "r1"})
@@ -364,7 +364,7 @@ class TestRefused:
         "junk", [b"\x00\x01garbage\r\n\r\n", b"GET / HTTP/1.1\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"]
     )
     def test_nothing_is_said_in_uvicorn_s_words(self, base, caplog, junk):
-        """What is answered and counted is not told a second time, nor with advice to install something."""
+        """What is answered and counted is not reported a second time, nor with advice to install something."""
         with connect(base) as connection:
             connection.sendall(junk)
 

@@ -117,7 +117,7 @@ class TestAnswers:
         assert status == 200
 
     def test_the_end_waits_for_the_question_that_is_being_answered(self, monkeypatch) -> None:
-        """It has its answer before the store may be closed; one that waits behind it is told to ask again."""
+        """It has its answer before the store may be closed; one that waits behind it is asked to try again."""
         from memory_sink import MemorySink
 
         asked, free, ending = threading.Event(), threading.Event(), threading.Event()
@@ -219,7 +219,7 @@ class TestRefused:
             held.query("SELECT repeat('x', 1000)")
 
     def test_more_questions_than_may_wait(self) -> None:
-        """They are told to come again; those that wait are answered."""
+        """They are asked to try again; those that wait are answered."""
         from memory_sink import MemorySink
 
         asked, free = threading.Semaphore(0), threading.Event()
@@ -260,7 +260,7 @@ class TestHeldStore:
         write_owner(path, Owner("http://127.0.0.1:1", owner.token, os.getpid()))
         assert HeldStore.of(str(path)) is None
 
-    def test_an_owner_that_ends_in_between_is_told(self, path) -> None:
+    def test_an_owner_that_ends_in_between_is_reported(self, path) -> None:
         with Session.open(path, receive=True):
             held = HeldStore.of(str(path))
         assert held is not None

@@ -1,4 +1,4 @@
-"""Recordings: every form is read, told by content; damage is never silent; runs are what the user says they are."""
+"""Recordings: every form is read, recognised by content; damage is never silent; runs are what the user says they are."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class TestForms:
         assert sink.runs() == {"r1": ["a"], "r2": ["b"]}
 
     @pytest.mark.parametrize("as_text", [True, False])
-    def test_signals_are_told_by_content(self, load, sink, tmp_path, as_text):
+    def test_signals_are_recognised_by_content(self, load, sink, tmp_path, as_text):
         """A file may hold any signal, whatever it is called."""
         messages = [logs(record("e"), resource={RUN: "r1"}), metrics(3, resource={RUN: "r1"}), A]
         for place, message in enumerate(messages):
@@ -147,7 +147,7 @@ class TestForms:
 
     @pytest.mark.parametrize("as_text", [True, False])
     def test_what_scopes_were_called_before(self, load, sink, tmp_path, as_text):
-        """`instrumentationLibrarySpans` of OTLP up to 0.19 are read, and passed over where scopes stand beside them."""
+        """`instrumentationLibrarySpans` of OTLP up to 0.19 are read, and passed over where scopes stand next to them."""
         old, both = tmp_path / "old.json", tmp_path / "both.json"
         if as_text:
             document = as_json(A)
@@ -196,7 +196,7 @@ class TestForms:
         assert sink.runs() == {"r1": ["a"]}
         assert (sink.span("a")["trace_id"], sink.span("a")["kind"]) == (f"{0xA1:032x}", "Unspecified")
 
-    def test_duplicates_and_rejected_spans_are_told(self, load, tmp_path):
+    def test_duplicates_and_rejected_spans_are_reported(self, load, tmp_path):
         """A repeated span is counted, and so is one with a bad id, with its reason."""
         bad = span("bad")
         bad.span_id = b""

@@ -52,8 +52,8 @@ class TestKinds:
     @pytest.mark.parametrize("name", SAMPLES)
     @settings(max_examples=25)
     @given(before=st.binary(max_size=12), after=st.binary(max_size=12))
-    def test_no_byte_beside_a_text_hides_it(self, name, before, after):
-        """In a request any byte may stand beside a text (lengths, tags, brackets): the request is suspected anyway."""
+    def test_no_byte_next_to_a_text_hides_it(self, name, before, after):
+        """In a request any byte may stand next to a text (lengths, tags, brackets): the request is suspected anyway."""
         assert REDACTOR.suspects(before + SAMPLES[name].text.encode() + after)
 
     @pytest.mark.parametrize("name", SAMPLES)
@@ -181,7 +181,7 @@ class TestOwnPatterns:
 
 class TestTricks:
     def test_a_mark_shields_nothing(self):
-        """A secret beside, inside or around of what looks like a mark is replaced all the same."""
+        """A secret next to, inside or around what looks like a mark is replaced all the same."""
         secret, shield = of_kind("github").secret, "[REDACTED:aws:0123abcd]"
         kept = mark("github", secret)
         hidden = f"{shield}hunter2hunter2"

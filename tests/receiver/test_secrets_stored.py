@@ -114,7 +114,7 @@ SELECT n.run_id, unnest(map_keys(cells)), unnest(map_values(cells)) FROM (
 
 
 def store_all(folder: Path, protocol: str, redaction: RedactionSettings) -> Stored:
-    """Send every sample in requests of its own and return what is in the store's files."""
+    """Send every sample in separate requests and return what is in the store's files."""
     path = folder / "spans.duckdb"
     store = DuckStore(path)
     with Receiver(store, ReceiverSettings(redaction=redaction), environ={"ROBOT_PASSWORD": VALUE}) as receiver:

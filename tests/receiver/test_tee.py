@@ -30,7 +30,7 @@ def teeing(endpoint: str, **settings) -> Receiver:
 
 
 class Backend(ThreadingHTTPServer):
-    """A user's backend that answers what it is told to, and keeps what it got."""
+    """A user's backend that answers what the test sets, and keeps what it got."""
 
     daemon_threads = True
 
@@ -129,7 +129,7 @@ class TestForwarded:
         assert SECRET not in first._writer._sink.span("s")["attributes"]["key"]
 
     def test_what_the_sender_sends_again_is_forwarded_once(self, backend) -> None:
-        """A request that was turned away comes again; a body that is no OTLP reaches nobody."""
+        """A request that was turned away comes again; a body that is no OTLP is not forwarded."""
         with teeing(backend.base) as first:
             first._writer._sink.failures = 1
             refused, _, _ = post(first.endpoints.http, "/v1/traces", good())
@@ -161,7 +161,7 @@ class TestForwarded:
 
 class TestLost:
     def test_a_target_that_hangs_holds_nothing_up(self, silent, caplog) -> None:
-        """Answers go out at once, the end waits only as long as it may, and the loss is told with its reason."""
+        """Answers go out at once, the end waits only as long as it may, and the loss is reported with its reason."""
         with teeing(silent, drain_s=0.2) as first:
             for number in range(20):
                 status, _, _ = post(first.endpoints.http, "/v1/traces", good(f"s{number}"))
@@ -218,7 +218,7 @@ class TestLost:
         assert [got for _, _, got in backend.got] == [good("a"), good("a"), good("b"), good("c")]
         assert (forwarded.forwarded, dict(forwarded.dropped)) == (2, {"answered 400": 1})
 
-    def test_a_grpc_port_is_told_apart(self, receiver) -> None:
+    def test_a_grpc_port_is_recognised(self, receiver) -> None:
         """A tee to a port of OTLP/gRPC alone fails with words that say so, not silently."""
         host, port = receiver._grpc.address
         with teeing(f"http://{host}:{port}") as first:

@@ -25,11 +25,11 @@ from clawtrace.receiver.request import Request, RequestAnswer
 
 SECRET = "ghp_" + "a1B2" * 9
 _ODD_JSON = json.dumps(as_json(traces(span("odd", attributes={"k": "TEXT"})))).replace("TEXT", "\\ud800")
-"""Usual but for an attribute, which shows when the requests beside it are half decoded."""
+"""Usual but for an attribute, which shows when the requests next to it are half decoded."""
 
 
 def _spans(place: int, count: int, **more) -> trace_pb2.TracesData:
-    """A request of `count` spans in a trace and a run of its own, with events and links."""
+    """A request of `count` spans in a separate trace and run, with events and links."""
     made = [
         span(
             f"{place}-{one}",
@@ -123,7 +123,7 @@ KINDS = (
 
 
 def _stored(groups: list[list[Request]]):
-    """What is committed of groups of requests and what each sender is told; order and request numbers aside."""
+    """What is committed of groups of requests and what each sender is answered; order and request numbers aside."""
     sink = MemorySink()
     intake = Intake(Attribution(sink.run_no), Redactor(environ={}))
     rows = []
@@ -151,7 +151,7 @@ class TestAsIfAlone:
     def test_odd_json(self, request, secret):
         """A value of JSON means the same, or is refused alike, alone, in a group, and in a recording."""
         decoder = RequestDecoder(Redactor(environ={}), ClaimReader())
-        beside = [_sent("json", 2), _sent("json", 5)]
+        others = [_sent("json", 2), _sent("json", 5)]
         document = as_json(_spans(1, 3))
         document["resourceSpans"][0]["resource"]["attributes"].append({"key": "s", "value": {"stringValue": secret}})
         for order, written in enumerate(ODD):
@@ -163,7 +163,7 @@ class TestAsIfAlone:
                 body = json.dumps(changed).replace('"HERE"', written).encode()
                 alone, recorded = _json_request(body), _json_request(body, json.loads(body))
                 found = [_read(*decoder.decode([alone])), _read(*decoder.decode([recorded]))]
-                found.append(_read(decoder.decode([beside[0], alone, beside[1]])[1]))
+                found.append(_read(decoder.decode([others[0], alone, others[1]])[1]))
 
                 assert found[1:] == [found[0]] * 2, (place, written)
 

@@ -242,7 +242,7 @@ class TestDuplicates:
         assert receiver.counters("r1").duplicates == 4
 
     def test_log_records_without_a_time_are_all_kept(self, receiver, sink):
-        """Without a time a repetition cannot be told from a second record."""
+        """Without a time a repetition cannot be distinguished from a second record."""
         body = raw(logs(record("e", 0), resource={RUN: "r1"}))
         post(receiver.endpoints.http, "/v1/logs", body)
         post(receiver.endpoints.http, "/v1/logs", body)
@@ -311,7 +311,7 @@ def test_open_run_numbers_are_the_sinks(receiver, sink: MemorySink):
     assert [number] == [row["run_no"] for row in sink.spans]
 
 
-def test_conflicts_are_told(receiver):
+def test_conflicts_are_reported(receiver):
     """A header against a resource attribute is a conflict of both runs."""
     post(receiver.endpoints.http, "/v1/traces", spans_of("s", run="r1"), x_clawtrace_run_id="r2")
     (conflict,) = receiver.conflicts("r2")

@@ -23,7 +23,7 @@ def written(report) -> ET.Element:
 
 
 def test_one_suite_a_case_and_one_testcase_an_assertion_and_run(mixed) -> None:
-    """Suites are cases with their model, test cases are assertions; repetitions are told apart by name."""
+    """Suites are cases with their model, test cases are assertions; repetitions are distinguished by name."""
     root = written(mixed)
 
     assert root.tag == "testsuites"

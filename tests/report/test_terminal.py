@@ -41,7 +41,7 @@ def check(name: str, text: str) -> None:
 
 
 def test_mixed_campaign(mixed) -> None:
-    """Table, failures with their tree, reasons, summary and exit code, where nobody watches: no line is cut or wrapped."""
+    """Table, failures with their tree, reasons, summary and exit code, where there is no terminal: no line is cut or wrapped."""
     check("mixed.txt", plain(mixed))
 
 
@@ -87,7 +87,7 @@ def test_nothing_evaluated(campaign) -> None:
     assert plain(campaign()).split("\n")[-3:-1] == ["0 runs", "exit 3: nothing was evaluated: there was no run"]
 
 
-def test_a_warning_is_not_told_as_all_is_well(verdict, run, campaign) -> None:
+def test_a_warning_is_not_reported_as_all_is_well(verdict, run, campaign) -> None:
     """Exit 0 with a failed assertion of severity warn does not say that every answer was yes."""
     text = plain(campaign(run(verdict("fail", severity="warn"))))
 
@@ -106,7 +106,7 @@ def test_unknown_is_never_zero(run, verdict, campaign) -> None:
 
 
 def test_repetitions_that_fail_alike_are_one_block(verdict, run, campaign, node) -> None:
-    """What fails in the same way in several repetitions is told once and names them; another message stands apart."""
+    """What fails in the same way in several repetitions is reported once and names them; another message stands apart."""
     from clawtrace.model.verdict import Evidence
 
     deleted = (Evidence("t", "s1", "execute_tool rm", "rm: ok"),)
@@ -153,7 +153,7 @@ def test_assertions_that_say_the_same_are_one_block(verdict, run, campaign) -> N
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_why_a_trace_is_not_whole_is_told_once(verdict, run, campaign, number) -> None:
+def test_why_a_trace_is_not_whole_is_reported_once(verdict, run, campaign, number) -> None:
     """Why stands once and before the verdicts that it leaves open; of several no spans are shown."""
     from clawtrace.model.verdict import Evidence
 

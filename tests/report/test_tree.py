@@ -41,7 +41,7 @@ def test_marks_carry_their_reason(weather_tree) -> None:
 
 
 def test_spans_that_are_no_calls_say_so(node) -> None:
-    """A wrapper, an accounting span and a duplicate are labelled, so that nobody adds them up."""
+    """A wrapper, an accounting span and a duplicate are labelled, so that they are not added up."""
     lines = text_of([node(w, None, 0, w, "llm", counted_as=w) for w in ("wrapper", "accounting", "duplicate", "call")])
 
     assert [line.split(None, 1)[1].rsplit("  ", 1)[0].strip() for line in lines] == [

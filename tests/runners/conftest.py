@@ -18,7 +18,7 @@ def target() -> TelemetryTarget:
 
 
 class Bench:
-    """Runs commands in folders of their own."""
+    """Runs commands in separate folders."""
 
     def __init__(self, folder: Path, target: TelemetryTarget) -> None:
         self.folder = folder

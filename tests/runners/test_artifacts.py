@@ -98,7 +98,7 @@ class TestArtifacts:
         assert outcome.notes == ("only 2 of 3 artifacts are listed",)
 
     def test_no_link_or_pipe_is_followed(self, bench, tmp_path):
-        """A link to a secret elsewhere, and a pipe that nobody writes to, are no artifacts and hold nothing up."""
+        """A link to a secret elsewhere, and a pipe without a writer, are no artifacts and hold nothing up."""
         (tmp_path / "secret").write_text("secret")
         outcome = run(bench, command=f"ln -s {tmp_path / 'secret'} stolen; mkfifo pipe; touch real")
 

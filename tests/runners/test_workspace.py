@@ -1,4 +1,4 @@
-"""Each run has a workspace of its own, and says what the agent changed in it (spec: config.md §3)."""
+"""Each run has a separate workspace, and says what the agent changed in it (spec: config.md §3)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_modes_and_links_are_kept(bench, scaffold):
     assert str((outcome.workspace / "dangling").readlink()) == "nowhere"
 
 
-def test_changes_are_told_apart(bench, scaffold):
+def test_changes_are_distinguished(bench, scaffold):
     """Created, modified (content or mode), deleted and unchanged paths are compared by content."""
     command = (
         "echo after > edit.txt; rm drop.txt; mkdir -p new/deep; echo x > new/deep/f; chmod 600 keep.txt; touch tool.sh"

@@ -29,8 +29,8 @@ def outlook(record=RECORD, tally=NOTHING, signs=None, settings=None, elsewhere=F
 
 
 @pytest.mark.parametrize("tally", [NOTHING, CARRIED])
-def test_an_address_that_nobody_knew_before(tally):
-    """On a free port the command alone can have told it: its exit closes the run, and no span is looked at."""
+def test_an_address_that_was_not_known_before(tally):
+    """On a free port the command alone can have passed it on: its exit closes the run, and no span is looked at."""
     assert outlook(tally=tally) == (True, 2_000)
 
 
@@ -50,7 +50,7 @@ class TestAnAddressThatOthersKnow:
 
     @pytest.mark.parametrize("status", ["failed", "timed_out", "invalid"])
     def test_a_command_that_failed(self, settings, elsewhere, status):
-        """It is red, whatever it told an agent: a program that could not run keeps nobody waiting."""
+        """It is red, whatever it sent to an agent: a program that could not run keeps no run waiting."""
         assert outlook(RECORD._replace(run_status=status), settings=settings, elsewhere=elsewhere) == (True, 2_000)
 
 

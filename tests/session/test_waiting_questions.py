@@ -104,7 +104,7 @@ def test_equal_questions_are_asked_once() -> None:
     assert both.asked == {"r1": [0, 1], "r2": [1, 0, 2], "r3": [1, 0, 2]}
 
 
-def test_looked_is_told_before_the_store_is_asked() -> None:
+def test_looked_is_called_before_the_store_is_asked() -> None:
     """It is called while another thread has the store, once what looks at the world is done."""
     looked = threading.Event()
     with Session.open() as session, ThreadPoolExecutor(1) as pool:
@@ -139,7 +139,7 @@ class TestCompany:
         assert self.of(first, same, other) == [first, other]
 
     def test_none_of_a_run_that_is_not_known(self) -> None:
-        """That caller is told so itself."""
+        """That caller gets the error itself."""
         first, stranger = question(["a"]), question(["x"])
 
         assert self.of(first, stranger) == [first]
@@ -180,7 +180,7 @@ class TestAnswer:
 
         return ask
 
-    def test_an_error_that_company_caused_is_nobodys_verdict(self) -> None:
+    def test_an_error_that_company_caused_is_no_runs_verdict(self) -> None:
         """Of two runs one makes a pattern take too long: the other passes, asked by its own caller."""
         slow, quick = question(["slow"]), question(["quick"])
         answer([slow, quick], self.asks(lambda runs: "slow" in runs))

@@ -99,7 +99,7 @@ class TestRuns:
         assert results["exit_code"] == 3
 
     def test_waiting_for_the_end_of_a_run(self, served: Served) -> None:
-        """Another client is told when the run has been ended, and is not kept longer than it wants."""
+        """Another client is notified when the run has been ended, and is not kept longer than it wants."""
         begun = begin(served, run_id="r")
         export(begun["environment"]["OTEL_EXPORTER_OTLP_ENDPOINT"], "search")
         early = served.client.wait_complete("r", 0.05)
@@ -177,7 +177,7 @@ class TestRuns:
 
 
 def test_what_is_under_way_is_answered_before_the_end(served: Served, monkeypatch) -> None:
-    """A run that is being ended when the service stops is ended, and its client is told so."""
+    """A run that is being ended when the service stops is ended, and its client gets the answer."""
     begin(served, run_id="r")
     export(f"{served.http}/run/r", "search")
     taken_in, answer = threading.Event(), served.service._http

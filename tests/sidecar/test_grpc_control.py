@@ -222,7 +222,7 @@ def test_health_needs_no_token(channel, served: Served) -> None:
 
 
 def test_health_is_watched_until_the_end(channel, served: Served) -> None:
-    """A load balancer is told at once that the service serves, and then that it stops; an unknown service is no error."""
+    """A load balancer is notified at once that the service serves, and then that it stops; an unknown service is no error."""
     asked = message("grpc.health.v1.HealthCheckRequest")
     answer = message("grpc.health.v1.HealthCheckResponse")
     watch = channel.unary_stream("/grpc.health.v1.Health/Watch", response_deserializer=answer.FromString)

@@ -201,11 +201,11 @@ def test_who_is_wrong_about_the_service_starts_nothing(served: Served, tmp_path:
     write_suite(tmp_path, {"good": ["search"]})
     without, _ = evaluate(tmp_path, "--server", served.http, CLAWTRACE_SERVER_TOKEN=None)
     wrong, _ = evaluate(tmp_path, "--server", served.http, CLAWTRACE_SERVER_TOKEN="no")
-    nobody, _ = evaluate(tmp_path, "--server", "http://127.0.0.1:1", CLAWTRACE_SERVER_TOKEN="no")
+    unreachable, _ = evaluate(tmp_path, "--server", "http://127.0.0.1:1", CLAWTRACE_SERVER_TOKEN="no")
 
     assert (without.exit_code, "needs its token" in without.output) == (2, True)
     assert (wrong.exit_code, "token" in wrong.output) == (2, True)
-    assert (nobody.exit_code, "does not answer" in nobody.output) == (4, True)
+    assert (unreachable.exit_code, "does not answer" in unreachable.output) == (4, True)
     assert not served.session.run_ids()
 
 

@@ -166,7 +166,7 @@ def test_the_project_says_where_to(tmp_path: Path) -> None:
 
 
 class TestFeed:
-    def test_what_happens_is_told_as_it_happens(self, served: Served) -> None:
+    def test_what_happens_is_reported_as_it_happens(self, served: Served) -> None:
         """A follower has each event while the connection is open, and its end when the service stops."""
         answer = get(served, "/clawtrace/v1/events")
         events = (one for one in map(json.loads, iter(answer.readline, b"")) if one["event"] != "received")
@@ -189,7 +189,7 @@ class TestFeed:
         ]
         assert list(events) == []
 
-    def test_who_was_away_is_told_what_it_missed(self, served: Served) -> None:
+    def test_a_client_that_was_away_gets_what_it_missed(self, served: Served) -> None:
         feed = served.service._feed
         for number in range(1_005):
             feed.put("run.begun", run_id=str(number))

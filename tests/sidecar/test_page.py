@@ -88,7 +88,7 @@ def test_a_run_has_its_last_verdicts_and_its_spans_of_now(served: Served) -> Non
 
 
 def test_who_follows_learns_that_spans_came(served: Served) -> None:
-    """Of a run that nobody announced, too."""
+    """Of a run that was not announced, too."""
     connection = http.client.HTTPConnection(urlsplit(served.http).netloc, timeout=30)
     connection.request("GET", "/clawtrace/v1/events", headers={"authorization": f"Bearer {served.token}"})
     events = connection.getresponse()

@@ -123,7 +123,7 @@ class TestWhatGoes:
             later = surplus(served.session._store, Keep(hours=1), time.time_ns() + 2 * HOUR_NS)
         assert [(one.run_id, one.why) for one in later] == [("a", "age")]
 
-    def test_runs_that_nobody_ended_go_after_long_silence_only(self, served: Served) -> None:
+    def test_runs_that_were_not_ended_go_after_long_silence_only(self, served: Served) -> None:
         """A trace that names no run is over after ten minutes, a run that was announced after a day."""
         served.client.begin_run(run_id="announced")
         send(served, late("5b8efff798038103d269b633813fc60c"))
@@ -188,7 +188,7 @@ class TestWhatComesLate:
         assert kept(served) == ["new"]
 
     def test_after_a_restart_too(self, deleted: tuple[Served, str]) -> None:
-        """The store remembers the run and its trace; the spans beside the late one are stored."""
+        """The store remembers the run and its trace; the spans next to the late one are stored."""
         served, trace_id = deleted
         served.service.drain()
         path = served.session._store.path

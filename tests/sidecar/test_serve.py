@@ -157,7 +157,7 @@ def test_it_stops_when_nothing_comes(serve) -> None:
     assert not running.ready.exists()
 
 
-def test_a_second_one_is_told_who_has_the_store(serve) -> None:
+def test_a_second_one_gets_the_name_of_the_stores_holder(serve) -> None:
     """Two processes never have one store; the first one is not disturbed."""
     running = serve()
     second = running.clawtrace("serve", "--grpc-port", "0", "--http-port", "0")

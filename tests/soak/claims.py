@@ -85,4 +85,4 @@ def _ends(truth: Truth) -> Iterator[Claim]:
         yield True, {"type": "final_response", "equals": truth.output}
         yield False, {"type": "final_response", "contains": truth.output + "!"}
     else:
-        yield False, {"type": "final_response", "contains": "a text that nobody said"}
+        yield False, {"type": "final_response", "contains": "a text that was not said"}

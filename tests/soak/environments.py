@@ -1,4 +1,4 @@
-"""The frameworks: each one script in `frameworks/`, whose first lines say what it needs (PEP 723), in an environment of its own.
+"""The frameworks: each one script in `frameworks/`, whose first lines say what it needs (PEP 723), in a separate environment.
 
 A script is of Python, with requirements of PyPI, or of JavaScript (`.mjs`), with packages of npm.
 """

@@ -1,4 +1,4 @@
-"""A model that behaves at random from a seed: one server for any number of runs, each under a path of its own."""
+"""A model that behaves at random from a seed: one server for any number of runs, each under a separate path."""
 
 from __future__ import annotations
 

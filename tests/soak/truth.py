@@ -1,4 +1,4 @@
-"""What truly happened in a run, from the model server's log and the program's own, and what clawtrace found beside it."""
+"""What truly happened in a run, from the model server's log and the program's own, compared with what clawtrace found."""
 
 from __future__ import annotations
 

@@ -321,7 +321,7 @@ class TestFiles:
         assert used == {"SpanAttributes": [("ZSTD",)], "name": [("DICT_FSST",)]}
 
     def test_a_damaged_block_is_the_files_fault_and_no_questions(self, tmp_path: Path) -> None:
-        """Whoever asks is told which file it is: nothing is wrong with the question."""
+        """The error names the file: nothing is wrong with the question."""
         path = tmp_path / "spans.duckdb"
         store = DuckStore(path)
         store.commit(batch(store.run_no("r"), 20_000), LogBatch(), [], [])

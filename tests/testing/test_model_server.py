@@ -77,7 +77,7 @@ def test_a_command_finds_every_provider_there_and_no_key_of_its_own(script: Path
     assert {env[name].removesuffix("/v1").rpartition(":")[0] for name in urls} == {"http://127.0.0.1"}
 
 
-def test_it_tells_a_killed_command(script: Path):
+def test_it_reports_a_killed_command(script: Path):
     """A command that a signal ended exits with 128 + the signal's number, as a shell says it."""
     done = subprocess.run([*COMMAND, str(script), "--", "sh", "-c", "kill -9 $$"], timeout=60)
 
@@ -85,7 +85,7 @@ def test_it_tells_a_killed_command(script: Path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_serves_until_it_is_told_to_stop(script: Path, tmp_path: Path, number: signal.Signals):
+def test_it_serves_until_it_is_stopped(script: Path, tmp_path: Path, number: signal.Signals):
     """As a server it writes its URL to standard output and to the ready file, answers, logs, and ends on a signal with 0."""
     ready, log = tmp_path / "ready", tmp_path / "log.jsonl"
     with serving(script, "--ready-file", ready, "--log", log) as (server, url):

@@ -212,12 +212,12 @@ def moved_tool_call(requests: Requests) -> Requests:
 
 
 def no_delegation(requests: Requests) -> Requests:
-    """The researcher was started beside the orchestrator and not by it."""
+    """The researcher was started next to the orchestrator and not by it."""
     return _changed("sub", requests, parent="")
 
 
 def one_more_agent(requests: Requests) -> Requests:
-    """The researcher delegated to an agent of its own."""
+    """The researcher delegated to another agent."""
     return [*requests[:2], [agent("more", "helper", "sub", 452, 480), *requests[2]]]
 
 
@@ -257,7 +257,7 @@ def leaked_secret(requests: Requests) -> Requests:
 
 
 def nothing_captured(requests: Requests) -> Requests:
-    """The instrumentation was not told to record arguments, results and messages."""
+    """The instrumentation was not configured to record arguments, results and messages."""
     gone = dict.fromkeys(("gen_ai.tool.call.arguments", "gen_ai.tool.call.result", "gen_ai.output.messages"))
     return [[span.but(attributes=gone) for span in spans] for spans in requests]
 

@@ -48,7 +48,7 @@ NEGATIVE = [
 @pytest.mark.parametrize(
     ("how", "env"),
     [
-        ("nobody_listens", {}),
+        ("nothing_listens", {}),
         ("flush", {"OTEL_SDK_DISABLED": "true"}),
         ("flush", {"OTEL_TRACES_SAMPLER": "always_off"}),
     ],
@@ -70,7 +70,7 @@ def test_t01_an_exporter_that_is_silently_dead(bench: Bench, how, env):
 @pytest.mark.parametrize("trace", ["empty", "torn", "killed"])
 @pytest.mark.full
 def test_t02_a_negative_assertion_on_an_empty_or_partial_trace(bench: Bench, trace):
-    """Nothing forbidden was seen, and nobody knows what was not seen: no negative question passes."""
+    """Nothing forbidden was seen, and it is unknown what was not seen: no negative question passes."""
     if trace == "killed":
         judged = bench.live(["sh", "-c", 'exec "$@"', "-", *sdk_agent("sigkill", "read")], *NEGATIVE)
     else:

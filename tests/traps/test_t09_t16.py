@@ -211,7 +211,7 @@ def test_t16_parents_that_never_came(bench: Bench):
 
 
 def test_t16_spans_of_another_run_in_the_same_recording(bench: Bench):
-    """A recording that holds two runs, told apart by their resource: neither sees the other's calls."""
+    """A recording that holds two runs, distinguished by their resource: neither sees the other's calls."""
     first, second = (
         [span.but(trace=name) for span in spans] for name, spans in (("a", _one("read")), ("b", _one("delete_all")))
     )

@@ -24,7 +24,7 @@ def statuses(judged) -> dict[str, list[str]]:
 
 
 def test_t17_clock_skew_open_spans_and_idle_gaps(bench: Bench):
-    """No clock that lies, no span without an end and no pause makes a duration pass that nobody knows."""
+    """No clock that lies, no span without an end and no pause makes a duration pass that is unknown."""
     root = agent("root", "a", at=1000, to=2000)
     bench.record("whole", [root, tool_call("t", "read", "root", 1100, 1200)])
     bench.record("open", [root, tool_call("t", "read", "root", 1100).but(to=0)])
@@ -88,7 +88,7 @@ CACHED = ["pydantic-ai+anthropic/cached_write", "gemini-cli/cached_tokens", "ver
 
 @pytest.mark.parametrize("name", CACHED)
 def test_t19_cached_tokens_inside_or_outside_of_the_input(bench: Bench, recordings: Path, name):
-    """Whether an instrumentation counts cached tokens as input or beside it: the budget is held against all input, once."""
+    """Whether an instrumentation counts cached tokens as input or apart from it: the budget is held against all input, once."""
     shutil.copytree(recordings / name, bench.root / "recordings" / "run")
     calls = json.loads((recordings / name / "truth.json").read_text())["llm_calls"]
     sent = sum(call["input_tokens"] for call in calls)

@@ -131,7 +131,7 @@ def _models(cls: type[ConfigModel]) -> set[type[ConfigModel]]:
     return {cls} | {below for one in cls.__subclasses__() for below in _models(one)}
 
 
-def test_t26_no_key_is_read_by_nobody():
+def test_t26_every_key_is_read():
     """Each key of each file, and each field of each assertion, is looked at by some code."""
     import clawtrace.config.loading.suite_file  # noqa: F401 - defines the models of a suite's files
 
@@ -164,7 +164,7 @@ def test_t27_warnings_are_shown_counted_and_reported(bench: Bench):
 
 
 def test_t27_what_was_lost_on_the_way_in_is_shown(bench: Bench):
-    """Spans that the receiver had to reject are told, and the run is not whole."""
+    """Spans that the receiver had to reject are reported, and the run is not whole."""
     bench.record("run", [agent("root", "a")])
     path = bench.root / "recordings/run/traces.jsonl"
     broken = path.read_text().replace('"spanId": "', '"spanId": "zz')

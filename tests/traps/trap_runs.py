@@ -75,7 +75,7 @@ class Bench:
         return path
 
     def program(self, *args: str | Path, **env: str) -> Judged:
-        """Run the program as a process of its own."""
+        """Run the program as a separate process."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith(UNWANTED)}
         done = subprocess.run(
             [str(PROGRAM), *map(str, args)], cwd=self.root, env=clean | env, capture_output=True, text=True, timeout=170
@@ -105,7 +105,7 @@ class Bench:
         return self.write("checks.yaml", yaml.safe_dump({"assertions": list(assertions), **more}, sort_keys=False))
 
     def judge(self, *assertions: dict[str, Any], flags: Sequence[str] = (), **more: Any) -> Judged:
-        """Judge every recording in the folder, each a run of its own."""
+        """Judge every recording in the folder, each a separate run."""
         checks = self.assertions(assertions, **more)
         grouping = ("--traces", "recordings", "--run-per-dir", "--assertions", checks)
         return self.program_here("eval", *grouping, "--report", "json=report.json", *flags)

@@ -23,7 +23,7 @@ def evidence_of(lab: Lab, sql: str, run_ids: list[str]) -> EvidenceByRun:
 
 @pytest.fixture
 def two_runs(lab: Lab) -> Lab:
-    """Runs whose spans have the same ids; in each a tool span starts at a time of its own."""
+    """Runs whose spans have the same ids; in each a tool span starts at a different time."""
     lab.put(agent("a"), S("t", "a", 3, name="tool of r"), run="r")
     lab.put(
         S("a", "", 5, 9, "agent of q", trace=OTHER_TRACE), S("t", "a", 7, name="tool of q", trace=OTHER_TRACE), run="q"
@@ -51,7 +51,7 @@ def test_each_run_shows_its_own_spans(two_runs: Lab) -> None:
     assert list(found) == ["r", "q", "without"]
 
 
-def test_what_only_a_message_tells_is_evidence_without_a_span(two_runs: Lab) -> None:
+def test_what_only_a_message_states_is_evidence_without_a_span(two_runs: Lab) -> None:
     by_message = ROWS.replace("z.span_id AS", "CASE WHEN z.start_ns = 3000000 THEN NULL ELSE z.span_id END AS")
 
     assert evidence_of(two_runs, by_message, ["r"])["r"] == [

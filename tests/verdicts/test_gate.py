@@ -81,7 +81,7 @@ def test_no_run_at_all_is_undecided() -> None:
 
 
 def test_an_empty_assertion_list_is_undecided(verdict, run) -> None:
-    """A run of which nothing was asked exits 3, also beside runs that passed, under every flag."""
+    """A run of which nothing was asked exits 3, also with runs that passed, under every flag."""
     for flags in FLAGS.values():
         assert exit_code_of([run()], **flags) is ExitCode.UNDECIDED
         assert exit_code_of([run(verdict("pass")), run()], **flags) is ExitCode.UNDECIDED

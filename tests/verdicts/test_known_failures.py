@@ -1,4 +1,4 @@
-"""`expect: fail`: a known failure fails no run until its day has passed, and a pass is then a failure of its own."""
+"""`expect: fail`: a known failure fails no run until its day has passed, and a pass is then a failure itself."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_known_failure_fails_no_run(lab: Lab) -> None:
     assert exit_code_of([result], strict=True) is ExitCode.FAILED
 
 
-def test_that_it_passes_is_a_failure_of_its_own(lab: Lab) -> None:
+def test_that_it_passes_is_a_failure_itself(lab: Lab) -> None:
     result = judge(whole(lab), PASSES)
     (found,) = result.verdicts
 
@@ -93,7 +93,7 @@ def test_what_on_missing_decides_stays_decided(lab: Lab, on_missing: str, status
     assert (found.status, found.known_failure) == (status, False)
 
 
-def test_the_sql_type_takes_it_beside_its_rows(lab: Lab) -> None:
+def test_the_sql_type_takes_it_in_addition_to_its_rows(lab: Lab) -> None:
     """`expect` of `sql` is a list of rows, or `fail`."""
     select = "SELECT name FROM tool_calls WHERE run_id = :run_id"
     rows = {"type": "sql", "select": select, "expect": [{"name": "get_weather"}]}

@@ -168,7 +168,7 @@ def test_repetitions_that_were_asked_less_count_for_what_they_were_asked(repeate
         (["pass", "skip", "inconclusive"], "1 of 3 repetitions passed, 2 undecided; `min_pass_rate` is 0.8."),
     ],
 )
-def test_a_rate_is_told_with_what_is_undecided_if_anything_is(repeated, statuses, sentence) -> None:
+def test_a_rate_is_reported_with_what_is_undecided_if_anything_is(repeated, statuses, sentence) -> None:
     (rated,) = Gate().rates(repeated(*statuses))
 
     assert rated.sentence == sentence
@@ -195,7 +195,7 @@ def test_junit_is_red_where_the_exit_code_is(repeated, campaign, statuses, gate)
     assert len(skipped) == sum(status != "pass" for status in statuses)
 
 
-def test_json_tells_the_rate_and_what_was_asked(repeated, campaign) -> None:
+def test_json_states_the_rate_and_what_was_asked(repeated, campaign) -> None:
     (case,) = results_of(campaign(*repeated("pass", "pass", "fail", minimum=0.6))).cases
     sometimes, always = case.assertions
 
@@ -223,7 +223,7 @@ def test_a_known_failure_is_no_failure_in_reports(verdict, run, campaign) -> Non
     assert case.find("skipped").get("type") == "known failure"
 
 
-def test_json_tells_scope_and_scores(verdict, run, campaign) -> None:
+def test_json_states_scope_and_scores(verdict, run, campaign) -> None:
     scoped = verdict("pass", dimensions=("task",), scope={"agent": "boss", "turn": "last"})
     scored = results_of(campaign(run(scoped, verdict("fail", dimensions=("task", "process")))))
     ((of_run,),) = (case.runs for case in scored.cases)

@@ -120,7 +120,7 @@ def test_evidence_comes_from_the_scope_alone(lab: Lab) -> None:
     assert [one.span_id for one in found.evidence] == [hex_id("t2"), hex_id("h")]
 
 
-def test_whole_runs_are_asked_as_ever_beside_it(lab: Lab) -> None:
+def test_whole_runs_are_asked_as_ever_next_to_it(lab: Lab) -> None:
     """The relations are the whole run's again, in whatever order the questions come."""
     two_agents(lab)
     count = {"type": "llm_call_count", "min": 3, "max": 3}
@@ -196,10 +196,10 @@ class TestNothingInScope:
 
 
 class TestDoubt:
-    """What may belong to the agent, and nothing tells, is asked with and without."""
+    """What may belong to the agent, and nothing says so, is asked with and without."""
 
     def stray(self, lab: Lab, *spans: S) -> Lab:
-        """The boss has one trace; what is in the other one works for nobody that is recorded."""
+        """The boss has one trace; what is in the other one works for no agent that is recorded."""
         return lab.put(
             agent("b", agent="boss", to=100), chat("m", "b", at=1), tool("t", "b", at=9), *map(elsewhere, spans)
         )
@@ -233,7 +233,7 @@ class TestDoubt:
         assert found.status is Status.INCONCLUSIVE
         assert verdict(lab, {"type": "tool_call_count", "min": 4}, agent="boss").status is Status.INCONCLUSIVE
 
-    def test_what_is_beside_an_agent_in_its_own_trace_is_not_its_own(self, lab: Lab) -> None:
+    def test_what_is_next_to_an_agent_in_its_own_trace_is_not_its_own(self, lab: Lab) -> None:
         lab.put(
             S("root", to=200),
             agent("b", "root", agent="boss", to=100),
@@ -328,7 +328,7 @@ class TestUnfinishedRun:
         )
 
 
-def test_turns_are_told_apart(lab: Lab) -> None:
+def test_turns_are_distinguished(lab: Lab) -> None:
     """Three traces are three turns; `last` is the third."""
     for number, trace in enumerate((TRACE, OTHER, THIRD)):
         spans = (
@@ -454,7 +454,7 @@ def test_the_scope_that_holds_everything_says_what_the_whole_run_says(recorded: 
         return
     scopes = [Scope(None, 1)]
     roots = store.script("SELECT name FROM agents WHERE parent_activation_no IS NULL")
-    # Spans around the agent are nobody's.
+    # Spans around the agent are no agent's.
     outside = store.script("SELECT count(*) FROM spans WHERE kind NOT IN ('infra', 'agent') AND depth = 0")[0][0]
     if len(roots) == 1 and roots[0][0] is not None and not outside:
         scopes.append(Scope(Matcher(roots[0][0]), None))

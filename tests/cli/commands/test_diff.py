@@ -17,7 +17,7 @@ def pair(recordings: Path) -> tuple[Path, Path]:
     return tuple(recordings / "pydantic-ai" / name / "traces.otlp.jsonl" for name in ("one_tool", "delegation"))  # type: ignore[return-value]
 
 
-def test_every_difference_is_told(invoke, pair) -> None:
+def test_every_difference_is_reported(invoke, pair) -> None:
     """Totals with their differences, calls by tool, model and agent, the order of tool calls, and the tree."""
     found = json.loads(invoke("diff", *pair, "--json").stdout)
     validator_for(Difference.json_schema()).validate(found)

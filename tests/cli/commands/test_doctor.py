@@ -46,7 +46,7 @@ def of(done: subprocess.CompletedProcess[str], check: str) -> list[tuple[str, st
 
 
 @pytest.mark.smoke
-def test_a_healthy_machine_is_told_so(program: Program, tmp_path: Path):
+def test_a_healthy_machine_is_reported_as_such(program: Program, tmp_path: Path):
     """Exit 0: versions, ports, and a span over each protocol that is in its run; nothing is written."""
     done = program("doctor", "--json")
 
@@ -75,7 +75,7 @@ def test_a_taken_port_is_a_problem(program: Program, tmp_path: Path):
 
 
 def test_a_proxy_does_not_stand_between(program: Program):
-    """Spans come here although the shell names a proxy where nobody listens."""
+    """Spans come here although the shell names a proxy where nothing listens."""
     proxies = dict.fromkeys(("HTTP_PROXY", "http_proxy", "grpc_proxy", "HTTPS_PROXY"), "http://127.0.0.1:9")
     done = program("doctor", "--json", env=proxies)
 

@@ -67,7 +67,7 @@ def test_a_changed_agent_fails_the_case(program: Program, tmp_path: Path):
     assert program("eval", "--suite", "first").returncode == 1
 
 
-def test_an_agent_without_spans_is_told_why(program: Program, tmp_path: Path):
+def test_an_agent_without_spans_gets_the_reason(program: Program, tmp_path: Path):
     """Exit code 3, with the hints for a run without a trace; nothing is left, so that the command it prints can succeed."""
     done = program("init", "--yes", "--command", command("silent"), "--message", "it's you", "--case", "mine")
 

@@ -140,7 +140,7 @@ def test_a_command_that_a_shell_does_not_find(program, tmp_path) -> None:
     assert program("run", "--passthrough", *command).returncode == 127
 
 
-def test_mistakes_are_told_before_the_command_runs(program, tmp_path) -> None:
+def test_mistakes_are_reported_before_the_command_runs(program, tmp_path) -> None:
     """An assertions file with a mistake exits 2 and the command never ran."""
     (tmp_path / "bad.yaml").write_text("assertions: [{type: nope}]\n")
     done = program("run", "--assertions", "bad.yaml", "--", "touch", "ran")

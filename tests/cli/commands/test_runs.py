@@ -56,7 +56,7 @@ def listed(invoke, store: Path, *options: str) -> dict[str, tuple[int, bool]]:
 
 
 def test_list(invoke, store) -> None:
-    """Runs and traces that named none are listed, the latter told apart."""
+    """Runs and traces that named none are listed, the latter marked as such."""
     assert listed(invoke, store) == {"mine": (2, False), "b" * 32: (2, True), "c" * 32: (2, True)}
     assert listed(invoke, store, "--unattributed").keys() == {"b" * 32, "c" * 32}
     table = invoke("runs", "list", "--store", store)
@@ -66,7 +66,7 @@ def test_list(invoke, store) -> None:
     for trace in ("b" * 32, "c" * 32):
         assert invoke("runs", "delete", trace, "--store", store).exit_code == 0
     named = invoke("runs", "list", "--store", store)
-    assert "unattributed" not in named.stdout  # a column that says the same of every run tells nothing
+    assert "unattributed" not in named.stdout  # a column that says the same of every run says nothing
 
 
 def test_adopt(invoke, store) -> None:

@@ -337,7 +337,7 @@ def test_what_eval_refuses_is_refused(invoke: Invoke, project: Path):
     assert problems[0] in invoke("eval", "--suite", "main").output
 
 
-def test_variables_of_profiles_that_are_not_set_are_told(invoke: Invoke, project: Path):
+def test_variables_of_profiles_that_are_not_set_are_reported(invoke: Invoke, project: Path):
     """An agent without its key, or a hook without its address, fails in ways that look like mistakes of another kind."""
     write(
         project,

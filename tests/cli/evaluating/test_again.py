@@ -183,7 +183,7 @@ class TestBudget:
 
         assert self.left_out(project) == {"c": "0.0150 USD have been spent, and `--max-cost` is 0.01"}
 
-    def test_an_unknown_cost_is_told(self, project):
+    def test_an_unknown_cost_is_reported(self, project):
         """A limit that cannot see must not look as if it had held."""
         self.spending(project, model="no-such-model")
         runs = project.eval("--max-cost", "0.01")
@@ -238,7 +238,7 @@ assertions: [{{type: agent_exit_code, value: 0}}]
         return ended, case["runs"][0]
 
     def test_a_runner_that_could_not_start_is_tried_again(self, project, tmp_path_factory):
-        """The report tells why; the second attempt is a run of its own."""
+        """The report says why; the second attempt is a separate run."""
         ended, run = self.retrying(project, tmp_path_factory)
 
         assert len(run["retried"]) == 1
@@ -247,7 +247,7 @@ assertions: [{{type: agent_exit_code, value: 0}}]
         assert "RETRIED  a: attempt 1 failed: setup command 1" in ended.stdout
 
     def test_an_agents_own_failure_is_not(self, project, tmp_path_factory):
-        """Whoever retries until it passes measures nothing."""
+        """Retrying until it passes would measure nothing."""
         _, run = self.retrying(project, tmp_path_factory, command="'exit 1'")
 
         assert run["run_status"] == "failed"
@@ -264,8 +264,8 @@ assertions: [{{type: agent_exit_code, value: 0}}]
         assert ended.returncode == 4
         assert "RETRIED" not in ended.stdout
 
-    def test_a_judgement_anew_still_tells_why(self, project, tmp_path_factory):
-        """The run is the second attempt whoever judges it, and by whatever questions."""
+    def test_a_judgement_anew_still_says_why(self, project, tmp_path_factory):
+        """The run is the second attempt, whichever command judges it, and by whatever questions."""
         self.retrying(project, tmp_path_factory, command=f"[{sys.executable}, {AGENT}, search]")
         file = project.root / "configs/cases/a/test.yaml"
         file.write_text(file.read_text().replace("agent_exit_code, value: 0", "agent_exit_code, value: 3"))
@@ -325,7 +325,7 @@ class TestProviderFailures:
 
     @pytest.mark.parametrize("error", ["429", "openai.RateLimitError"])
     def test_a_provider_that_gave_up_is_tried_again(self, project, tmp_path_factory, error):
-        """The last model call tells it; the second attempt gets its answer."""
+        """The last model call says it; the second attempt gets its answer."""
         self.eval(project, tmp_path_factory, error, retries=1)
 
         run = self.run_of(project)

@@ -1,4 +1,4 @@
-"""What is told of a recording does not mislead: each answer names what it leaves out, and no two contradict each other."""
+"""What is reported of a recording does not mislead: each answer names what it leaves out, and no two contradict each other."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_duration_that_leaves_spans_out_says_both(invoke, recording, tmp_path)
 
 
 def test_a_tool_that_does_not_exist_is_shown_as_not_run(invoke) -> None:
-    """No count of calls has it, so that a line of its own says that the model asked for it."""
+    """No count of calls has it, so that a separate line says that the model asked for it."""
     result = invoke("inspect", RECORDINGS / "pydantic-ai/unknown_tool", "--run-per-dir")
 
     assert result.exit_code == 0

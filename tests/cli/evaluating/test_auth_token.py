@@ -1,4 +1,4 @@
-"""`receiver.auth_token` as a user sets it: what is started here knows the token, and nobody else gets in."""
+"""`receiver.auth_token` as a user sets it: what is started here knows the token, and no other program gets in."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("project")
-def test_agents_are_told(program) -> None:
+def test_agents_get_the_token(program) -> None:
     """A stock exporter sends the token that its environment names, over either protocol."""
     done = program("run", "--", sys.executable, AGENT, "search")
 
     assert "└─ execute_tool search" in done.stderr, done.stderr
 
 
-def test_agents_are_told_over_grpc(program, project) -> None:
+def test_agents_get_the_token_over_grpc(program, project) -> None:
     """The same with gRPC's exporter, in a campaign."""
     folder = project / "configs" / "cases" / "one"
     folder.mkdir(parents=True)

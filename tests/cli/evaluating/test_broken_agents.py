@@ -105,7 +105,7 @@ def test_an_agent_that_did_not_start_is_broken(evaluated):
     assert "no-such-agent" in ended.output
 
 
-def test_hard_expectations_that_nobody_judged_are_never_green(evaluated):
+def test_hard_expectations_that_were_not_judged_are_never_green(evaluated):
     """The case is inconclusive and the evaluation exits with 3, until `--allow-unjudged` lets it pass."""
     expectations = {"hard_expectations": [{"text": "It is polite"}], "soft_expectations": []}
     soft = {"hard_expectations": [], "soft_expectations": [{"text": "It is short"}]}
@@ -122,7 +122,7 @@ def test_hard_expectations_that_nobody_judged_are_never_green(evaluated):
 
 
 @pytest.mark.full
-def test_a_variable_that_pass_env_names_and_that_is_not_set_is_told(evaluated):
+def test_a_variable_that_pass_env_names_and_that_is_not_set_is_reported(evaluated):
     """An agent without its key fails in ways that look like its own mistakes; a glob may match nothing."""
     ended, _ = evaluated(a=(WITH_SPANS, {"runner": {"pass_env": ["NO_SUCH_KEY", "NONE_*"]}}))
 
@@ -142,7 +142,7 @@ def test_more_runs_than_a_plan_can_hold_are_refused(evaluated):
     )
 
 
-def test_nobody_knows_how_a_recording_ended(invoke, tmp_path):
+def test_how_a_recording_ended_is_unknown(invoke, tmp_path):
     """`status_is` on a replay of OTLP files is inconclusive; the replay is reused all the same."""
     folder = tmp_path / "configs/cases/r"
     folder.mkdir(parents=True)

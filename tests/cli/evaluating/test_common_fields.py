@@ -70,7 +70,7 @@ def test_a_known_failure_alone_exits_0(judged) -> None:
     assert (result.exit_code, strict.exit_code) == (0, 1)
 
 
-def test_a_mistake_in_a_common_field_is_told_with_its_place(judged) -> None:
+def test_a_mistake_in_a_common_field_is_reported_with_its_place(judged) -> None:
     """All of them at once, before anything is judged."""
     wrong = """
 assertions:

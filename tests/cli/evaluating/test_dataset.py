@@ -44,7 +44,7 @@ def project(tmp_path, program):
     for name in ("a", "b"):
         (tmp_path / f"configs/cases/{name}/test.yaml").unlink()
     found.write("configs/cases/qa/test.yaml", CASE)
-    found.write("configs/cases/qa/more.txt", "Told with {{row.tool}} in {{workspace}}\n")
+    found.write("configs/cases/qa/more.txt", "Asked with {{row.tool}} in {{workspace}}\n")
     write(found, ROWS)
     return found
 
@@ -100,7 +100,7 @@ class TestRows:
         texts = [message.content for message in case.conversation.messages]
         assert [render(text, {"case_id": "qa-one", "workspace": "/w"}.__getitem__) for text in texts] == [
             "What is {{env.HOME}}? (as qa-one)",
-            "Told with search in /w\n",
+            "Asked with search in /w\n",
         ]
         assert render(case.settings[None].env["QUESTION"], {}.__getitem__) == "What is {{env.HOME}}?"
         assert render(case.config.input.context.model_extra["of"], {}.__getitem__) == "What is {{env.HOME}}?"
@@ -186,7 +186,7 @@ class TestMistakes:
         assert message in refused(project)
 
     def test_a_field_that_a_row_lacks(self, project):
-        """Both places are told: the template's and the row's."""
+        """Both places are reported: the template's and the row's."""
         write(project, [ROWS[0], {"id": "two", "question": "And?", "tol": "x", "expect": {"code": 0}}])
         said = refused(project)
 
@@ -195,7 +195,7 @@ class TestMistakes:
         assert "rows.jsonl:2)" in said
         assert "Did you mean `tol`?" in said
 
-    def test_a_mistake_of_the_case_file_is_told_once(self, project):
+    def test_a_mistake_of_the_case_file_is_reported_once(self, project):
         """Not once a row."""
         project.write("configs/cases/qa/test.yaml", CASE.replace("tool_was_called", "tool_was_caled"))
 
@@ -228,7 +228,7 @@ class TestMistakes:
         assert "a row makes the case `qa-two`, which is the id of another case" in refused(project)
 
     def test_a_row_whose_folder_would_be_that_of_another_case(self, project):
-        """Machines whose files are not told apart by case would write both into one."""
+        """Machines whose file names ignore case would write both into one."""
         project.case("QA-Two")
 
         assert "the case `qa-two`, and there is a case `QA-Two`: on machines whose file names" in refused(project)

@@ -1,4 +1,4 @@
-"""No file of results holds a secret that an agent said, was told, was started with or is asked about (span-model.md §1)."""
+"""No file of results holds a secret that an agent said, was sent, was started with or is asked about (span-model.md §1)."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_redaction_that_is_off_keeps_every_word(project):
 def test_what_an_agent_printed_that_was_cut_down_with_clawtrace_is_cleaned_by_the_next_evaluation(
     project, tmp_path_factory
 ):
-    """Nobody was left to clean it; the run is not of the next evaluation, and its folder stays."""
+    """No process was left to clean it; the run is not of the next evaluation, and its folder stays."""
     waits = TALKER.replace(
         "runpy.run_path", "open(os.environ['PLACE'], 'w').close(); __import__('signal').pause(); runpy.run_path"
     )

@@ -1,4 +1,4 @@
-"""A campaign that is ended at any instant resumes to the report of one that nobody disturbed (spec: config.md §5)."""
+"""A campaign that is ended at any instant resumes to the report of one that was not disturbed (spec: config.md §5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reaches the store when a run was judged: no verdict is told as if nothing had come since (spec: span-model.md §3)."""
+"""What reaches the store when a run was judged: no verdict is reported as if nothing had come since (spec: span-model.md §3)."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class TestASpanThatCameLate:
 
 
 class TestAVerdictThatIsReadAgain:
-    """Nobody evaluates, and still nobody is told the verdict as if nothing had come since."""
+    """Without another evaluation, too, no command reports the verdict as if nothing had come since."""
 
     def report(self, project):
         (file,) = (project.root / "outputs/campaigns/s").glob("default-*/report.json")

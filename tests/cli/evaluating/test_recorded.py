@@ -143,7 +143,7 @@ def test_a_lost_parent_is_inconclusive(invoke, one_tool, checks, tmp_path) -> No
     assert result.exit_code == 3
     assert "INCONCLUSIVE  torn.jsonl · tool_not_invoked" in result.stdout
     assert result.stdout.count("More spans could change this.") == result.stdout.count("INCONCLUSIVE") > 1
-    assert result.stdout.count("was never received") == 1  # all of them could change for one reason: told once
+    assert result.stdout.count("was never received") == 1  # all of them could change for one reason: reported once
     assert result.stdout.count("the parent of 3 spans was never received") == 1
     assert result.stdout.index("INCOMPLETE") < result.stdout.index("INCONCLUSIVE")
     assert invoke(*args, "--gate-incomplete", "warn").exit_code == 0
@@ -212,7 +212,7 @@ class TestGrouping:
         assert [case["case_id"] for case in results_of(tmp_path / "r.json")["cases"]] == ids
 
     def test_several_paths(self, invoke, recordings, checks, tmp_path) -> None:
-        """--traces may be repeated; each file is told apart."""
+        """--traces may be repeated; each file is a separate run."""
         paths = [recordings / "pydantic-ai" / name / "traces.otlp.jsonl" for name in ("delegation", "one_tool")]
         args = [arg for path in paths for arg in ("--traces", path)]
         invoke("eval", *args, "--run-per-dir", "--assertions", checks(PASSING), "--report", "json=r.json")
@@ -498,7 +498,7 @@ class TestAssertionsThroughAPipe:
     """A file need not lie anywhere."""
 
     def test_standard_input(self, program, one_tool) -> None:
-        """`-` reads it; a mistake in it is told as of any other file."""
+        """`-` reads it; a mistake in it is reported as of any other file."""
         asked = ("eval", "--traces", one_tool, "--assertions", "-")
 
         assert program(*asked, input=PASSING).returncode == 0

@@ -91,7 +91,7 @@ def test_a_run_that_is_not_there_is_named(project, program, tmp_path):
     ],
 )
 def test_a_replay_has_one_source(project, program, settings, sentence):
-    """Recorded files or a stored run: neither and both are told with their place, and nothing starts."""
+    """Recorded files or a stored run: neither and both are reported with their place, and nothing starts."""
     project("cases/replayed/test.yaml", HEAD.format("replayed") + f"runner: {{type: replay{settings}}}\ninput: {{}}\n")
     done = program("eval", "--suite", "again")
 
@@ -139,7 +139,7 @@ class TestReuse:
         assert "reused" not in edited.stdout
 
 
-def test_a_stored_trace_that_nobody_announced_is_replayed_whole(project, program, tmp_path):
+def test_a_stored_trace_that_was_not_announced_is_replayed_whole(project, program, tmp_path):
     """Its store knows nothing of it but its spans, as of any recording."""
     trace_id = "ab" * 16
     span = Span(trace_id=bytes.fromhex(trace_id), span_id=b"\1" * 8, name="execute_tool search", start_time_unix_nano=1)

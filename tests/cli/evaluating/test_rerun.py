@@ -20,7 +20,7 @@ AGENT = Path(__file__).parents[1] / "agent.py"
 
 SCOPED = """
 - {id: by an agent, type: tool_was_called, tool: "re:.*", agent: "re:.*"}
-- {id: by nobody, type: no_loops, agent: nobody}
+- {id: by no agent, type: no_loops, agent: nobody}
 - {id: in a turn, type: llm_call_count, count: 2, turn: 1}
 - {id: in the last turn, type: tool_sequence, steps: [search, {optional: b}], turn: last}
 - {id: of one agent, type: trace_token_budget, max_total_tokens: 500, agent: "glob:*e*"}
@@ -132,7 +132,7 @@ def test_what_differs_is_said(invoke, judged) -> None:
 
 
 def test_results_and_store_may_move_together(invoke, tmp_path) -> None:
-    """Where the runs are is told relative to the results; the runs of a store need no recording."""
+    """Where the runs are is written relative to the results; the runs of a store need no recording."""
     from clawtrace.receiver.recordings.recording import Grouping
     from clawtrace.session.session import Session
 
@@ -188,7 +188,7 @@ def test_verdicts_of_a_campaign_come_again(invoke, tmp_path) -> None:
         ((), "Give one SELECT, or --verdict"),
     ],
 )
-def test_mistakes_are_told(invoke, judged, tmp_path, arguments, said) -> None:
+def test_mistakes_are_reported(invoke, judged, tmp_path, arguments, said) -> None:
     """Each says what is wrong, with exit code 2."""
     if "out/results.json" in " ".join(arguments):
         judged("--traces", str(RECORDINGS / "pydantic-ai/one_tool"), "--run-per-dir", number=0)

@@ -103,7 +103,7 @@ class TestWhatIsReused:
             lambda project: project.write("agents/new.py", ""),
             lambda project: (project.root / "agents/prompt.txt").chmod(0o755),
         ],
-        ids=["the agent", "a file beside it", "a new file", "a mode"],
+        ids=["the agent", "a file next to it", "a new file", "a mode"],
     )
     def test_an_edit_of_what_agents_depend_on_runs_all(self, project, edit):
         """Whatever in the project could change an agent counts."""
@@ -141,7 +141,7 @@ class TestWhatIsReused:
         assert project.eval("--case", "a") == {("a", 1): (True, "pass")}
 
     def test_an_upgraded_package_counts(self, project, tmp_path_factory):
-        """What is installed beside the program is part of the agent, though no file of the project tells."""
+        """What is installed next to the program is part of the agent, though no file of the project says so."""
         home = tmp_path_factory.mktemp("venv")
         installed = home / "lib/python3.11/site-packages/framework-1.0.dist-info"
         installed.mkdir(parents=True)
@@ -224,7 +224,7 @@ class TestWhatIsReused:
         assert reused(project.eval("--no-reuse")) == set()
 
     def test_a_run_whose_place_another_took_is_gone_from_the_store(self, project):
-        """Whoever asks the store of a campaign is told of the runs that its folder keeps, and of each once."""
+        """A query of a campaign's store answers with the runs that its folder keeps, and with each once."""
         project.eval("--no-reuse")
         (store,) = (project.root / "outputs/campaigns/s").glob("default-*/spans.duckdb")
         listed = json.loads(project.clawtrace("runs", "list", "--store", str(store), "--json").stdout)
@@ -252,10 +252,10 @@ class TestWhatIsReused:
 
 
 class TestWhatIsNotKnown:
-    """Where nobody says which code an agent loads, an edit of it could not be seen: no later campaign reuses its runs."""
+    """Where it is not declared which code an agent loads, an edit of it could not be seen: no later campaign reuses its runs."""
 
     def test_an_edit_outside_of_the_project_is_never_green(self, project, tmp_path_factory):
-        """The usual layout: `/agent` beside `/evals`. The summary says what would let runs be reused."""
+        """The usual layout: `/agent` next to `/evals`. The summary says what would let runs be reused."""
         outside = tmp_path_factory.mktemp("agent")
         (outside / "main.py").write_text((project.root / "agents/main.py").read_text())
         place = project.root / "configs/cases/a/test.yaml"
@@ -429,7 +429,7 @@ def test_dry_run_names_the_files_that_were_edited(project):
 def test_a_campaign_that_was_killed_resumes_with_what_was_finished(tmp_path, program, tmp_path_factory):
     """SIGKILL in the second of three runs: the first is reused, its spans are there, and nothing of the killed one is.
 
-    Nobody declared where the agent's code is, so the runs serve this execution only.
+    It is not declared where the agent's code is, so the runs serve this execution only.
     """
     project = Project(tmp_path, program)
     project.write("configs/suites/s.yaml", "schema_version: 1\nsuite_id: s\ntitle: S\n")

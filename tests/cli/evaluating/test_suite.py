@@ -82,7 +82,7 @@ def test_a_good_suite_passes_and_leaves_its_results(project, program, results, t
 
 
 def test_what_authors_say_is_in_the_results(project, program, results, tmp_path) -> None:
-    """Titles, labels and metadata of the suite, and of what it names, are there for whoever reads the results."""
+    """Titles, labels and metadata of the suite, and of what it names, are in the results."""
     configs = project(first="search") / "configs"
     secret = "sk-proj-" + "A1b2C3d4" * 6
     case = configs / "cases/first/test.yaml"
@@ -139,7 +139,7 @@ def test_an_agent_that_exports_nothing_is_skipped_and_not_green(project, program
 
 
 def test_an_agent_that_failed_has_its_last_words_in_the_report(project, program, results, tmp_path) -> None:
-    """Why there is no trace is told by the agent itself, without the secrets that it may have printed."""
+    """The agent itself says why there is no trace, without the secrets that it may have printed."""
     project(a="search")
     case = tmp_path / "configs/cases/a/test.yaml"
     secret = "sk-ant-api03-" + "A1b2C3d4E5f6G7h8I9j0" * 4 + "AA"
@@ -251,7 +251,7 @@ class TestEnding:
         running.communicate()
 
     @pytest.mark.smoke
-    def test_ctrl_c_ends_the_agent_and_tells_what_is_there(self, waiting, tmp_path) -> None:
+    def test_ctrl_c_ends_the_agent_and_reports_what_is_there(self, waiting, tmp_path) -> None:
         """SIGINT: the agent is ended, reports are written, the run is listed as not run, exit 130."""
         running, agent = waiting
         running.send_signal(signal.SIGINT)

@@ -29,7 +29,7 @@ def test_a_command_is_seen_by_both(program, tmp_path) -> None:
 
 
 def test_a_lost_request_is_a_warning_and_no_failure(program) -> None:
-    """Nobody listens at the endpoint: the command's exit code and trace stay, one line on stderr tells."""
+    """Nothing listens at the endpoint: the command's exit code and trace stay, one line on stderr says so."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
     done = program(*RUN, env={"CLAWTRACE_RECEIVER_TEE_ENDPOINT": endpoint})

@@ -147,7 +147,7 @@ def test_hooks_run_only_with_leave(suite, tmp_path) -> None:
 
 
 def test_a_hook_that_is_not_there_is_found_before_the_run(suite, tmp_path) -> None:
-    """As any file beside the case."""
+    """As any file next to the case."""
     ended, _, _ = suite(f"touch {tmp_path}/started", HOOK, policy="security_policy: {allow_local_python_hooks: true}\n")
 
     assert ended.returncode == 2
@@ -206,7 +206,7 @@ def test_t20_a_transcript_of_an_earlier_run_is_no_evidence_of_this_one(suite, tm
 
 
 def test_what_the_runner_read_is_the_answer_of_a_run_without_spans(suite) -> None:
-    """The final answer is the runner's word where no span tells it; of an agent in the run nothing is known then."""
+    """The final answer is the runner's word where no span records it; of an agent in the run nothing is known then."""
     checks = (
         "assertions:\n"
         "  - {type: final_response, contains: '42', id: right}\n"

@@ -48,7 +48,7 @@ def test_an_unknown_total_says_why(invoke, recordings) -> None:
 
 
 def test_json(invoke, recordings) -> None:
-    """Every span of the run, in the order of its tree, under a key of its own; without the flag there is none."""
+    """Every span of the run, in the order of its tree, under a separate key; without the flag there is none."""
     flags = ("inspect", "--traces", recordings / "pydantic-ai/one_tool", "--run-per-dir", "--json")
     (plain,), (run,) = (json.loads(invoke(*flags, *more).stdout)["runs"] for more in ((), ("--explain",)))
 

@@ -87,7 +87,7 @@ def test_a_wrapped_command_is_silent_until_it_ended(invoke: Callable[..., Result
 
 
 def test_a_log_has_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where nobody watches, a line says where it is each time that it has taken long again."""
+    """Where there is no terminal, a line says where it is each time that it has taken long again."""
     monkeypatch.setattr(_progress, "Timer", Held)
     with _progress.working() as working:
         assert Held.waiting == []
@@ -121,7 +121,7 @@ def test_of_two_the_inner_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 
 
 class TestLines:
-    """A log of a campaign, where nobody watches."""
+    """A log of a campaign, without a terminal."""
 
     @staticmethod
     def campaign(statuses: Sequence[Status | None], *, quiet: bool = False) -> None:
@@ -229,7 +229,7 @@ def test_a_terminal_shows_it_after_two_seconds(recording: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("flags", "trees"), [((), 1), (("--quiet",), 0)])
-def test_a_tree_that_nobody_is_shown_is_not_read(
+def test_a_tree_that_is_not_shown_is_not_read(
     invoke: Callable[..., Result], recording: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...], trees: int
 ) -> None:
     read: list[str] = []

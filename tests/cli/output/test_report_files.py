@@ -1,4 +1,4 @@
-"""Reports that cannot be written take nothing from those that can, nor from what people are told."""
+"""Reports that cannot be written take nothing from those that can, nor from what is printed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def asked(recordings, tmp_path):
 
 @pytest.mark.smoke
 def test_one_that_fails_hides_no_result(program, asked, tmp_path):
-    """The verdict is told, the other report is there, and the exit code says that something broke."""
+    """The verdict is printed, the other report is there, and the exit code says that something broke."""
     (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
     ended = program(*asked, "--report", "junit=nowhere/results.xml", "--report", "json=results.json")
 
@@ -38,7 +38,7 @@ def test_one_that_fails_hides_no_result(program, asked, tmp_path):
         (["json=."], "is a folder; name a file in it"),
     ],
 )
-def test_what_cannot_be_written_is_told_before_anything_runs(program, asked, tmp_path, reports, said):
+def test_what_cannot_be_written_is_reported_before_anything_runs(program, asked, tmp_path, reports, said):
     """An agent may cost more than a look at the flags."""
     ended = program(*asked, *(word for report in reports for word in ("--report", report)))
 

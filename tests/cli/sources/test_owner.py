@@ -72,7 +72,7 @@ SQL = "SELECT run_id, name, n, 1.50::DECIMAL(4,2) AS d FROM run_tools ORDER BY r
 class TestAskedTheOwner:
     @pytest.mark.parametrize("form", ["table", "csv", "json"])
     @pytest.mark.full
-    def test_query_prints_the_same_whoever_holds_the_store(self, holder, invoke, store, form) -> None:
+    def test_query_prints_the_same_whichever_process_holds_the_store(self, holder, invoke, store, form) -> None:
         """The owner's answer and the file's own are one text."""
         process = holder("receive")
         asked = invoke("query", SQL, "--store", store, "--format", form)
@@ -84,7 +84,7 @@ class TestAskedTheOwner:
 
     @pytest.mark.parametrize("flags", [[], ["--json"], ["--run-id", "delegation", "--explain"]])
     @pytest.mark.full
-    def test_inspect_prints_the_same_whoever_holds_the_store(self, holder, invoke, store, flags) -> None:
+    def test_inspect_prints_the_same_whichever_process_holds_the_store(self, holder, invoke, store, flags) -> None:
         process = holder("receive")
         asked = invoke("inspect", "--store", store, *flags)
         end(process)
@@ -106,7 +106,7 @@ class TestAskedTheOwner:
         assert "  spans(" in wrong.stderr
         assert "Did you mean 'one_tool'?" in unknown.stderr
 
-    def test_a_stale_file_misleads_nobody(self, holder, invoke, store) -> None:
+    def test_a_stale_file_misleads_no_command(self, holder, invoke, store) -> None:
         """An owner that was killed leaves its file: the store is opened, and a living process that does not own it is not asked."""
         process = holder("receive")
         stale = read_owner(store)
@@ -120,7 +120,7 @@ class TestAskedTheOwner:
         assert invoke("query", SQL, "--store", store).exit_code == 0
 
 
-class TestNobodyAnswers:
+class TestNoAnswer:
     @pytest.mark.full
     def test_the_holder_is_named_after_five_seconds(self, holder, invoke, store) -> None:
         """A holder without a receiver cannot be asked: exit 4, process and command, what to do; no traceback."""
@@ -136,7 +136,7 @@ class TestNobodyAnswers:
     @pytest.mark.full
     @pytest.mark.parametrize("kind", ["receive", "only open"])
     def test_adopting_waits_for_the_file_and_names_the_holder(self, holder, invoke, store, kind) -> None:
-        """Adopting changes the store, which the owner does for nobody: exit 4, who holds it, what to do."""
+        """Adopting changes the store, which the owner does for no other process: exit 4, who holds it, what to do."""
         process = holder(kind)
         done = invoke("runs", "adopt", "one_tool", "a" * 32, "--store", store)
 
@@ -166,7 +166,7 @@ for words in (["query", "SELECT name, closed_by IS NULL AS open FROM tool_calls 
 
 @pytest.mark.full
 def test_a_campaign_is_asked_while_it_runs(tmp_path: Path, program) -> None:
-    """`clawtrace eval` owns its campaign's store: whoever asks meanwhile sees the run whose agent is still at work."""
+    """`clawtrace eval` owns its campaign's store: a command that asks meanwhile sees the run whose agent is still at work."""
     folder = tmp_path / "configs" / "cases" / "asking"
     folder.mkdir(parents=True)
     command = json.dumps([sys.executable, "-c", ASKING_AGENT])

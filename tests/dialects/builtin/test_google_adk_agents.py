@@ -42,7 +42,7 @@ def adk_agent(id: str, parent: str, at: int, to: int, name: str) -> S:
 
 
 class TestGoogleAdk:
-    def test_version_1_tells_of_one_call_twice(self, lab: Lab) -> None:
+    def test_version_1_records_one_call_twice(self, lab: Lab) -> None:
         """`call_llm` has no operation name and repeats the usage of the span below it."""
         usage = {"gen_ai__usage__input_tokens": 100, "gen_ai__usage__output_tokens": 10}
         lab.put(
@@ -75,7 +75,7 @@ class TestGoogleAdk:
             ("ask", "requested", '{"q":1}', "f1")
         ]
 
-    def test_a_transfer_goes_to_the_next_agent_beside(self, lab: Lab) -> None:
+    def test_a_transfer_goes_to_the_next_sibling_agent(self, lab: Lab) -> None:
         """The transfer's arguments are not recorded by default; a later agent used as a tool is none of its targets."""
         lab.put(
             adk("w", "", "invoke_workflow assistant", 0, 99, gen_ai__operation__name="invoke_workflow"),

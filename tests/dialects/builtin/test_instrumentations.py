@@ -152,7 +152,7 @@ class TestOthers:
 
 class TestAnthropicSdk:
     def test_the_sdks_own_figures_count(self, lab: Lab) -> None:
-        """Streaming through OpenLLMetry counts one output token too many; the SDK's own span stands beside it."""
+        """Streaming through OpenLLMetry counts one output token too many; the SDK's own span stands next to it."""
         other = chat("m", "a", at=1, **{"gen_ai.response.id": "msg_1", "gen_ai.usage.output_tokens": 11})
         own = chat("s", "a", at=2, **{"gen_ai.response.id": "msg_1", "gen_ai.usage.output_tokens": 10})
         own.scope = "com.anthropic.sdk.python"

@@ -26,7 +26,7 @@ def ai(scope: str, id: str, parent: str, name: str, at: int, to: int, error: str
 
 
 def nameless(id: str, at: int, order: str) -> S:
-    """An execution that tells its arguments and no call id."""
+    """An execution that states its arguments and no call id."""
     return tool(id, "a", at=at, tool="lookup", **{"gen_ai.tool.call.id": None,
                 "gen_ai.tool.call.arguments": json.dumps({"order": order})})  # fmt: skip
 
@@ -144,7 +144,7 @@ class TestCopilot:
         return spans
 
     @pytest.mark.parametrize(("code", "outcome"), [(0, "ok"), (2, "error")])
-    def test_the_exit_code_tells_whether_a_command_failed(self, lab: Lab, code: int, outcome: str) -> None:
+    def test_the_exit_code_says_whether_a_command_failed(self, lab: Lab, code: int, outcome: str) -> None:
         """The span's status does not."""
         lab.put(*self.run(code))
 

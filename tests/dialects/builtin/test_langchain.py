@@ -32,7 +32,7 @@ class TestLangChainThroughOpenInference:
         ids=["another than asked for", "hidden output", "streamed", "the server answers with the asked name"],
     )  # fmt: skip
     def test_the_responding_model(self, lab: Lab, attrs: dict[str, Any], response: str | None) -> None:
-        """`llm.model_name` is the requested one where the answer was streamed: then only the output tells."""
+        """`llm.model_name` is the requested one where the answer was streamed: then only the output says it."""
         lab.put(self.llm("m", "", 0, **attrs))
 
         assert lab.rows("SELECT request_model, response_model FROM llm_calls") == [("gpt-4o", response)]
@@ -70,7 +70,7 @@ class TestLangChainThroughOpenInference:
         assert lab.rows("SELECT name FROM tool_calls") == [("ask_agent",)]
 
     def test_arguments_from_the_node_above_where_it_ran_one_call(self, lab: Lab) -> None:
-        """A tool's input is its bare value or a repr; where the request was not captured, the node's input tells."""
+        """A tool's input is its bare value or a repr; where the request was not captured, the node's input says it."""
         one = [{"name": "get_weather", "args": {"city": "Paris"}, "id": "call_1"}]
         two = [*one, {"name": "get_weather", "args": {"city": "Rome"}, "id": "call_2"}]
         lab.put(
@@ -142,7 +142,7 @@ class TestLangChainThroughOpenLLMetry:
             *self.called("2", "n", "Rome", 40),
         ]  # fmt: skip
 
-    def test_work_beside_its_activation_belongs_to_it(self, lab: Lab) -> None:
+    def test_work_next_to_its_activation_belongs_to_it(self, lab: Lab) -> None:
         """Two activations of one name at once: each call belongs to the one below its own tool."""
         lab.put(*self.run())
 

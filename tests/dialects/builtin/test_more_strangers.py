@@ -1,4 +1,4 @@
-"""Frameworks whose spans tell less, or more often, than what happened: results that name nothing, usage told twice.
+"""Frameworks whose spans record less, or more often, than what happened: results that name nothing, usage recorded twice.
 
 Ids and figures are made up; the habits were seen with the versions that the dialects name.
 """
@@ -33,14 +33,14 @@ class TestResultsThatNameNothing:
                   llm__output_messages__0__message__role="assistant", llm__output_messages__0__message__content="well", **said)  # fmt: skip
 
     def test_as_many_as_were_asked_for_are_theirs(self, lab: Lab) -> None:
-        """Both tools answered; how they ended nothing tells."""
+        """Both tools answered; how they ended nothing says."""
         lab.put(oi("haystack", "CHAIN", "p", "", "Pipeline.run", 0, 99), self.asks("m", "p", 1, 0, "look", "pay"),
                 self.asks("n", "p", 20, 2))  # fmt: skip
 
         assert lab.rows(EXECUTED) == [("look", "unknown"), ("pay", "unknown")]
         assert lab.totals("tool_calls", "errors") == (2, None)
 
-    def test_of_fewer_nothing_tells_which_ran(self, lab: Lab) -> None:
+    def test_of_fewer_nothing_says_which_ran(self, lab: Lab) -> None:
         """One of two tools answered."""
         lab.put(oi("haystack", "CHAIN", "p", "", "Pipeline.run", 0, 99), self.asks("m", "p", 1, 0, "look", "pay"),
                 self.asks("n", "p", 20, 1))  # fmt: skip
@@ -101,7 +101,7 @@ class TestHaystack:
         assert lab.totals("llm_calls", "tool_calls", "errors") == (1, 1, 1)
         assert lab.rows(ACTIVATIONS) == [("clerk", None, "root")]
 
-    def test_anthropics_usage_has_the_cached_tokens_beside_the_others(self, lab: Lab) -> None:
+    def test_anthropics_usage_has_the_cached_tokens_apart_from_the_others(self, lab: Lab) -> None:
         """Only the totals have OpenAI's names."""
         usage = {
             "prompt_tokens": 10,
@@ -116,7 +116,7 @@ class TestHaystack:
         assert lab.totals("input_tokens", "cache_read_tokens") == (110, 100)
 
     def test_components_that_ask_a_model_themselves(self, lab: Lab) -> None:
-        """How many calls an evaluator makes no span tells."""
+        """How many calls an evaluator makes no span says."""
         lab.put(haystack("m", "", "component.run", 1, 3, component__type="OpenAIChatGenerator"),
                 haystack("e", "", "component.run", 4, 9, component__type="FaithfulnessEvaluator"))  # fmt: skip
 
@@ -138,7 +138,7 @@ class TestAg2:
         return span
 
     def test_usage_is_no_call(self, lab: Lab) -> None:
-        """The span beside a model call repeats it."""
+        """The span next to a model call repeats it."""
         lab.put(
             self.its(agent("a", agent="clerk")),
             self.its(chat("m", "a", at=1)),
@@ -149,7 +149,7 @@ class TestAg2:
 
     @pytest.mark.parametrize("whose", ["clerk", "helper"])
     def test_an_agents_usage(self, lab: Lab, whose: str) -> None:
-        """It repeats an agent that tells of its work itself, and is all that is told of another."""
+        """It repeats an agent that records its work itself, and is all that is recorded of another."""
         lab.put(self.its(agent("a", agent="desk")), self.its(chat("m", "a", at=1)), self.its(agent("b", "a", at=10, agent="clerk")),
                 self.its(chat("n", "b", at=11)), self.used("u", "a", "subtask", 30, 100, **{"ag2.usage.label": whose}))  # fmt: skip
 
@@ -160,14 +160,14 @@ class TestAg2:
         assert [name for name, *_ in lab.rows(ACTIVATIONS)] == ["desk", "clerk", *([] if has_usage else ["helper"])]
 
     def test_one_name_for_the_model_is_the_answers(self, lab: Lab) -> None:
-        """Where the middleware was not told which model it is, it calls the requested one after the answer."""
+        """Where the middleware did not get the name of its model, it calls the requested one after the answer."""
         lab.put(self.its(chat("m", **{"gen_ai.request.model": "gpt-4o-2024-08-06"})))
 
         assert lab.rows("SELECT request_model, response_model FROM llm_calls") == [(None, "gpt-4o-2024-08-06")]
 
 
 def test_beeais_events_are_no_tools(lab: Lab) -> None:
-    """What a failed tool says is a span of its kind; arguments stand beside the run's options."""
+    """What a failed tool says is a span of its kind; arguments stand next to the run's options."""
     lab.put(
         oi("beeai", "TOOL", "t", "", "pay", 0, 9, error="Tool Error", tool__name="pay", metadata__class_name="Pay",
            input__value='{"input": {"eur": 5}, "options": null}'),

@@ -1,4 +1,4 @@
-"""Habits of instrumentations that no recording shows, as dialects.md describes them: what clawtrace tells of each is true.
+"""Habits of instrumentations that no recording shows, as dialects.md describes them: what clawtrace says of each is true.
 
 Ids and figures are made up.
 """
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.full
 USAGE = ("llm_calls", "input_tokens", "output_tokens")
 
 
-def test_anthropics_platform_tells_of_the_sdks_call_again(lab: Lab) -> None:
+def test_anthropics_platform_records_the_sdks_call_again(lab: Lab) -> None:
     """The SDK's span and, below it, the API's own: one request."""
     sent = {
         "gen_ai.provider.name": "anthropic",
@@ -81,7 +81,7 @@ def test_an_adk_tool_call_without_an_id_is_no_other_call(lab: Lab) -> None:
     assert lab.rows("SELECT DISTINCT call_id FROM tool_calls") == [(None,)]
 
 
-def test_logfire_tells_of_an_mcp_call_three_times(lab: Lab) -> None:
+def test_logfire_records_an_mcp_call_three_times(lab: Lab) -> None:
     """The function, the client's request and the server's handling of it, one inside of the other, are one call."""
 
     def logfire(id: str, parent: str, at: int, to: int, called: str, scope: str, **attrs: Any) -> S:
@@ -105,8 +105,8 @@ def test_a_transfer_of_the_newest_conventions(lab: Lab, mode: str, via: str) -> 
         "gen_ai.transfer.target.name": "billing", "gen_ai.transfer.mode": mode,
     }  # fmt: skip
     transfer = S("t", "a", 10, 12 if mode == "pass_control" else 60, "execute_tool ask_billing billing", attrs)
-    beside = agent("b", "w" if mode == "pass_control" else "t", at=20, to=50, agent="billing")
-    lab.put(S("w", at=0, to=100, name="workflow"), agent("a", "w", to=90, agent="triage"), transfer, beside)
+    second = agent("b", "w" if mode == "pass_control" else "t", at=20, to=50, agent="billing")
+    lab.put(S("w", at=0, to=100, name="workflow"), agent("a", "w", to=90, agent="triage"), transfer, second)
 
     assert lab.rows(ACTIVATIONS) == [("triage", None, "root"), ("billing", 1, via)]
 
@@ -134,7 +134,7 @@ def test_arguments_that_pydantic_ai_refused_are_no_execution(lab: Lab) -> None:
     ],
 )
 def test_an_object_that_says_that_it_failed_leaves_the_outcome_open(lab: Lab, result: str, outcome: str) -> None:
-    """Python's representation of a framework's result, in a span that is not marked: nothing tells what the field means."""
+    """Python's representation of a framework's result, in a span that is not marked: nothing says what the field means."""
     lab.put(agent("a"), tool("t", "a", at=10, **{"gen_ai.tool.call.result": result}))
 
     assert lab.rows("SELECT outcome FROM tool_calls WHERE run_id = :run") == [(outcome,)]

@@ -59,7 +59,7 @@ def agent_end(at: int, model: str = "gpt-4o") -> L:
 
 
 class TestProcesses:
-    """`openclaw.exec` tells how the command of an `exec` call ended, in a trace of its own."""
+    """`openclaw.exec` says how the command of an `exec` call ended, in a separate trace."""
 
     def test_its_exit_code_is_that_of_the_command(self, lab: Lab) -> None:
         asked = {"genai__tool__call__arguments": json.dumps({"command": "make test"})}
@@ -140,8 +140,8 @@ class TestWork:
 
         assert lab.totals("llm_calls", "tool_calls", "errors") == (1, 0, 0)
 
-    def test_what_tools_did_in_a_heartbeat_is_known_beside_the_counts(self, lab: Lab) -> None:
-        """Its calls and commands stand in relations of their own, numbered after those of the run."""
+    def test_what_tools_did_in_a_heartbeat_is_known_next_to_the_counts(self, lab: Lab) -> None:
+        """Its calls and commands stand in separate relations, numbered after those of the run."""
         asked = {"genai__tool__call__arguments": json.dumps({"command": "rm -rf / && ls"})}
         lab.put(
             run("r"), tool("t", "r", "read", 10, 20),
@@ -216,7 +216,7 @@ class TestWork:
         assert lab.rows(OUTCOMES) == [("exec", "blocked")]
 
     def test_usage_of_2026_9_is_the_calls_own(self, lab: Lab) -> None:
-        """The turn's totals beside the calls are not added."""
+        """The turn's totals next to the calls are not added."""
         used = {
             "genai__usage__input_tokens": 100,
             "genai__usage__output_tokens": 10,
@@ -238,7 +238,7 @@ class TestWork:
 
         assert lab.totals("llm_calls", "input_tokens", "output_tokens") == (None, 100, 10)
 
-    def test_such_a_turn_beside_calls_of_the_run(self, lab: Lab) -> None:
+    def test_such_a_turn_next_to_calls_of_the_run(self, lab: Lab) -> None:
         """The tokens of both count, the number of calls is not that of the others."""
         used = {"genai__usage__input_tokens": 100, "genai__usage__output_tokens": 10}
         own = {"model_call__observation_unit": "turn", "genai__operation__name": "invoke_agent"}
@@ -264,7 +264,7 @@ class TestWork:
         ],
         ids=["that states them", "that states others", "that states nothing"],
     )
-    def test_cached_and_reasoning_tokens_beside_such_a_turn(
+    def test_cached_and_reasoning_tokens_next_to_such_a_turn(
         self, lab: Lab, turn: dict[str, int], cached: int | None, reasoning: int | None
     ) -> None:
         """Where the turn states any usage, what it does not mention is none; where it states none, no total is known."""
@@ -296,7 +296,7 @@ class TestWork:
 
 
 class TestAgents:
-    """`sessions_spawn` starts a session in a trace of its own."""
+    """`sessions_spawn` starts a session in a separate trace."""
 
     def spawn(self, **attrs: Any) -> S:
         return tool("t", "r", "sessions_spawn", 10, 12, **attrs)
@@ -334,7 +334,7 @@ class TestAgents:
 
 
 class TestLoopDetector:
-    """What the loop detector refuses is told by a span of its own alone."""
+    """What the loop detector refuses is recorded by a separate span alone."""
 
     def test_a_call_that_was_blocked(self, lab: Lab) -> None:
         stopped = oc(

@@ -113,7 +113,7 @@ class TestSmolagents:
         return oi("smolagents", "TOOL", id, parent, span, 10, 12, tool__name=name, input__value=said)
 
     def test_code_agents_call_tools_from_code(self, lab: Lab) -> None:
-        """Nobody asked for them in a message, and positional arguments have no names: they are unknown."""
+        """They were not asked for in a message, and positional arguments have no names: they are unknown."""
         lab.put(
             oi("smolagents", "AGENT", "a", "", "CodeAgent.run", 0, 90),
             oi("smolagents", "CHAIN", "s", "a", "Step 1", 1, 50),
@@ -270,7 +270,7 @@ class TestOpenLLMetry:
 
         assert lab.totals("llm_calls", "input_tokens", "output_tokens") == (1, 100, None)
 
-    def test_the_sdks_own_count_wins_beside_it(self, lab: Lab) -> None:
+    def test_the_sdks_own_count_wins_next_to_it(self, lab: Lab) -> None:
         """OpenLLMetry's output count of a streamed Anthropic answer is one too many."""
         sent = {"gen_ai.operation.name": "chat", "gen_ai.response.id": "msg_1", "gen_ai.usage.input_tokens": 100}
         lab.put(
@@ -284,7 +284,7 @@ class TestOpenLLMetry:
         assert lab.totals("llm_calls", "output_tokens") == (1, 10)
 
     def test_mcp_layers_are_one_call(self, lab: Lab) -> None:
-        """The framework's span, the client's and the server's tell of one call; its methods are infrastructure."""
+        """The framework's span, the client's and the server's record one call; its methods are infrastructure."""
         lab.put(
             agent("a"),
             tool("t", "a", at=1),
@@ -301,7 +301,7 @@ class TestOpenLLMetry:
 
 class TestMcp:
     def layer(self, id: str, at: int, to: int, error: str | None = None, **attrs: Any) -> S:
-        """A client's or server's span that lost its context: it starts a trace of its own."""
+        """A client's or server's span that lost its context: it starts a separate trace."""
         words = {"mcp.method.name": "tools/call", "gen_ai.tool.name": "get_weather", **attrs}
         return S(id, "", at, to, "tools/call get_weather", words, error=error, trace=f"{at:032x}")
 
@@ -423,7 +423,7 @@ class TestPlainSdk:
         return span
 
     def test_tools_outside_of_any_span(self, lab: Lab) -> None:
-        """A tool was asked for, and nothing tells what became of it: neither calls nor errors are known."""
+        """A tool was asked for, and nothing says what became of it: neither calls nor errors are known."""
         lab.put(self.call("m", 0, "tool_calls"), self.call("n", 10, "stop"))
 
         assert lab.totals("llm_calls", "tool_calls", "errors", "unrecovered_errors", "failed_llm_attempts", "agents") == (
@@ -454,7 +454,7 @@ class TestPlainSdk:
 
 
 def test_a_run_without_any_model_call_keeps_its_errors(lab: Lab) -> None:
-    """Spans that are no agent's work at all still tell of failures."""
+    """Spans that are no agent's work at all still record failures."""
     lab.put(S("a", "", 0, 5, "job", error="boom"))
 
     assert lab.totals("errors") == (1,)

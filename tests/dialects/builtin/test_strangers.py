@@ -33,7 +33,7 @@ def logfire(id: str, at: int, to: int, asked: str, **attrs: Any) -> S:
 
 
 class TestStreamedAnswers:
-    """Logfire ends the request's span when the stream begins, and tells the answer in another beside it."""
+    """Logfire ends the request's span when the stream begins, and records the answer in another one next to it."""
 
     def test_request_and_answer_are_one_call(self, lab: Lab) -> None:
         """The pair counts once, lasts until the answer was there, and the requested model stands for no answering one."""
@@ -45,7 +45,7 @@ class TestStreamedAnswers:
             ("gpt-4o", None, 1, 1_000_000, 20_000_000)
         ]
 
-    def test_answers_of_streams_side_by_side_are_told_apart_by_their_requests(self, lab: Lab) -> None:
+    def test_answers_of_streams_side_by_side_are_distinguished_by_their_requests(self, lab: Lab) -> None:
         """The answer that comes first is the second request's."""
         lab.put(
             S("a", "", 0, 99, "work"), logfire("m", 1, 3, "one"), logfire("n", 2, 4, "two"),
@@ -72,7 +72,7 @@ class TestStreamedAnswers:
 
 
 def silent(id: str, at: int, to: int, model: str = "claude-sonnet-4-5") -> S:
-    """A model call of an instrumentation that was told nothing of the streamed answer."""
+    """A model call of an instrumentation that recorded nothing of the streamed answer."""
     zeros = {"gen_ai.usage.input_tokens": 0, "gen_ai.usage.output_tokens": 0}
     attrs = {"gen_ai.operation.name": "chat", "gen_ai.request.model": model, **zeros}
     return S(
@@ -88,7 +88,7 @@ def silent(id: str, at: int, to: int, model: str = "claude-sonnet-4-5") -> S:
 
 
 class TestSilentInstrumentations:
-    """A second instrumentation that was told nothing of a stream has no tokens to be known by."""
+    """A second instrumentation that recorded nothing of a stream has no tokens to be known by."""
 
     def counted(self, id: str, at: int, to: int) -> S:
         tokens = {"llm__token_count__prompt": 100 + at, "llm__token_count__completion": 10}
@@ -104,7 +104,7 @@ class TestSilentInstrumentations:
         "other", [silent("y", 40, 44), silent("y", 21, 22, "claude-haiku")], ids=["apart", "model"]
     )
     def test_otherwise_nothing_says_whether_the_others_are(self, lab: Lab, other: S) -> None:
-        """At another time, or of another model, it is another call, and the silent one beside a call may be one, too."""
+        """At another time, or of another model, it is another call, and the silent one next to a call may be one, too."""
         lab.put(agent("a"), self.counted("m", 1, 9), silent("x", 2, 4), self.counted("n", 20, 29), other)
 
         assert lab.totals(*USAGE) == (None, None, None)
@@ -130,7 +130,7 @@ def test_the_parts_of_one_call_are_no_conversation_of_their_own(lab: Lab) -> Non
 
 
 def test_litellms_callback_drops_the_ids_of_tool_calls(lab: Lab) -> None:
-    """What a model asked for stands under indices of its own, the next request repeats it with its id and result."""
+    """What a model asked for stands under separate indices, the next request repeats it with its id and result."""
     usage = {"gen_ai.request.model": "gpt-4o", "gen_ai.response.model": "gpt-4o", "llm.is_streaming": "True",
              "gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 9, "gen_ai.usage.output_tokens": 1}  # fmt: skip
     asked = [{"id": "c1", "type": "function", "function": {"name": "pay", "arguments": '{"eur": 5}'}}]
@@ -210,7 +210,7 @@ def test_llama_indexs_helpers_are_no_model_calls(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize(("provider", "output"), [("openai", None), ("gcp.gemini", 201)])
-def test_adk_counts_thoughts_beside_the_candidates(lab: Lab, provider: str, output: int | None) -> None:
+def test_adk_counts_thoughts_apart_from_the_candidates(lab: Lab, provider: str, output: int | None) -> None:
     """Of another model than Gemini they are counted twice: what was put out is unknown."""
     attrs = {
         "gen_ai.provider.name": provider,
@@ -232,7 +232,7 @@ def test_an_answer_that_broke_off_failed(lab: Lab) -> None:
     assert lab.totals("llm_calls", "errors") == (0, 1)
 
 
-def test_a_model_name_of_openinference_alone_tells_of_no_answer(lab: Lab) -> None:
+def test_a_model_name_of_openinference_alone_records_no_answer(lab: Lab) -> None:
     """Where nothing says which model was asked for, the one name may be the request's."""
     lab.put(oi("agno", "LLM", "m", "", "OpenAIChat.invoke", 0, 5, llm__model_name="gpt-4o", llm__token_count__prompt=9))
 

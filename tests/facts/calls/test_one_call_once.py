@@ -15,7 +15,7 @@ class TestOneCallOnce:
         assert lab.rows("SELECT counted_as FROM spans WHERE kind = 'agent'") == [("accounting",)]
 
     def test_a_second_instrumentation_in_its_own_trace(self, lab: Lab) -> None:
-        """The same response id tells of the same call wherever its span stands."""
+        """The same response id records the same call wherever its span stands."""
         other = chat("x", at=2, **{"gen_ai.response.id": "r1"})
         other.scope, other.trace = "other", f"{2:032x}"
         lab.put(agent("a"), chat("m", "a", at=1, **{"gen_ai.response.id": "r1"}), other)
@@ -122,7 +122,7 @@ class TestTwoInstrumentations:
         owners = lab.rows("SELECT a.name FROM llm_calls AS c JOIN agents AS a ON a.span_id = c.agent_span_id")
         assert owners == [("assistant",)]
 
-    def test_what_only_one_of_them_tells_of_stays(self, lab: Lab) -> None:
+    def test_what_only_one_of_them_records_stays(self, lab: Lab) -> None:
         extra = tool("x", "b", at=20, tool="pay")
         extra.scope, extra.trace = "other", f"{2:032x}"
         lab.put(*self.twice(), extra)
@@ -130,7 +130,7 @@ class TestTwoInstrumentations:
         assert sorted(lab.rows("SELECT name FROM tool_calls")) == [("get_weather",), ("pay",)]
 
     def test_two_calls_of_one_instrumentation_are_never_one(self, lab: Lab) -> None:
-        """A call that both tell of, nested, is no duplicate of another one: what is left of each is paired."""
+        """A call that both record, nested, is no duplicate of another one: what is left of each is paired."""
         both = [chat("m", at=1, **{"gen_ai.response.id": "r"}), chat("n", at=2, **{"gen_ai.response.id": "r"})]
         alone, outer, inner, last = tool("1", at=10), tool("2", at=20), tool("3", "2", at=21), tool("4", at=50)
         for span in (both[1], inner, last):

@@ -244,7 +244,7 @@ def test_a_verdict_names_the_check_and_what_would_settle_it(lab: Lab, check: str
 
 
 def bare(id: str, parent: str, **more: Any) -> S:
-    """A model span that tells nothing of an answer."""
+    """A model span that says nothing of an answer."""
     return S(id, parent, 2, 5, "chat", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o"}, **more)
 
 

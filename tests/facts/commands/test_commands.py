@@ -56,7 +56,7 @@ class TestRows:
             ('1 "row"\n', 3, False), ('1 "row"\n', None, None), (json.dumps(pictures), None, None),
         ]  # fmt: skip
 
-    def test_t22_the_last_commands_exit_code_is_nobody_elses(self, lab: Lab) -> None:
+    def test_t22_the_last_commands_exit_code_is_of_no_other_command(self, lab: Lab) -> None:
         """T22: `make; ls` with exit code 0 says nothing of make, and with 2 too."""
         lab.put(agent("a"), ran("t", ["make; ls"], {"exit_code": 0}), ran("u", ["make; ls"], {"exit_code": 2}, at=10))
 
@@ -76,7 +76,7 @@ class TestRows:
         "arguments", [None, "ls -la", '{"command": "ls', '"ls"', '{"zz": "ls"}', '{"command": {"a": 1}}']
     )
     def test_a_command_that_was_not_captured_is_a_row_without_text(self, lab: Lab, arguments: str | None) -> None:
-        """A shell ran something: what, nobody knows."""
+        """A shell ran something: what, is unknown."""
         given = {} if arguments is None else {"gen_ai.tool.call.arguments": arguments}
         lab.put(agent("a"), tool("t", "a", at=1, tool="bash", **given))
 

@@ -14,8 +14,8 @@ CASES = conformance.recordings(RECORDINGS, ("claude-code", "codex", "gemini-cli"
 
 @pytest.mark.parametrize("missing", ["traces", "logs"])
 @pytest.mark.full
-def test_what_half_of_a_recording_tells_is_true(missing: str, tmp_path: Path) -> None:
-    """Each fact is true or unknown; what the other half still tells is known."""
+def test_what_half_of_a_recording_says_is_true(missing: str, tmp_path: Path) -> None:
+    """Each fact is true or unknown; what the other half still records is known."""
     for path in CASES:
         whole = tmp_path / path.parent.name / path.name
         shutil.copytree(path, whole)

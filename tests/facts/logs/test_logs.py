@@ -1,4 +1,4 @@
-"""Log records as rows and as facts of spans: joined where both tell of one thing, never counted beside it."""
+"""Log records as rows and as facts of spans: joined where both record one thing, never counted in addition."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class TestJoin:
         assert lab.totals("llm_calls", "input_tokens") == (2, 87)
         assert lab.rows("SELECT count(*) FROM spans WHERE source = 'log' AND kind = 'llm'") == [(1,)]
 
-    def test_spans_that_tell_no_tokens_are_not_counted_beside_their_records(self, lab: Lab) -> None:
+    def test_spans_that_state_no_tokens_are_not_counted_in_addition_to_their_records(self, lab: Lab) -> None:
         bare = dict.fromkeys(USAGE, "")
         put_logs(lab.put(turn(), request("a", **bare), request("b", at=20, **bare)), api_request(6), api_request(25))
 
@@ -145,7 +145,7 @@ class TestClaudeCode:
         assert lab.totals("llm_calls", "failed_llm_attempts") == (0, 3)
         assert lab.rows("SELECT name, message, recovered FROM errors") == [("api_error", "overloaded", False)]
 
-    def test_a_failure_is_told_by_the_execution(self, lab: Lab) -> None:
+    def test_a_failure_is_recorded_by_the_execution(self, lab: Lab) -> None:
         lab.put(turn(), request("a"), tool("t"), part("x", "t", "execution", "Shell command failed", success=False))
 
         assert lab.rows("SELECT name, outcome, error FROM tool_calls") == [("Bash", "error", "Shell command failed")]
@@ -231,7 +231,7 @@ class TestWithoutSpans:
 
 
 class TestConversations:
-    """Gemini CLI: every call is a trace of its own, and the main agent has no span."""
+    """Gemini CLI: every call is a separate trace, and the main agent has no span."""
 
     @staticmethod
     def call(id: str, at: int, **attrs: Any) -> S:
@@ -366,7 +366,7 @@ class TestBatches:
             ("q", "other"), ("q", "m-2025"), ("r", "mine"),
         ]  # fmt: skip
 
-    def test_spans_of_other_instrumentations_keep_their_numbers_beside_new_rows(self, lab: Lab) -> None:
+    def test_spans_of_other_instrumentations_keep_their_numbers_next_to_new_rows(self, lab: Lab) -> None:
         lab.put(agent("g", agent="planner"), chat("c", "g", at=1), run="plain")
         put_logs(lab, api_request(6, ""), event("tool_result", 15, tool_name="Bash", tool_use_id="t", success="true"))
         lab.facts.ensure(["plain", "r"])
@@ -417,7 +417,7 @@ class TestCodex:
     def test_a_commands_success_says_nothing(
         self, lab: Lab, tool: str, success: str, outcome: str, errors: int | None
     ) -> None:
-        """The exit code stands in the words of the result only, beside ``success=true``."""
+        """The exit code stands in the words of the result only, next to ``success=true``."""
         put_logs(
             lab,
             self.event("sse_event", 2, input_token_count="10", output_token_count="5"),
@@ -457,7 +457,7 @@ class TestCodex:
         assert lab.rows("SELECT model, input_tokens FROM llm_calls") == [("gpt-5", 10)]
 
     def test_what_a_tool_event_knows_of_its_outcome_goes_before_what_its_span_does_not(self, lab: Lab) -> None:
-        """The span never tells whether the call failed; the event does, but for commands."""
+        """The span never says whether the call failed; the event does, but for commands."""
         own = {"scope": "codex", "service": "codex"}
         for number, tool in enumerate(("view_image", "exec_command"), 1):
             attrs = {"call_id": f"call_{number}", "codex.tool.phase": "dispatch", "tool_name": tool}
@@ -495,7 +495,7 @@ class TestCodex:
 
 
 class TestOthers:
-    def test_cline_tells_of_its_work_in_events_only(self, lab: Lab) -> None:
+    def test_cline_records_its_work_in_events_only(self, lab: Lab) -> None:
         own = {"task_id": "t", "model": "m", "provider": "anthropic"}
         put_logs(
             lab,

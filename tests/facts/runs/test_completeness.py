@@ -142,7 +142,7 @@ class TestUnansweredToolCall:
 
         assert lab.reasons() == ["unanswered_tool_call"]
 
-    def test_told_by_the_finish_reason_alone(self, lab: Lab) -> None:
+    def test_known_by_the_finish_reason_alone(self, lab: Lab) -> None:
         lab.put(chat("m", at=1, **{"gen_ai.response.finish_reasons": ["tool_calls"]}))
 
         assert lab.reasons() == ["unanswered_tool_call"]

@@ -20,7 +20,7 @@ def failed(span: S, error: str) -> S:
 
 
 def test_attempts_at_one_call_that_never_got_an_answer_are_one_failure(lab: Lab) -> None:
-    """Told by the innermost span, and of several by the first: it is where things went wrong."""
+    """Recorded by the innermost span, and of several by the first: it is where things went wrong."""
     wrapper = failed(chat("w", "a", at=1, **UNANSWERED), "gave up")
     wrapper.to = 40
     first = failed(chat("x", "w", at=2, **UNANSWERED), "429")
@@ -46,14 +46,14 @@ def test_each_failed_attempt_at_an_answered_call_is_a_failure_of_its_own(lab: La
 
 @pytest.mark.parametrize(("at", "recovered"), [(5, False), (6, True), (30, True)])
 def test_a_model_call_is_recovered_by_one_that_began_when_it_had_ended(lab: Lab, at: int, recovered: bool) -> None:
-    """One beside it, of the same agent, is none: it could know nothing of the failure."""
+    """One next to it, of the same agent, is none: it could know nothing of the failure."""
     lab.put(agent("a"), failed(chat("m", "a", at=1, **UNANSWERED), "500"), chat("n", "a", at=at))
 
     assert lab.rows(ERRORS) == [(hex_id("m"), "chat m", "llm", "500", recovered)]
 
 
 def test_a_tool_that_fails_with_the_model_of_its_agent_is_no_second_failure(lab: Lab) -> None:
-    """The tool call counts as failed, and the cause is told once: by the model call."""
+    """The tool call counts as failed, and the cause is recorded once: by the model call."""
     called = failed(tool("t", "a", at=1), "the prompt could not be completed: 400")
     called.to = 40
     inner = failed(agent("b", "t", at=2, to=30, agent="helper"), "the prompt could not be completed: 400")
@@ -89,7 +89,7 @@ def test_a_tool_is_not_recovered_by_another_tool(lab: Lab) -> None:
     assert lab.rows("SELECT recovered FROM errors") == [(False,)]
 
 
-def test_a_tool_without_a_name_is_told_by_its_span(lab: Lab) -> None:
+def test_a_tool_without_a_name_is_named_by_its_span(lab: Lab) -> None:
     """And nothing can be a second try of it."""
     nameless, other = (tool(id, "a", at=at, **{"gen_ai.tool.name": None}) for id, at in (("t", 1), ("u", 9)))
     nameless.name = other.name = "a step"
@@ -98,7 +98,7 @@ def test_a_tool_without_a_name_is_told_by_its_span(lab: Lab) -> None:
     assert lab.rows(ERRORS) == [(hex_id("t"), "a step", "tool", "timeout", False)]
 
 
-def test_whether_other_work_was_done_after_all_nothing_tells(lab: Lab) -> None:
+def test_whether_other_work_was_done_after_all_nothing_says(lab: Lab) -> None:
     """A later answer of the model is no second try of a step: it is unknown, and counts as unrecovered."""
     lab.put(agent("a"), failed(S("s", "a", 1, 5, "load the index"), "no such file"), chat("m", "a", at=9))
 
@@ -117,7 +117,7 @@ def test_what_a_client_library_met_on_the_wire_is_no_failure_of_the_work(lab: La
     assert lab.totals("errors") == (0,)
 
 
-def test_a_step_that_is_written_beside_its_call_does_not_fail_again(lab: Lab) -> None:
+def test_a_step_that_is_written_next_to_its_call_does_not_fail_again(lab: Lab) -> None:
     """Its words are the call's, with another stack behind them."""
     lab.put(
         agent("a"),
@@ -133,7 +133,7 @@ def test_a_step_that_is_written_beside_its_call_does_not_fail_again(lab: Lab) ->
 @pytest.mark.parametrize(
     "step",
     [S("s", "a", 5, 50, "step"), S("s", "a", 0, 7, "step"), chat("s", "a", at=1, **UNANSWERED)],
-    ids=["started later", "ended before", "a call of its own"],
+    ids=["started later", "ended before", "a separate call"],
 )
 def test_what_fails_with_the_same_words_may_fail_by_itself(lab: Lab, step: S) -> None:
     lab.put(agent("a"), failed(chat("m", "a", at=3, **UNANSWERED), "timeout"), failed(step, "timeout"))
@@ -142,7 +142,7 @@ def test_what_fails_with_the_same_words_may_fail_by_itself(lab: Lab, step: S) ->
 
 
 def test_an_answer_that_the_program_could_not_use_was_given(lab: Lab) -> None:
-    """The span failed and tells why the answer ended: the model answered, and the failure stands."""
+    """The span failed and says why the answer ended: the model answered, and the failure stands."""
     lab.put(
         agent("a"), failed(chat("m", "a", at=1, **UNANSWERED | {"gen_ai.response.finish_reasons": ["length"]}), "cut")
     )

@@ -65,7 +65,7 @@ def test_work_that_failed_around_the_agent_gave_no_answer(
 
 
 def test_an_agents_word_that_repeats_its_last_failure_is_no_answer(lab: Lab) -> None:
-    """Whatever the agent's span says of itself; other words beside a failed call are its answer."""
+    """Whatever the agent's span says of itself; other words next to a failed call are its answer."""
     failed = said("m", "a", 1, "")
     del failed.attrs["gen_ai.response.finish_reasons"]
     failed.error = "Error code: 400 - no such order"
@@ -160,7 +160,7 @@ def test_an_agents_output_messages_are_its_answer(lab: Lab) -> None:
 
 
 def test_of_agents_one_after_the_other_the_last_one_answered(lab: Lab) -> None:
-    """Of agents side by side none did, and of one that says nothing its last model call tells."""
+    """Of agents side by side none did, and of one that says nothing its last model call says."""
 
     def answered(id: str, at: int, to: int, text: str | None) -> S:
         return agent(id, "w", at=at, to=to, **{"gen_ai.output.messages": None if text is None else says(text)})

@@ -60,7 +60,7 @@ def test_a_tool_call_that_no_answer_asked_for(lab: Lab) -> None:
         (history(), None, history("call_1", "call_2"), "call_1"),  # answers are not recorded
     ],
 )
-def test_what_tells_of_no_missing_call(lab: Lab, first: str, answer: str | None, given: str, executed: str) -> None:
+def test_what_shows_no_missing_call(lab: Lab, first: str, answer: str | None, given: str, executed: str) -> None:
     calls = model("m1", 1, first, answer), model("m3", 50, given, says("It is 21 degrees."))
 
     assert put(lab, *calls, executed=executed) == []

@@ -68,10 +68,8 @@ def test_a_parent_is_remote_only_where_the_flags_know_it(lab: Lab, flags: int, r
         ("vendor=p:2", []),
     ],
 )
-def test_a_trace_state_tells_of_sampling_in_the_words_of_opentelemetry(
-    lab: Lab, state: str, reasons: list[str]
-) -> None:
-    """A threshold or a p-value that left others out, wherever its member stands; nobody else's words."""
+def test_a_trace_state_records_sampling_in_the_words_of_opentelemetry(lab: Lab, state: str, reasons: list[str]) -> None:
+    """A threshold or a p-value that left others out, wherever its member stands; no other vendor's words."""
     lab.put(agent("a"), S("s", "a", 1, state=state))
 
     assert lab.reasons() == reasons
@@ -100,7 +98,7 @@ def test_a_request_whose_agent_never_ended_is_unanswered(lab: Lab) -> None:
     assert lab.reasons() == ["open_span", "unanswered_tool_call"]
 
 
-def test_the_end_of_an_agent_beside_a_request_says_nothing_of_it(lab: Lab) -> None:
+def test_the_end_of_an_agent_next_to_a_request_says_nothing_of_it(lab: Lab) -> None:
     lab.put(S("main", "", 0, 60), agent("a", "main", at=1, to=9), chat("m", "main", at=20, **ASKING))
 
     assert lab.reasons() == ["unanswered_tool_call"]
@@ -206,7 +204,7 @@ def test_what_rules_disagreed_about_is_said_of_its_run_alone(lab: Lab) -> None:
 
 
 def test_what_only_the_runner_knows_counts(lab: Lab) -> None:
-    """Its own sentences are told as they are; our time limit goes before the signal by which it ended the agent."""
+    """Its own sentences are reported as they are; our time limit goes before the signal by which it ended the agent."""
     record = RunRecord(
         "r", "r", closed_by=ClosedBy.EXIT, cut_off="2 processes were ended.", lacking="a line could not be read."
     )

@@ -67,7 +67,7 @@ def test_a_turn_that_failed_may_be_sent_again(lab: Lab) -> None:
 
 
 def test_a_proxy_between(lab: Lab) -> None:
-    """A proxy that exports elsewhere has put a span of its own between: the agent's root has a remote parent in that trace."""
+    """A proxy that exports elsewhere has put a separate span between: the agent's root has a remote parent in that trace."""
     lab.put(*turn(1), *turn(2, parent="proxy", flags=REMOTE), record=RECORD)
 
     assert lab.reasons() == []
@@ -112,7 +112,7 @@ class TestNoEvidence:
         assert not looked_at(lab).whole
 
     def test_an_agent_of_two_services(self, lab: Lab) -> None:
-        """The second one has an exporter of its own: that the first one's spans are here says nothing of what it did."""
+        """The second one has a separate exporter: that the first one's spans are here says nothing of what it did."""
         other = [replace(agent("b", "agent2", at=2_020), trace=TWO, service="other", flags=REMOTE)]
         lab.put(*turn(1), *turn(2), *other, record=RECORD)
 

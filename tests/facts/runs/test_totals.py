@@ -24,7 +24,7 @@ class TestUnknown:
 
         assert lab.totals("input_tokens") == (None,)
 
-    def test_a_count_that_is_none_is_told(self, lab: Lab) -> None:
+    def test_a_count_that_is_none_is_reported(self, lab: Lab) -> None:
         lab.put(agent("a"), chat("m", "a", at=1, **{"gen_ai.usage.input_tokens": "many"}))
 
         (said,) = lab.rows("SELECT diagnostics FROM fact_state")[0]

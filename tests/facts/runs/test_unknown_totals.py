@@ -50,7 +50,7 @@ def test_details_that_are_recorded_of_some_calls_only(lab: Lab) -> None:
     assert reasons(lab)["cache_read_tokens"] == ("needs-setting", 1, 2)
 
 
-def test_calls_that_a_conversation_tells_are_missing_where_there_is_none(lab: Lab) -> None:
+def test_calls_that_a_conversation_records_are_missing_where_there_is_none(lab: Lab) -> None:
     """A crew's span has no span of a tool below, but its agents' conversations, unless it fails."""
     scope = "opentelemetry.instrumentation.crewai.instrumentation"
     lab.put(
@@ -112,7 +112,7 @@ def test_a_run_of_infrastructure_alone(lab: Lab) -> None:
 
 
 def test_cached_tokens_of_a_call_without_usage(lab: Lab) -> None:
-    """A call that tells its usage and no cached tokens had none; of one without any usage nothing is known."""
+    """A call that records its usage and no cached tokens had none; of one without any usage nothing is known."""
     cached = {"gen_ai.usage.cache_read.input_tokens": 7}
     lab.put(agent("a"), chat("m", "a", **cached), chat("n", "a", at=10))
     assert lab.totals("cache_read_tokens") == (7,)

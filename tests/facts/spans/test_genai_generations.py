@@ -82,7 +82,7 @@ def test_every_genai_generation_reads_the_same(lab: Lab, generation: str) -> Non
         {"role": "tool", "tool_call_id": {"a": 1}, "content": "x"},
     ],
 )
-def test_a_hostile_message_harms_nobody(lab: Lab, message: dict[str, Any]) -> None:
+def test_a_hostile_message_harms_no_fact(lab: Lab, message: dict[str, Any]) -> None:
     lab.put(agent("a"), chat("m", "a", at=1, **{"gen_ai.output.messages": json.dumps([message])}))
 
     assert lab.totals("llm_calls") == (1,)

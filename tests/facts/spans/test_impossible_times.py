@@ -1,4 +1,4 @@
-"""Times that no clock can have told: stored as sent, unknown in the facts (spec: span-model.md §4)."""
+"""Times that no clock can have shown: stored as sent, unknown in the facts (spec: span-model.md §4)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LARGEST = 2**64 - 1
 
 
 def put(lab: Lab, *times: tuple[int, int]) -> Lab:
-    """Spans of these start and end times, beside an ordinary one of 1 ms to 2 ms."""
+    """Spans of these start and end times, next to an ordinary one of 1 ms to 2 ms."""
     batch = batch_of([S("ordinary", at=1), *(S(f"s{n}") for n in range(len(times)))], lab.store.run_no("r"))
     batch.start_ns[1:], batch.end_ns[1:] = [start for start, _ in times], [end for _, end in times]
     lab.store.put_record(RunRecord("r", "r", closed_by=ClosedBy.RECORDING))
@@ -39,7 +39,7 @@ def test_a_span_with_an_impossible_time_has_no_duration(lab: Lab, times: tuple[i
     assert lab.totals("first_start_ns", "last_end_ns", "busy_ns") == (1_000_000, 2_000_000, 1_000_000)
 
 
-def test_a_run_of_which_no_clock_tells_took_an_unknown_time(lab: Lab) -> None:
+def test_a_run_of_which_no_clock_is_known_took_an_unknown_time(lab: Lab) -> None:
     """That it was never busy was once a pass of every limit."""
     lab.put(S("s", at=0, to=5))
 

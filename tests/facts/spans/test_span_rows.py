@@ -23,7 +23,7 @@ RECORDINGS = sorted((Path(__file__).parents[2] / "recordings").glob("**/*.otlp.j
 
 
 def loaded(session: Session, recordings: Sequence[Path]) -> list[str]:
-    """Load each recording as a run of its own; return the runs."""
+    """Load each recording as a separate run; return the runs."""
     for number, path in enumerate(recordings):
         session.load_recordings([path], Grouping.one_run(f"r{number:02}"))
     return session.run_ids()
@@ -52,14 +52,14 @@ def test_spans_read_in_combinations_are_those_read_one_by_one(monkeypatch: pytes
 
 
 def test_one_batch_is_computed_while_the_next_one_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two threads share Python: while one holds it, DuckDB makes the other's row facts, and nobody computes beside it."""
+    """Two threads share Python: while one holds it, DuckDB makes the other's row facts, and no other thread computes meanwhile."""
     monkeypatch.setattr(facts, "_BATCH_SPANS", 1)
     monkeypatch.setattr(facts, "_SHARED_SPANS", 1)
     computing, second = Lock(), Event()
     come: list[int] = []
 
     class Watched:
-        """A lock that tells when the second one comes to it."""
+        """A lock that says when the second one comes to it."""
 
         def __init__(self) -> None:
             self._lock = Lock()

@@ -1,4 +1,4 @@
-"""Agents of whose model calls and tools no span tells, only the conversation that their result holds.
+"""Agents whose model calls and tools no span records, only the conversation that their result holds.
 
 Haystack's agents through OpenInference, CrewAI's tasks through OpenLLMetry, and the messages of AutoGen's teams.
 """
@@ -92,7 +92,7 @@ class TestOneAgent:
         assert lab.totals("tool_calls") == (1,)
 
     def test_what_it_was_given_is_not_its_work(self, lab: Lab) -> None:
-        """Messages before its own replies tell of other runs."""
+        """Messages before its own replies record other runs."""
         old = asked("c0", "refund")
         before = [message("user", text("hi")), message("assistant", old), message("tool", answered(old, "ok"))]
         result = {**PAID, "messages": [*before, *PAID["messages"]]}
@@ -137,7 +137,7 @@ class TestOneAgent:
 
         assert lab.totals(*USAGE) == (2, 200, 20, None)
 
-    def test_one_that_failed_tells_nothing_but_its_name(self, lab: Lab) -> None:
+    def test_one_that_failed_says_nothing_but_its_name(self, lab: Lab) -> None:
         """It has no output."""
         lab.put(pipeline(None), haystack("a", "p", None))
 
@@ -151,7 +151,7 @@ class TestOneAgent:
         assert lab.rows(AGENTS) == [(None,)]
 
     def test_spans_of_its_calls_go_before_the_conversation(self, lab: Lab) -> None:
-        """Where a tool's span tells of the call it is told once, with what the conversation adds."""
+        """Where a tool's span records the call it is reported once, with what the conversation adds."""
         span = S(
             "t",
             "a",
@@ -166,10 +166,10 @@ class TestOneAgent:
 
 
 class TestAgentsInside:
-    """Each agent's output tells of its own calls."""
+    """Each agent's output records its own calls."""
 
     def test_sums_are_added(self, lab: Lab) -> None:
-        """The outer agent's sum leaves the inner one's out; both tell of their tools."""
+        """The outer agent's sum leaves the inner one's out; both record their tools."""
         lab.put(pipeline(PAID), haystack("a", "p", PAID), haystack("b", "a", PAID, 10, 20))
 
         assert lab.totals(*USAGE) == (4, 400, 40, 2)
@@ -223,7 +223,7 @@ class TestCrews:
         ],
     )
     def test_a_crew_of_one(self, lab: Lab, failures: str, outcome: str, errors: int | None) -> None:
-        """Sums, tools and the answer are known; which tools failed stands beside the messages, in versions that have it."""
+        """Sums, tools and the answer are known; which tools failed stands next to the messages, in versions that have it."""
         lab.put(crew(task(ASKS, ANSWERED, SAYS, failures=failures)), worker("a"))
 
         assert lab.totals("llm_calls", "input_tokens", "output_tokens", "errors") == (2, 200, 20, errors)
@@ -263,13 +263,13 @@ class TestCrews:
         assert lab.totals("llm_calls", "tool_calls") == (known, None)
 
     def test_the_answer_of_an_agent_without_tools(self, lab: Lab) -> None:
-        """It stands beside the messages, and is an answer of its model like others."""
+        """It stands next to the messages, and is an answer of its model like others."""
         lab.put(crew(task({"role": "user", "content": "do it"}), requests=1), worker("a"))
 
         assert lab.totals(*USAGE) == (1, 100, 10, 0)
 
     def test_tools_that_are_called_in_prose(self, lab: Lab) -> None:
-        """An agent whose model knows no tool calls writes them into its text: nothing tells which they are."""
+        """An agent whose model knows no tool calls writes them into its text: nothing says which they are."""
         lab.put(crew(task({"role": "assistant", "content": "Action: pay\nAction Input: {}"}, SAYS)), worker("a"))
 
         assert lab.totals("llm_calls", "tool_calls") == (None, None)
@@ -378,14 +378,14 @@ class TestTeams:
 
         assert lab.totals("llm_calls", "input_tokens") == (None, None)
 
-    def test_an_agent_inside_of_another_writes_to_nobody(self, lab: Lab) -> None:
+    def test_an_agent_inside_of_another_writes_to_no_agent(self, lab: Lab) -> None:
         """What one used that was called as a tool is in no message."""
         lab.put(at_work("a", "desk", 10, 40), execution("a", 15), at_work("b", "helper", 15, 16, "t"), *conversation())
 
         assert lab.totals("llm_calls", "input_tokens") == (None, None)
 
     def test_a_stream_that_was_not_asked_for_its_usage(self, lab: Lab) -> None:
-        """Zero tokens are none told: the calls are known, what they used is not."""
+        """Zero tokens are none recorded: the calls are known, what they used is not."""
         lab.put(
             at_work("a", "desk", 10, 40),
             event("m", 11, "desk", "TextMessage", "Hm.", 0),

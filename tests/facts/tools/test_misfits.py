@@ -67,7 +67,7 @@ def test_a_failed_execution_of_a_broken_text_may_be_none(lab: Lab) -> None:
 
 @pytest.mark.parametrize(("asked", "given"), [('{"city": "Oslo"}', '{"city": "Oslo"}'), ('{"city": "Os', None)])
 def test_what_a_tool_was_given_for_a_broken_text_is_unknown(asked: str, given: str | None) -> None:
-    """Frameworks mend it, or pass the whole text as one argument; where the span of the execution tells, it holds."""
+    """Frameworks mend it, or pass the whole text as one argument; where the span of the execution says it, it holds."""
     output = json.dumps(
         [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "get_weather", "arguments": asked}]}]
     )

@@ -1,4 +1,4 @@
-"""What only a part of the tools is seen through proves no absence: MCP alone, a log that tells of no tool."""
+"""What only a part of the tools is seen through proves no absence: MCP alone, a log that records no tool."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def statuses(lab: Lab, *assertions: dict[str, Any]) -> list[str]:
 
 
 def served(id: str, parent: str = "", *, at: int = 1) -> S:
-    """What an MCP server tells of a call."""
+    """What an MCP server records of a call."""
     attrs = {"mcp.method.name": "tools/call", "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "add"}
     return S(id, parent, at, at + 2, "tools/call add", attrs, scope="fastmcp")
 
@@ -36,7 +36,7 @@ ASKED: tuple[dict[str, Any], ...] = (
 )
 
 
-def test_a_server_of_tools_alone_tells_of_its_own_tools_only(lab: Lab) -> None:
+def test_a_server_of_tools_alone_records_its_own_tools_only(lab: Lab) -> None:
     """Its agent exports nothing: the other tools were once taken for never called."""
     lab.put(served("s"))
 
@@ -45,13 +45,13 @@ def test_a_server_of_tools_alone_tells_of_its_own_tools_only(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("other", [agent("a"), chat("a")], ids=["framework", "a model that asked for nothing"])
-def test_beside_what_tells_of_all_tools_it_adds_to_them(lab: Lab, other: S) -> None:
+def test_it_adds_to_what_records_all_tools(lab: Lab, other: S) -> None:
     lab.put(other, served("s"))
 
     assert statuses(lab, *ASKED) == ["pass"] * 6
 
 
-def test_a_log_that_tells_of_no_tool_and_of_an_agent(lab: Lab) -> None:
+def test_a_log_that_records_an_agent_and_no_tool(lab: Lab) -> None:
     """Its dialect says that it could not: that an agent was at work does not make it one that can."""
     lab.put(agent("a"), S("t", "a", 5, 6, "usage"))
     logged = [agent("b", at=1), agent("c", "b", at=2, to=9, agent="writer")]
@@ -67,7 +67,7 @@ def test_a_log_that_tells_of_no_tool_and_of_an_agent(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("flags", "answer"),
     [(0x100, None), (0x300, "21 degrees"), (0, "21 degrees")],
-    ids=["of its own", "remote", "not told"],
+    ids=["of its own", "remote", "not stated"],
 )
 def test_work_that_went_on_where_nothing_was_received(lab: Lab, flags: int, answer: str | None) -> None:
     """A span after the last model call, whose parent was lost with the program's end: the model may have answered again."""

@@ -1,4 +1,4 @@
-"""One tool call that several spans tell of, and spans that say less than others do: named, not named, in a trace of its own."""
+"""One tool call that several spans record, and spans that say less than others do: named, not named, in a separate trace."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TestSpansWithoutATool:
 
         assert lab.totals("tool_calls") == (None,)
 
-    def test_beside_tool_calls_it_is_a_call(self, lab: Lab) -> None:
+    def test_next_to_tool_calls_it_is_a_call(self, lab: Lab) -> None:
         lab.put(agent("a"), tool("t", "a"), request("n", "a", 10))
 
         assert lab.rows(CALLS) == [("get_weather", "ok"), (None, "ok")]
@@ -130,7 +130,7 @@ class TestAnswersInTheFormOfATool:
     @pytest.mark.parametrize(
         ("before", "reasons"),
         [((chat("m", "p", at=1),), []), ((), ["unanswered_tool_call"])],
-        ids=["the program around several calls ended", "a step may be a trace of its own"],
+        ids=["the program around several calls ended", "a step may be a separate trace"],
     )
     def test_a_program_that_ended_lost_nothing(self, lab: Lab, before: tuple[S, ...], reasons: list[str]) -> None:
         asking = chat("n", "p", at=10, **{"gen_ai.output.messages": asks(("c1", "Weather", {"city": "Paris"}))})

@@ -50,7 +50,7 @@ WORDS = {
 
 
 def run(scope: str, at: int = 0, answer: str | None = None) -> list[S]:
-    """A model asks for a tool that does not exist, is told so, and asks for the right one."""
+    """A model asks for a tool that does not exist, gets that answer, and asks for the right one."""
     answer = WORDS.get(scope, "unknown tool") if answer is None else answer
     first = {"gen_ai.output.messages": asks(("c1", "get_wether", {}))}
     second = {

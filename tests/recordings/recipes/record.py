@@ -2,7 +2,7 @@
 
     python tests/recordings/recipes/record.py CLIENT INTERPRETER OUTPUT [SCENARIO…]
 
-CLIENT is a folder beside this file (`agent.py` or `agent.mjs`, its requirements, `recipe.yaml`), INTERPRETER that of an environment in
+CLIENT is a folder next to this file (`agent.py` or `agent.mjs`, its requirements, `recipe.yaml`), INTERPRETER that of an environment in
 which its requirements are installed, or the folder in which `npm install` was run for them. Each scenario becomes ``OUTPUT/CLIENT/SCENARIO`` with `traces.otlp.jsonl` (and
 `logs.otlp.jsonl`), one export request a line in order of arrival, and `truth.json`, which is written from the model server's
 log, the tools' own log and the program's own answer, never from the trace.

@@ -27,7 +27,7 @@ MODEL = {"model_id": "mini", "requested_model": "openai/gpt-4o-mini"}
 
 
 class OpenClawBench:
-    """Runs turns through the runner in folders of their own."""
+    """Runs turns through the runner in separate folders."""
 
     def __init__(self, bench: Any, folder: Path) -> None:
         self.bench = bench
@@ -266,7 +266,7 @@ class TestConfiguration:
         assert found["diagnostics"]["otel"]["sampleRate"] == 1.0
 
     def test_another_address(self, openclaw):
-        """An OpenAI-compatible server is a provider of its own; its key stays in the environment."""
+        """An OpenAI-compatible server is a separate provider; its key stays in the environment."""
         found = openclaw.configuration(base_url="http://127.0.0.1:9/v1", api_key_env="OPENROUTER_API_KEY")
         (provider,) = found["models"]["providers"].items()
 

@@ -17,7 +17,7 @@ from clawtrace.runners.inputs.command_inputs import forget_project_digests
 
 @pytest.fixture
 def world(tmp_path: Path):
-    """`/evals` with a case, `/agent` beside it, and an environment with packages."""
+    """`/evals` with a case, `/agent` next to it, and an environment with packages."""
     write(tmp_path / "evals/configs/cases/c/test.yaml", "")
     write(tmp_path / "agent/main.py", "import tools")
     write(tmp_path / "agent/tools.py", "v1")
@@ -71,7 +71,7 @@ def inputs_of(world, **settings):
     ids=str,
 )
 def test_an_edit_of_code_outside_of_the_project_is_seen(world, settings):
-    """However the settings name it: a file beside the script, a working folder, a search path, a package in editable mode."""
+    """However the settings name it: a file next to the script, a working folder, a search path, a package in editable mode."""
     before = inputs_of(world, **settings).digests
     assert inputs_of(world, **settings).digests == before
     write(world.root / "agent/tools.py", "v2")

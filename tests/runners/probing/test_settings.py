@@ -50,7 +50,7 @@ def test_the_model_is_resolved_in_order(given, more, chosen):
 
 
 def test_without_a_model_nothing_can_be_asked():
-    """A suite without models is told what it lacks."""
+    """A suite without models gets an error that says what it lacks."""
     with pytest.raises(RunnerError, match="list it under `models`"):
         model_of(settings(), ModelRequested())
     assert "list it under `models`" in (missing(ModelRequested()) or "")

@@ -55,7 +55,7 @@ def shell(workspace: Path, command: str, **more: Any) -> tuple[int, str]:
 
 @confining
 def test_a_command_works_in_the_workspace(workspace: Path):
-    """Programs run, files of the workspace are read and written, temporary files work, and the exit code is told."""
+    """Programs run, files of the workspace are read and written, temporary files work, and the exit code is reported."""
     command = (
         "cat in.txt && mkdir -p a/b && echo new > a/b/c.txt && mktemp >/dev/null && python3 -c 'print(6*7)' && exit 3"
     )
@@ -142,7 +142,7 @@ def test_where_nothing_can_confine_nothing_is_run(workspace: Path, monkeypatch: 
 
 
 def test_a_command_that_takes_too_long_is_ended_with_all_it_started(workspace: Path):
-    """After the time limit the whole process group is gone, and the model is told, with what was printed."""
+    """After the time limit the whole process group is gone, and the model gets a message, with what was printed."""
     with pytest.raises(ToolError, match=r"ended after 0\.5 s\.\nstarted"):
         tools(workspace, confined=False, tool_timeout_seconds=0.5).exec_shell("echo started; sleep 600 & sleep 600")
 
@@ -200,7 +200,7 @@ def test_a_search_asks_the_address_with_the_words_and_the_key(workspace: Path, s
     assert one.web_search("a&b c/ü") == "/search?format=json&q=a%26b%20c%2F%C3%BC Bearer k"
 
 
-def test_a_search_that_fails_is_told(workspace: Path, search_url: str):
+def test_a_search_that_fails_is_reported(workspace: Path, search_url: str):
     """An error status and a server that is not there are failures of the tool, with the reason."""
     with pytest.raises(ToolError, match="HTTP 500"):
         tools(workspace, search_url=search_url).web_search("broken")

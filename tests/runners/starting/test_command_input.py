@@ -95,7 +95,7 @@ def test_what_was_inserted_is_not_read_again(bench):
 
 
 def test_the_model_reaches_the_agent(bench):
-    """The model's id, or what the suite requests, and its own keys are told in variables."""
+    """The model's id, or what the suite requests, and its own keys are in variables."""
     command = 'echo "$CLAWTRACE_MODEL_ID $CLAWTRACE_REQUESTED_MODEL $CLAWTRACE_MODEL_SETTINGS"'
     request = replace(
         bench.request(command=command, model_id="mini"), requested_model="openai/mini", model_settings={"effort": "low"}

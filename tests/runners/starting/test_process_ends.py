@@ -60,7 +60,7 @@ class TestEndings:
             bench.run(command=["no-such-agent"])
 
     def test_a_missing_working_folder_is_named(self, bench):
-        """A `cwd` that does not exist is an error of its own."""
+        """A `cwd` that does not exist is a separate error."""
         with pytest.raises(RunnerError, match=r"the working folder '.*nowhere' cannot be entered"):
             bench.run(command=["true"], cwd="nowhere")
 
@@ -211,7 +211,7 @@ class TestStopping:
 
     @linux_only
     def test_an_agent_ends_when_clawtrace_is_killed_before_it_has_read_every_event(self, tmp_path):
-        """Events that nobody read reset the connection, and that is the end of clawtrace as well."""
+        """Unread events reset the connection, and that is the end of clawtrace as well."""
         pid_file = tmp_path / "agent.pid"
         os.mkfifo(pid_file)
         spec = quiet(["/bin/sh", "-c", f"echo $$ > {pid_file}; exec sleep 63"])

@@ -1,4 +1,4 @@
-"""Each command has a supervisor of its own, and notices nothing of it."""
+"""Each command has a separate supervisor, and notices nothing of it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_ctrl_c_does_not_end_a_supervisor_that_starts(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("own_group", [True, False])
 def test_sessions(tmp_path: Path, own_group: bool) -> None:
-    """A command leads a session of its own, or stays in ours: on our terminal."""
+    """A command leads a separate session, or stays in ours: on our terminal."""
     out = tmp_path / "session"
     argv = [sys.executable, "-c", "import os; print(os.getsid(0) == os.getpid(), os.getsid(0), os.getpgid(0))"]
     supervise(replace(spec("", str(out)), argv=argv, own_group=own_group), StopSignal())

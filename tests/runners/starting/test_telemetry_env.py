@@ -74,7 +74,7 @@ def test_a_real_exporter_carries_the_run_id_over_every_channel(bench, target):
 
 
 def test_each_protocol_has_its_endpoint(target):
-    """GRPC agents are sent to the gRPC port, both HTTP kinds to the HTTP port, and Gemini CLI is told the same."""
+    """GRPC agents are sent to the gRPC port, both HTTP kinds to the HTTP port, and Gemini CLI gets the same."""
     grpc, http, json_ = (env_of(target, protocol) for protocol in ("grpc", "http/protobuf", "http/json"))
 
     assert (grpc["OTEL_EXPORTER_OTLP_ENDPOINT"], grpc["OTEL_EXPORTER_OTLP_PROTOCOL"]) == (target.grpc, "grpc")
@@ -122,7 +122,7 @@ def test_what_would_send_spans_elsewhere_is_removed(target):
 
 
 def test_context_is_injected(target):
-    """`TRACEPARENT` has the run's trace and parent, sampled; baggage and state are beside it."""
+    """`TRACEPARENT` has the run's trace and parent, sampled; baggage and state are set as well."""
     env = env_of(target, run_id="r1")
 
     assert env["TRACEPARENT"] == f"00-{'ab' * 16}-{'cd' * 8}-01"
@@ -169,7 +169,7 @@ def test_a_variable_can_be_given_another_value(target):
 
 
 def test_a_second_instrumentation_is_off_until_asked_for(target):
-    """LangSmith's export beside another instrumentation's recorded every call twice, and we had switched it on."""
+    """LangSmith's export in addition to another instrumentation's recorded every call twice, and we had switched it on."""
     assert not [name for name in env_of(target) if name.startswith("LANGSMITH")]
 
     asked = env_of(replace(target, switches={"langsmith": True}))

@@ -43,7 +43,7 @@ def test_one_invocation_a_turn_in_one_workspace(run):
 
 
 def test_the_streams_of_each_turn_are_kept(run):
-    """Standard input, output and error of each turn are files of their own."""
+    """Standard input, output and error of each turn are separate files."""
     outcome = run("echo out $CLAWTRACE_TURN; echo err $CLAWTRACE_TURN >&2; cat >/dev/null")
     folder = outcome.stdout.parent / "turns" / "2"
 
@@ -97,7 +97,7 @@ def test_the_time_limit_is_the_runs(run):
 
 
 def test_a_clock_that_is_set_meanwhile_takes_no_time(run, monkeypatch):
-    """An hour that nobody waited is no part of the run's time."""
+    """An hour that was not waited is no part of the run's time."""
 
     def an_hour_later(spec, stop):
         end = supervise(spec, stop)

@@ -63,8 +63,8 @@ def test_each_is_found_by_an_import_and_by_a_dependency(one: Framework, tmp_path
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )  # fmt: skip
-def test_what_tells_the_framework(files: dict[str, str], command: str, expected: object, tmp_path: Path):
-    """Imports come first, own modules are followed and never taken for a package, and a broken file tells nothing."""
+def test_what_names_the_framework(files: dict[str, str], command: str, expected: object, tmp_path: Path):
+    """Imports come first, own modules are followed and never taken for a package, and a broken file says nothing."""
     assert names(written(tmp_path, files), command) == expected
 
 

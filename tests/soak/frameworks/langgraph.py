@@ -39,7 +39,7 @@ from opentelemetry import trace
 def run(job: Job) -> str | None:
     if "langsmith" not in sys.argv[1]:
         return _run(job)
-    # LangSmith writes its spans later, in a thread of its own: they hang below the span that was open when a run began.
+    # LangSmith writes its spans later, in a separate thread: they hang below the span that was open when a run began.
     try:
         with trace.get_tracer("soak").start_as_current_span("job"):
             return _run(job)

@@ -48,7 +48,7 @@ def run(job: Job) -> str | None:
 
 
 def execute(name: str, arguments: str) -> str:
-    """Return what the model is told of a call."""
+    """Return what the model gets of a call."""
     try:
         given = json.loads(arguments)
         if not fits(TOOLS[name], given):

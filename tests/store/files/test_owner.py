@@ -1,4 +1,4 @@
-"""Who holds a store: said beside it, recognised when it is stale, and named when waiting was in vain."""
+"""The holder of a store: named next to it, recognised when it is stale, and named when waiting was in vain."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def dead() -> int:
 
 class TestFile:
     def test_it_comes_back_and_is_the_users_alone(self, path) -> None:
-        """Mode 0600: the token in it opens the store to whoever reads it."""
+        """Mode 0600: the token in it opens the store to every reader of the file."""
         owner = Owner("http://127.0.0.1:1", "t", os.getpid())
         write_owner(path, owner)
 
@@ -96,7 +96,7 @@ class TestFile:
             assert not list(tmp_path.glob("*.owner"))
 
     def test_a_file_that_cannot_be_written(self, path) -> None:
-        """Nobody could find the owner: the store is not opened as if all were well, and nothing is left behind."""
+        """No process could find the owner: the store is not opened as if all were well, and nothing is left behind."""
         owner_file(path).mkdir()
         with pytest.raises(StoreError, match=r"spans\.duckdb\.owner"):
             Session.open(path, receive=True)
@@ -146,7 +146,7 @@ class TestLock:
         assert time.monotonic() - begun >= 0.3
 
     def test_a_path_with_lock_in_it_is_not_taken_for_a_lock(self, tmp_path) -> None:
-        """Any other failure is told at once, by its own name."""
+        """Any other failure is reported at once, by its own name."""
         with pytest.raises(StoreError, match="cannot open") as caught:
             DuckStore(tmp_path / "no lock here" / "spans.duckdb", patience_s=60)
 

@@ -157,7 +157,7 @@ def test_a_statement_that_the_engine_refuses_is_a_store_error(store: DuckStore) 
             store.columns(sql)
 
 
-def test_arrays_are_freed_when_nobody_refers_to_them() -> None:
+def test_arrays_are_freed_when_nothing_refers_to_them() -> None:
     """Without the collector, which is kept away where values are made in masses: no array is part of a cycle."""
     gc.collect()
     gc.disable()

@@ -84,13 +84,13 @@ def begins(journal: bytes) -> list[int]:
 
 
 def in_tables(path: Path) -> list[str]:
-    """The names of the spans in the tables of a file that nobody holds, and that no clawtrace opened since."""
+    """The names of the spans in the tables of a file that no process holds, and that no clawtrace opened since."""
     with duckdb.connect(path, read_only=True) as db:
         return [row[0] for row in db.execute('SELECT "SpanId" FROM otel_traces ORDER BY 1').fetchall()]
 
 
 def killed(path: Path, body: str) -> None:
-    """Run `body` in a process of its own, with a store on `path`, and kill it where it waits."""
+    """Run `body` in a separate process, with a store on `path`, and kill it where it waits."""
     head = (
         "import resource, sys\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
@@ -136,7 +136,7 @@ class TestQuestions:
         assert journal_of(path).stat().st_size < waiting
         store.close()
 
-    def test_questions_beside_commits(self, path):
+    def test_questions_during_commits(self, path):
         """A reader never sees fewer spans than were acknowledged before it asked."""
         store = DuckStore(path)
         acknowledged = [0]
@@ -345,7 +345,7 @@ class TestKilled:
         store.close()
 
     def test_the_journal_of_another_store(self, path, tmp_path):
-        """A journal beside the wrong store is neither read nor removed: the message names it."""
+        """A journal next to the wrong store is neither read nor removed: the message names it."""
         killed(path, "put(store, 'a')")
         other = tmp_path / "other.duckdb"
         DuckStore(other).close()

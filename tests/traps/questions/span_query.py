@@ -9,7 +9,7 @@ ASSERTION = {
 }
 OUTSIDE = {
     "asks which tool ran under `researcher`, without an error": "model calls, answers, content of search, content of the command, times, failed_command, lost_command, repeated_command, nothing_captured",
-    "`researcher` is above it, whoever started it and whatever it did besides": "no_delegation, one_more_agent",
+    "`researcher` is above it, whichever agent started it and whatever it did besides": "no_delegation, one_more_agent",
     "a blocked call has no error of its own (`status` of `tool_call` asks for it)": "blocked_tool_call",
 }
 

@@ -16,7 +16,7 @@ ASSERTION = {
 OUTSIDE = {
     "asks about `search` alone": "content of the command, failed_command, lost_command, repeated_command",
     "asks about tool calls, not about models, answers and times": "model calls, answers, times",
-    "`researcher` still called it, whoever started it and whatever it did besides": "no_delegation, one_more_agent",
+    "`researcher` still called it, whichever agent started it and whatever it did besides": "no_delegation, one_more_agent",
 }
 
 

@@ -88,7 +88,7 @@ def test_two_instrumentations_tell_of_one_handoff(lab: Lab) -> None:
         [agent("b", "w", at=30, to=60, agent="refunds"), chat("n", "b", at=31)],
         [chat("o", "a", at=12), agent("b", "w", at=30, to=60, agent="billing"), chat("n", "b", at=31)],
     ],
-    ids=["nobody", "another agent", "its caller asked again before"],
+    ids=["no agent", "another agent", "its caller asked again before"],
 )
 def test_a_tool_after_which_another_works_is_a_tool(lab: Lab, then: list[S]) -> None:
     """A bank has tools of such names, too."""

@@ -66,8 +66,8 @@ class TestCode:
         assert lab.rows(KINDS)[0] == ("AgentRunner.run", "chain", None)
         assert lab.rows("SELECT counted_by FROM spans WHERE name = 'AgentRunner.run'") == [("runner-of-agents",)]
 
-    def test_one_that_holds_nothing_runs_the_agent_beside_it(self, lab: Lab) -> None:
-        """Its context was lost: what it ran hangs beside it, in a tool that is an agent."""
+    def test_one_that_holds_nothing_runs_the_agent_next_to_it(self, lab: Lab) -> None:
+        """Its context was lost: what it ran hangs next to it, in a tool that is an agent."""
         lab.put(
             mlflow("a", "", "AGENT", "desk", 0, 90), mlflow("m", "a", "CHAT_MODEL", "Response", 1, 9),
             mlflow("t", "a", "TOOL", "helper", 10, 50), mlflow("r", "t", "AGENT", "AgentRunner.run", 11, 49),
@@ -83,7 +83,7 @@ class TestCode:
 
         assert lab.rows(ACTIVATIONS) == [(None, None, "root")]
 
-    def test_where_nothing_tells_of_work_each_is_an_agent(self, lab: Lab) -> None:
+    def test_where_nothing_records_work_each_is_an_agent(self, lab: Lab) -> None:
         lab.put(mlflow("a", "", "AGENT", "Agent.run", 0, 90), mlflow("b", "a", "AGENT", "helper", 1, 9))
 
         assert lab.rows(ACTIVATIONS) == [(None, None, "root"), ("helper", 1, "nesting")]
@@ -110,7 +110,7 @@ class TestNames:
 
         assert lab.rows(ACTIVATIONS) == [("pipeline", None, None), ("one", None, None), ("two", None, None)]
 
-    def test_one_agent_told_twice_is_one(self, lab: Lab) -> None:
+    def test_one_agent_recorded_twice_is_one(self, lab: Lab) -> None:
         """An instrumentation writes the method and what it calls, and both name the agent."""
         lab.put(agent("a"), S("s", "a", 1, 99, "step"), agent("b", "s", at=2, to=98), chat("m", "b", at=3))
 
@@ -183,7 +183,7 @@ class TestGraphs:
         assert lab.rows(ACTIVATIONS) == [("desk", None, "root")]
 
     def test_through_langsmith(self, lab: Lab) -> None:
-        """Its metadata are attributes of their own."""
+        """Its metadata are separate attributes."""
 
         def smith(id: str, parent: str, name: str, at: int, to: int, places: str = "", kind: str = "chain") -> S:
             where = (

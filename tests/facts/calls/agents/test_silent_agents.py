@@ -1,4 +1,4 @@
-"""Agent spans that tell of no work: which of them are activations, and which are turns."""
+"""Agent spans that record no work: which of them are activations, and which are turns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TURNS = "SELECT DISTINCT turn FROM spans WHERE run_id = :run ORDER BY turn"
 
 
 def caller(id: str, at: int = 0, to: int = 100, name: str | None = "assistant", **attrs: Any) -> S:
-    """The caller's side of a remote agent, in a trace of its own."""
+    """The caller's side of a remote agent, in a separate trace."""
     span = agent(id, at=at, to=to, agent=name, **attrs)
     span.kind, span.trace = "Client", OTHER
     return span
@@ -50,14 +50,14 @@ def test_a_client_that_may_be_an_agent_is_one(lab: Lab, client: list[S]) -> None
     assert len(lab.rows(ACTIVATIONS)) == 2
 
 
-def test_calls_that_nothing_else_tells_of_are_agents(lab: Lab) -> None:
+def test_calls_that_nothing_else_records_are_agents(lab: Lab) -> None:
     lab.put(caller("c"), caller("d", at=10, to=20))
 
     assert len(lab.rows(ACTIVATIONS)) == 2
 
 
 def test_an_agent_that_leaves_nothing_behind_is_no_last_turn(lab: Lab) -> None:
-    """One before the others, one that failed, and one in a run that tells of nothing else are turns."""
+    """One before the others, one that failed, and one in a run that records nothing else are turns."""
     last = caller("z", at=200, to=201)
     last.kind = "Internal"
     lab.put(*work(), last)

@@ -1,6 +1,6 @@
 """Agents for whose work no span stands, only its steps do: consecutive steps of one name are one activation.
 
-So LlamaIndex writes them: one span for each request to a model, the tools beside it below the workflow.
+So LlamaIndex writes them: one span for each request to a model, the tools next to it below the workflow.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def workflow(id: str, parent: str = "", at: int = 0, to: int = 99) -> S:
     return oi("llama_index", "CHAIN", id, parent, "AgentWorkflow.run", at, to)
 
 
-def test_steps_and_the_tools_beside_them_are_one_agents_work(lab: Lab) -> None:
+def test_steps_and_the_tools_next_to_them_are_one_agents_work(lab: Lab) -> None:
     """Two steps and the tool between them are one activation, which lasts as long as they do."""
     lab.put(
         workflow("w"), *step("p", "w", "assistant", 1), *call("t", "w", "pay", 10), *step("q", "w", "assistant", 20)
@@ -88,8 +88,8 @@ def test_an_agent_in_a_tool_of_another(lab: Lab) -> None:
     assert lab.rows(OWNERS) == [(hex_id(one), "assistant") for one in ("pm", "qm", "rm")]
 
 
-def test_what_a_message_says_is_nobodys_name(lab: Lab) -> None:
-    """Only the event's own last field tells the agent."""
+def test_what_a_message_says_is_no_agents_name(lab: Lab) -> None:
+    """Only the event's own last field names the agent."""
     lab.put(workflow("w"), *step("p", "w", "assistant", 1, said="current_agent_name='evil')"))
 
     assert lab.rows(ACTIVATIONS) == [("assistant", None, "root")]

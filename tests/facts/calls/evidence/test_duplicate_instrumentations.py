@@ -20,7 +20,7 @@ def test_agents_at_the_same_time_are_one_where_both_record_a_call_of_it(lab: Lab
     assert lab.totals("agents", "llm_calls") == (1, 3)
 
 
-def test_calls_of_one_tool_at_once_are_told_apart_by_their_arguments(lab: Lab) -> None:
+def test_calls_of_one_tool_at_once_are_distinguished_by_their_arguments(lab: Lab) -> None:
     """The one instrumentation writes them in another order than the other."""
 
     def call(id: str, parent: str, at: int, city: str) -> S:

@@ -1,4 +1,4 @@
-"""A framework's callbacks beside the SDK's own spans: which of them are one model call where response ids are missing."""
+"""A framework's callbacks next to the SDK's own spans: which of them are one model call where response ids are missing."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from building import Lab, S, agent, chat, tool
 
 USAGE = ("llm_calls", "input_tokens", "output_tokens")
-UNTOLD = {"gen_ai.usage.input_tokens": None, "gen_ai.usage.output_tokens": None}
+NO_USAGE = {"gen_ai.usage.input_tokens": None, "gen_ai.usage.output_tokens": None}
 
 
 def model_call(scope: str, number: int, at: int, to: int, tokens: int | None = 100, **attrs: Any) -> S:
-    """Model call `number` as a scope tells it, in a trace of its own; without tokens it was told nothing of the answer."""
-    usage = UNTOLD if tokens is None else {"gen_ai.usage.input_tokens": tokens}
+    """Model call `number` as a scope records it, in a separate trace; without tokens it recorded nothing of the answer."""
+    usage = NO_USAGE if tokens is None else {"gen_ai.usage.input_tokens": tokens}
     span = chat(f"{scope[0]}{number}", at=at, **usage, **attrs)
     return replace(span, to=to, scope=scope, trace=f"{1000 * ord(scope[0]) + number:032x}")
 
@@ -28,7 +28,7 @@ def named(number: int) -> dict[str, str]:
     return {"gen_ai.response.id": f"chatcmpl-{number}"}
 
 
-def test_streamed_answers_beside_answers_that_have_an_id(lab: Lab) -> None:
+def test_streamed_answers_next_to_answers_that_have_an_id(lab: Lab) -> None:
     """The callbacks know the id of a whole answer and none of a streamed one: the streamed ones were counted twice."""
     lab.put(
         model_call("framework", 1, 0, 9, **named(1)), model_call("sdk", 1, 1, 8, **named(1)),
@@ -38,7 +38,7 @@ def test_streamed_answers_beside_answers_that_have_an_id(lab: Lab) -> None:
     assert lab.totals(*USAGE) == (2, 200, 20)
 
 
-def test_models_that_the_other_scope_never_tells_of(lab: Lab) -> None:
+def test_models_that_the_other_scope_never_records(lab: Lab) -> None:
     """Only one of two SDKs is instrumented: the calls of the other have no twin."""
     other = {"gen_ai.request.model": "claude-haiku-4-5", "gen_ai.response.model": "claude-haiku-4-5"}
     lab.put(
@@ -50,7 +50,7 @@ def test_models_that_the_other_scope_never_tells_of(lab: Lab) -> None:
     assert lab.totals(*USAGE) == (2, 200, 20)
 
 
-def test_streams_of_which_nobody_was_told_the_tokens(lab: Lab) -> None:
+def test_streams_of_which_no_scope_recorded_the_tokens(lab: Lab) -> None:
     """As many calls on both sides, each in the time of another: one stream each, of unknown tokens."""
     lab.put(
         model_call("framework", 1, 0, 9, None), model_call("sdk", 1, 1, 8, None, **named(1)),
@@ -73,7 +73,7 @@ def test_streams_without_tokens_of_which_one_side_has_more(lab: Lab) -> None:
 
 
 def test_tokens_on_the_side_without_ids(lab: Lab) -> None:
-    """The scope that knows the ids was told nothing of the streams."""
+    """The scope that knows the ids recorded nothing of the streams."""
     lab.put(
         model_call("framework", 1, 0, 9), model_call("sdk", 1, 1, 8, None, **named(1)),
         model_call("framework", 2, 20, 29, 70), model_call("sdk", 2, 21, 28, None, **named(2)),
@@ -83,7 +83,7 @@ def test_tokens_on_the_side_without_ids(lab: Lab) -> None:
 
 
 def test_an_id_in_one_of_three_scopes(lab: Lab) -> None:
-    """All of them tell of each call."""
+    """All of them record each call."""
     scopes = ("framework", "sdk", "vendor")
     lab.put(*(
         model_call(scope, number, at + k, at + 9 - k, **(named(number) if scope == "vendor" else {}))
@@ -104,7 +104,7 @@ def test_parallel_calls_of_which_the_longer_one_started_first(lab: Lab) -> None:
     assert lab.totals(*USAGE) == (2, 200, 20)
 
 
-def test_an_attempt_that_only_the_sdk_tells_of(lab: Lab) -> None:
+def test_an_attempt_that_only_the_sdk_records(lab: Lab) -> None:
     """The SDK tried again: its failed request has no twin, and its answer is the framework's call."""
     failed = replace(model_call("sdk", 1, 1, 3, None, **NO_END), error="429")
     lab.put(model_call("framework", 1, 0, 20, **named(1)), failed, model_call("sdk", 2, 5, 18))
@@ -156,7 +156,7 @@ def test_the_very_same_tokens_where_one_side_names_no_model(lab: Lab) -> None:
 
 
 class TestTools:
-    """Both scopes tell of every model call, and each of a tool call that the other does not tell of."""
+    """Both scopes record every model call, and each of a tool call that the other does not record."""
 
     MODELS = (model_call("framework", 1, 0, 9, **named(1)), model_call("sdk", 1, 1, 8, **named(1)))
 
@@ -194,7 +194,7 @@ class TestTheSameCallbacks:
     """Two instrumentations of one framework: neither knows response ids, and no interval holds the other."""
 
     @pytest.mark.parametrize("late", [1, 6, 19])
-    def test_joined_however_late_the_second_one_is_told(self, lab: Lab, late: int) -> None:
+    def test_joined_however_late_the_second_one_is_recorded(self, lab: Lab, late: int) -> None:
         lab.put(
             asks("one", 1, 0, 20, "call_1", "call_2"), asks("two", 1, late, 20 + late, "call_1", "call_2"),
             asks("one", 2, 60, 80), asks("two", 2, 60 - late, 80 - late),
@@ -265,7 +265,7 @@ def test_calls_that_were_answered_otherwise_may_be_two(lab: Lab, tokens: int | N
     assert lab.totals(*USAGE) == (None, None, None)
 
 
-def test_an_agent_beside_its_caller_hangs_where_its_twin_does(lab: Lab) -> None:
+def test_an_agent_next_to_its_caller_hangs_where_its_twin_does(lab: Lab) -> None:
     """One instrumentation nests the agent below the tool that called it, the other writes all agents side by side."""
 
     def both(span: S, flat_parent: str = "") -> tuple[S, S]:

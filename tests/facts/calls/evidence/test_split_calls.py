@@ -1,4 +1,4 @@
-"""Truths that are easily lost: calls without a name, handoffs that only a request tells, exchanges on a wire, prompts, lost spans."""
+"""Truths that are easily lost: calls without a name, handoffs that only a request records, exchanges on a wire, prompts, lost spans."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def side(id: str, at: int, to: int, trace: str, request: int = 7, session: str |
 
 
 class TestRemoteAgents:
-    """Both sides of a call of a remote agent tell of it: the caller's names the callee."""
+    """Both sides of a call of a remote agent record it: the caller's names the callee."""
 
     @pytest.mark.parametrize("flags", [0x100, 0x300], ids=["a request between", "a parent in another process"])
     def test_both_sides_are_one_activation(self, lab: Lab, flags: int) -> None:
@@ -117,7 +117,7 @@ class TestRemoteAgents:
 
 
 class TestExchanges:
-    """An MCP client and server that no framework's span surrounds, each in a trace of its own."""
+    """An MCP client and server that no framework's span surrounds, each in a separate trace."""
 
     @pytest.mark.parametrize("session", ["s1", None])
     def test_the_same_request_is_one_call(self, lab: Lab, session: str | None) -> None:
@@ -198,7 +198,7 @@ def gemini(id: str, at: int, operation: str, trace: int, prompt: str | None = No
 
 
 class TestPrompts:
-    """Gemini CLI's model calls and batches of tools are traces of their own: a user's prompt is the turn."""
+    """Gemini CLI's model calls and batches of tools are separate traces: a user's prompt is the turn."""
 
     TURNS = "SELECT name, turn FROM spans WHERE source = 'otlp' ORDER BY start_ns"
 
@@ -220,7 +220,7 @@ class TestPrompts:
 
 
 class TestLostSpans:
-    """A log event that names a span which never came tells that a span was lost."""
+    """A log event that names a span which never came says that a span was lost."""
 
     EVENT = "gen_ai.client.inference.operation.details"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from random_model import UNKNOWN_TOOLS
-from truth import HELPER, Truth
+from truth import Truth
 
 Claim = tuple[bool, dict[str, Any]]
 """Whether it is true, and the assertion."""
@@ -19,15 +19,35 @@ def claims(truth: Truth, named_agents: bool) -> Iterator[Claim]:
     yield from _models(truth)
     yield from _tokens(truth)
     yield from _ends(truth)
+    yield from _commands(truth)
     if named_agents:
-        for helper in (HELPER, "nobody"):
+        for helper in (truth.helper, "nobody"):
             if helper not in truth.may_have_begun:
                 yield helper in truth.agents[1:], {"type": "delegation_occurred", "to_agent": helper}
 
 
+def _commands(truth: Truth) -> Iterator[Claim]:
+    for command in truth.commands:
+        if command.ran is None:
+            continue
+        yield command.ran, {"type": "ran", "pattern": rf"\b{command.mark}\b"}
+        yield not command.ran, {"type": "not_ran", "pattern": rf"\b{command.mark}\b"}
+        if command.ran and command.exit_code is not None:
+            of = {"of": {"matching": rf"\b{command.mark}\b.*;"}}
+            yield True, {"type": "exit_code", "value": command.exit_code, **of}
+            yield False, {"type": "exit_code", "value": command.exit_code + 1, **of}
+            yield command.exit_code == 0, {"type": "ran", "pattern": rf"\b{command.mark}\b.*;", "status": "ok"}
+    if truth.commands:
+        yield False, {"type": "ran", "pattern": r"\bno-such-mark\b"}
+        yield True, {"type": "not_ran", "pattern": r"\bno-such-mark\b"}
+    for path, is_there in truth.files:
+        yield is_there, {"type": "artifact_exists", "path": path}
+
+
 def _tools(truth: Truth) -> Iterator[Claim]:
     counts = Counter(tool["name"] for tool in truth.tools)
-    for name in {*counts, *(call["name"] for call in truth.refused), *UNKNOWN_TOOLS, "get_weather"}:
+    unclear = {call["name"] for call in truth.unclear}
+    for name in {*counts, *(call["name"] for call in truth.refused), *UNKNOWN_TOOLS, "get_weather"} - unclear:
         count = counts[name]
         yield True, {"type": "tool_call_count", "tool": name, "count": count}
         yield False, {"type": "tool_call_count", "tool": name, "min": count + 1}
@@ -39,10 +59,14 @@ def _tools(truth: Truth) -> Iterator[Claim]:
             yield True, {"type": "tool_call", "tool": name, "status": "error", "count": failed}
             yield False, {"type": "tool_call", "tool": name, "status": "error", "count": failed + 1}
     for tool in truth.tools:
+        if tool["name"] in unclear:
+            continue
         same = sum(one["name"] == tool["name"] and one["arguments"] == tool["arguments"] for one in truth.tools)
         asked = {"type": "tool_call", "tool": tool["name"], "match": "exact"}
         yield True, {**asked, "args": _literal(tool["arguments"]), "count": same}
         yield False, {**asked, "args": {**_literal(tool["arguments"]), next(iter(tool["arguments"])): "another value"}}
+    if unclear:
+        return
     names = [tool["name"] for tool in truth.tools]
     yield True, {"type": "tool_sequence", "mode": "strict", "expected": names}
     yield False, {"type": "tool_sequence", "mode": "strict", "expected": [*names, "get_weather"]}

@@ -6,7 +6,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,8 +36,9 @@ WORDS = (
     "user@example.org",
 )
 UNKNOWN_TOOLS = ("get_wether", "delete_everything", "search")
-LAST_TOOLS = ("final_answer", "final_result")
+LAST_TOOLS = ("final_answer", "final_result", "complete_task")
 """Tools by which a framework wants the answer."""
+_SCHEMAS = ("parameters", "input_schema", "parametersJsonSchema")
 OTHER_VERSION = "gpt-4o-2024-11-20"
 """Answers now and then; where no span says which model answered, no verdict can know of an altogether different one."""
 _FAILURES = (
@@ -58,28 +59,33 @@ _LOOKALIKES = (
 class RandomModel(ScriptedModel):
     """Answers ``/RUN/v1/…``; what a run is answered depends on the seed, the run, and the number of the request in it."""
 
-    def __init__(self, seed: str) -> None:
+    def __init__(self, seed: str, mind: Callable[[str, random.Random], Mind] | None = None) -> None:
         super().__init__(Script())
         self.seed = seed
+        self.mind = mind or (lambda _, chance: Mind(chance))
+        """Makes what answers a run, of its id and its chance."""
         self.cut: Counter[str] = Counter()
         """How many answers ended at the limit of their length, by run."""
 
     def play(self) -> Play:
         """Return what chooses the answers."""
-        return _RandomPlay(self.script, seed=self.seed, cut=self.cut)
+        return _RandomPlay(self.script, seed=self.seed, mind=self.mind, cut=self.cut)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _RandomPlay(Play):
-    seed: str = ""
-    minds: dict[str, _Mind] = field(default_factory=dict)
+    seed: str
+    mind: Callable[[str, random.Random], Mind]
+    minds: dict[str, Mind] = field(default_factory=dict)
     cut: Counter[str] = field(default_factory=Counter)
 
     def answer(self, asked: ModelRequest) -> tuple[int | None, ScriptedStep]:
         """Return the next answer of the request's run."""
         run = run_of(asked.path)
         with self._lock:
-            mind = self.minds.setdefault(run, _Mind(random.Random(f"{self.seed}:{run}")))
+            if run not in self.minds:
+                self.minds[run] = self.mind(run, random.Random(f"{self.seed}:{run}"))
+            mind = self.minds[run]
             step = mind.answer(asked)
             self.cut[run] += step.finish == "length"
             return None, step
@@ -90,17 +96,18 @@ def run_of(path: str) -> str:
     return path.split("/")[1]
 
 
-class _Mind:
+class Mind:
     """What the model does in one run."""
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
-        self.left: dict[tuple[str, str], int] = {}
+        self.left: dict[Any, int] = {}
         """How many more answers ask for tools, by agent and user's text."""
         self.failures = chance.choice((0.0, 0.0, 0.1, 0.3))
         self.broken = chance.choice((0.0, 0.15, 0.4))
         self.counts = chance.random() < 0.9
         self.model = chance.choice((None, "gpt-4o-2024-08-06", "gpt-4o-2024-08-06"))
+        self.other_model = OTHER_VERSION
         self.last: ScriptedToolCall | None = None
 
     def answer(self, asked: ModelRequest) -> ScriptedStep:
@@ -110,10 +117,10 @@ class _Mind:
             return ScriptedStep(
                 error=ScriptedFailure(status=status, type=word, message=f"{word} for now", retry_after=0.01)
             )
-        where = (asked.system, asked.user)
+        where = self._where(asked)
         left = self.left.setdefault(where, chance.choice((0, 1, 1, 2, 3, 4)))
         self.left[where] = left - 1
-        model = OTHER_VERSION if chance.random() < 0.05 else self.model
+        model = self.other_model if chance.random() < 0.05 else self.model
         if left > 0 and asked.tools:
             calls = tuple(self._calls(asked))
             text = chance.choice((None, None, "Let me look.", "I will call get_weather."))
@@ -127,6 +134,10 @@ class _Mind:
             return ScriptedStep(tool_calls=calls, usage=self._usage(asked, text, 15), model=model)
         finish = "length" if chance.random() < 0.05 else None
         return ScriptedStep(text=text, usage=self._usage(asked, text), finish=finish, model=model)
+
+    def _where(self, asked: ModelRequest) -> Any:
+        """Return what an agent is at: its requests of one task are equal in it."""
+        return asked.system, asked.user
 
     def _usage(self, asked: ModelRequest, text: str | None, more: int = 0) -> Usage | None:
         chance = self.chance
@@ -181,10 +192,12 @@ class _Mind:
 
 def _schema(asked: ModelRequest, name: str) -> dict[str, Any]:
     """Return the properties of an offered tool's arguments, by name."""
-    for tool in asked.body.get("tools") or ():
+    offered = asked.body.get("tools") or ()
+    for tool in (one for entry in offered for one in entry.get("functionDeclarations") or [entry]):
         function = tool.get("function") or tool
         if function.get("name") == name:
-            return dict((function.get("parameters") or function.get("input_schema") or {}).get("properties") or {})
+            schema = next((function[key] for key in _SCHEMAS if key in function), {})
+            return dict(schema.get("properties") or {})
     return {"value": {"type": "string"}}
 
 

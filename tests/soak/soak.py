@@ -35,7 +35,6 @@ from clawtrace.store.export import export_run
 
 RUNS_A_PROCESS = 20
 SECONDS_A_RUN = 30
-CLAIMS_A_RUN = 24
 
 
 @dataclass
@@ -70,6 +69,10 @@ class Batch:
     instrumentation: str
     seed: str
     numbers: Sequence[int]
+    command: str = "soak.py --framework"
+    """How such runs are made again, up to the framework's name."""
+    claims: int = 24
+    """How many assertions are asked of a run."""
 
     @property
     def client(self) -> str:
@@ -152,13 +155,13 @@ def judge(batch: Batch, truths: dict[str, Truth], session: Session, out: Path | 
                 tally.unknown[f"{fact}: {', '.join(reasons) or '-'}"] += 1
                 tally.unrecorded |= {fact: run} if "not-recorded" in reasons else {}
                 findings += [f"{fact}: {reason} is no reason" for reason in reasons if not may_be_reason(reason, truth)]
-        for holds, assertion, status in _verdicts(run, truth, session, batch.framework.named_agents):
+        for holds, assertion, status in _verdicts(run, truth, session, batch):
             contrary = status is (Status.FAIL if holds else Status.PASS)
             tally.verdicts["wrong" if contrary else "decided" if status in (Status.PASS, Status.FAIL) else "open"] += 1
             if contrary:
                 findings.append(f"{json.dumps(assertion)} is {status}, but it is {holds}")
         if findings or keep:
-            again = f"{Path(__file__).name} --framework {batch.framework.name} --seed {batch.seed} --only {run}"
+            again = f"{batch.command} {batch.framework.name} --seed {batch.seed} --only {run}"
             tally.wrong += [f"{run}: {finding}" for finding in findings]
             if out is not None:
                 _record(
@@ -171,11 +174,9 @@ def judge(batch: Batch, truths: dict[str, Truth], session: Session, out: Path | 
     return tally
 
 
-def _verdicts(
-    run: str, truth: Truth, session: Session, named_agents: bool
-) -> Iterator[tuple[bool, dict[str, Any], Status]]:
-    asked = list(claims(truth, named_agents))
-    asked = random.Random(run).sample(asked, min(CLAIMS_A_RUN, len(asked)))
+def _verdicts(run: str, truth: Truth, session: Session, batch: Any) -> Iterator[tuple[bool, dict[str, Any], Status]]:
+    asked = list(claims(truth, batch.framework.named_agents))
+    asked = random.Random(run).sample(asked, min(batch.claims, len(asked)))
     parsed = [parse_assertion({**assertion, "id": str(number)}) for number, (_, assertion) in enumerate(asked)]
     (result,) = session.evaluate([run], parsed, evidence_of_passes=False)
     for (holds, assertion), verdict in zip(asked, result.verdicts, strict=True):
@@ -235,7 +236,7 @@ def soak(
             for future in [together.submit(one, *given) for given in batches]:
                 batch, found = future.result()
                 print(f"{batch.client}.{batch.numbers[0]}: {found.facts}, verdicts {found.verdicts}", file=sys.stderr)
-                _add(tallies.setdefault(batch.client, Tally()), found)
+                add(tallies.setdefault(batch.client, Tally()), found)
         finally:
             model.stop()
     for tally in tallies.values():
@@ -243,7 +244,8 @@ def soak(
     return tallies
 
 
-def _add(total: Tally, part: Tally) -> None:
+def add(total: Tally, part: Tally) -> None:
+    """Add what was found of a part."""
     total.runs += part.runs
     total.facts += part.facts
     total.verdicts += part.verdicts

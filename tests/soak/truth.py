@@ -23,6 +23,18 @@ HELPER_TOOLS = ("ask_researcher", "researcher")
 
 
 @dataclass(frozen=True)
+class RanCommand:
+    """A command that the model asked a shell for."""
+
+    mark: str
+    """A word that occurs in no other command's text."""
+    ran: bool | None
+    """None: it may have been."""
+    exit_code: int | None
+    """None where nothing but the shell can say it."""
+
+
+@dataclass(frozen=True)
 class Truth:
     """One run as it was."""
 
@@ -40,6 +52,14 @@ class Truth:
     """How many answers ended at the limit of their length."""
     counts_itself: bool
     """The client counts tokens where it is sent no numbers."""
+    helper: str = HELPER
+    """Name of the agent that the first one may ask."""
+    unclear: tuple[dict[str, Any], ...] = ()
+    """Failed calls of which it is a matter of taste whether they were executed, among neither `tools` nor `refused`."""
+    commands: tuple[RanCommand, ...] = ()
+    """What shells were asked for."""
+    files: tuple[tuple[str, bool], ...] = ()
+    """Paths in the workspace, and whether they are there."""
 
     @property
     def errors(self) -> Collection[int]:
@@ -50,7 +70,7 @@ class Truth:
         tools = sum(tool["error"] is not None for tool in self.tools)
         least = max(tools, int(self.raised is not None))
         useless = self.cut + sum(not (one.text or one.tool_calls) for one in self.answered)
-        most = tools + len(self.refused) + len(self.failed) + useless + int(self.raised is not None)
+        most = tools + len(self.refused) + len(self.unclear) + len(self.failed) + useless + int(self.raised is not None)
         return range(least, most + 1)
 
     @property
@@ -123,10 +143,19 @@ def compare(truth: Truth, run: dict[str, Any], named_agents: bool) -> dict[str, 
     for fact, may_be in _facts(truth, named_agents).items():
         value = found[fact]
         status = "true" if value in may_be else "unknown" if value is None else "wrong"
-        if fact == "complete" and value is False:
+        if value is False or (status == "wrong" and not run["complete"] and _is_part(value, may_be)):
             status = "unknown"
         result[fact] = (status, value, may_be)
     return result
+
+
+def _is_part(found: Any, may_be: Any) -> bool:
+    """Return whether what a trace tells that is known to be incomplete is at most what happened."""
+    if isinstance(may_be, _Between):
+        may_be = [may_be.least + may_be.more]
+    if isinstance(found, int | set | Counter):
+        return any(isinstance(most, int | set | Counter) and found <= most for most in may_be)
+    return False
 
 
 def _facts(truth: Truth, named_agents: bool) -> dict[str, Any]:
@@ -138,8 +167,14 @@ def _facts(truth: Truth, named_agents: bool) -> dict[str, Any]:
         "llm_calls": [len(truth.answered)],
         "failed_llm_attempts": [len(truth.failed)],
         "models": [Counter(one.reply_model for one in truth.answered)],
-        "tool_calls": [conformance.multiset((tool["name"], tool["error"] is not None) for tool in tools)],
-        "arguments": [conformance.multiset((tool["name"], tool["arguments"]) for tool in tools)],
+        "tool_calls": _Between(
+            conformance.multiset((tool["name"], tool["error"] is not None) for tool in tools),
+            conformance.multiset((call["name"], True) for call in truth.unclear),
+        ),
+        "arguments": _Between(
+            conformance.multiset((tool["name"], tool["arguments"]) for tool in tools),
+            conformance.multiset((call["name"], call["arguments"]) for call in truth.unclear),
+        ),
         "agents": [agents, agents | begun],
         "delegations": [
             {(truth.agents[0], helper) for helper in sorted(all - first)} for all in (agents, agents | begun)
@@ -164,12 +199,26 @@ def may_be_reason(reason: str, truth: Truth) -> bool:
     What an instrumentation records is not known here; what happened is.
     """
     if reason == "outcome-unknown":
-        return bool(truth.tools or truth.refused)
+        return bool(truth.tools or truth.refused or truth.unclear)
     if reason == "ended-on-misfit":
-        return bool(truth.refused)
+        return bool(truth.refused or truth.unclear)
     if reason == "usage-below-answer":
         return any(len((one.text or "").split()) > 1 for one in truth.answered)
     return True
+
+
+@dataclass(frozen=True)
+class _Between:
+    """Holds what contains all of `least` and nothing but that and `more`."""
+
+    least: Counter[str]
+    more: Counter[str]
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, Counter) and self.least <= value <= self.least + self.more
+
+    def __repr__(self) -> str:
+        return repr(self.least) + (f" and some of {self.more!r}" if self.more else "")
 
 
 class _Anything:
@@ -206,5 +255,6 @@ def as_recording(truth: Truth, client: str, notes: str) -> dict[str, Any]:
         "final_output": truth.output,
         "raised": truth.raised,
         "refused": truth.refused,
+        **({"unclear": list(truth.unclear)} if truth.unclear else {}),
         "notes": notes,
     }

@@ -121,6 +121,15 @@ class TestTokens:
 
         assert lab.totals("llm_calls", "input_tokens", "output_tokens") == (None, 50, 5)
 
+    def test_a_rollup_of_zero_tokens_states_nothing(self, lab: Lab) -> None:
+        """No request is empty: the agent was not sent the usage, so that nothing is known of its cached tokens either."""
+        parts = ("cache_read.input_tokens", "cache_creation.input_tokens", "reasoning.output_tokens")
+        usage = {f"gen_ai.usage.{name}": 0 for name in ("input_tokens", "output_tokens", *parts)}
+        lab.put(agent("a", **usage))
+
+        columns = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+        assert lab.totals(*columns) == (None,) * 5
+
     def test_a_rollup_of_one_agent_is_not_the_usage_of_another(self, lab: Lab) -> None:
         """The second conversation failed, and states nothing: what the first states is the least."""
         usage = {"gen_ai.usage.input_tokens": 50, "gen_ai.usage.output_tokens": 5}

@@ -290,8 +290,8 @@ def _rollup(run: RunSpans, used: Sequence[LlmCall], contradicted: Set[int]) -> d
     # What was used in an attempt before it failed may be missing in the sum of the agent that made it again.
     if not whole_work or several_running or "attempt" in run.role or not contradicted.isdisjoint(found):
         return low
-    # No request is empty: zero means that the instrumentation did not get the usage.
-    silent = any(span.rollup_input_tokens == 0 and span.rollup_llm_calls for span in top)
+    # No request is empty: zero means that the instrumentation did not get the usage, unless there were no calls.
+    silent = any(span.rollup_input_tokens == 0 and span.rollup_llm_calls != 0 for span in top)
     return {
         **low,
         "input_tokens": None

@@ -1,0 +1,248 @@
+"""Coding agents against a model that behaves at random: every fact is true or unknown, and no verdict contradicts the truth.
+
+    python tests/soak/cli_soak.py [--client NAME]… [--runs N] [--seed S] [--only RUN] [--out FOLDER] [--unknown]
+
+Each run is one process of the program from npm for each turn, in a workspace and a home of its own, as `clawtrace run` starts it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agents_install import CannotInstallError, install
+from cli_clients import CLIENTS, MARKS, Client, results, task_of
+from cli_model import CliMind
+from random_model import LAST_TOOLS, RandomModel, run_of
+from truth import RanCommand, Truth
+
+from clawtrace.model.run import RunRecord
+from clawtrace.runners.base import TelemetryTarget
+from clawtrace.runners.starting.environment import with_telemetry
+from clawtrace.session.session import Session
+from clawtrace.testing import Exchange
+from soak import Tally, add, judge, table
+
+SECONDS_A_TURN = 120
+
+
+@dataclass
+class Run:
+    """One run: its agent, its folders, and its process while it is there."""
+
+    client: Client
+    run_id: str
+    seed: str
+    folder: Path
+    process: subprocess.Popen[bytes] | None = None
+    killed: bool = False
+    minds: list[CliMind] = field(default_factory=list)
+
+    @property
+    def workspace(self) -> Path:
+        """Folder that the agent works in."""
+        return self.folder / "work"
+
+    def mind(self, chance: random.Random) -> CliMind:
+        """Return what answers the run."""
+        self.minds.append(CliMind(chance, self.client, self.workspace, self.kill))
+        return self.minds[-1]
+
+    def kill(self) -> None:
+        """End the agent in the middle of its work."""
+        self.killed = True
+        if self.process is not None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def turns(self) -> list[str]:
+        """Return what the user says."""
+        chance = random.Random(f"job:{self.seed}:{self.run_id}")
+        number = self.run_id.rpartition(".")[2]
+        return [f"Task {number}.{turn}: do what is needed." for turn in range(chance.choice((1, 1, 2)))]
+
+
+def play(run: Run, programs: Path, session: Session, model: RandomModel) -> Truth:
+    """Make one run and return what truly happened."""
+    trace_id, parent = os.urandom(16).hex(), os.urandom(8).hex()
+    record = RunRecord(run.run_id, run.run_id, trace_id=trace_id, parent_span_id=parent, workspace=str(run.workspace))
+    session.open_run(record)
+    url = f"{model.url}/{run.run_id}"
+    run.workspace.mkdir(parents=True)
+    (run.workspace / "notes.txt").write_text("One note.\n")
+    home = run.folder / "home"
+    for name, text in run.client.files.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text.replace("{url}", url), encoding="utf-8")
+    home.mkdir(exist_ok=True)
+    target = TelemetryTarget(
+        session.endpoints.grpc, session.endpoints.http, trace_id, parent, {}, session.endpoints.token
+    )
+    own = {name: value.replace("{url}", url) for name, value in run.client.env.items()}
+    own |= {"HOME": str(home), "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    env = with_telemetry({"LANG": "C.UTF-8"}, own, target, "http/protobuf", run.run_id)
+    started, code = time.time_ns(), 0
+    for number, words in enumerate(run.turns()):
+        line = run.client.resume if number else run.client.start
+        command = [part.replace("$OTLP", env["OTEL_EXPORTER_OTLP_ENDPOINT"]) for part in line]
+        with (run.folder / f"output.{number}").open("wb") as said:
+            run.process = subprocess.Popen(
+                [*command, words], cwd=run.workspace, env=env, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+            )  # fmt: skip
+            try:
+                code = run.process.wait(SECONDS_A_TURN)
+            except subprocess.TimeoutExpired:
+                os.killpg(run.process.pid, signal.SIGKILL)
+                raise RuntimeError(f"{run.run_id} did not end in time") from None
+        if code:
+            break
+    closed = record._replace(
+        started_ns=started, ended_ns=time.time_ns(), agent_exit_code=None if run.killed else code,
+        run_status="failed" if code else "success", ended_by_signal=-code if code < 0 else None,
+    )  # fmt: skip
+    session.close_run(closed, processes_gone=True)
+    exchanges = [one for one in list(model.log) if run_of(one.path) == run.run_id]
+    return truth_of(run, exchanges, model.cut[run.run_id], failed=bool(code))
+
+
+def truth_of(run: Run, exchanges: Sequence[Exchange], cut: int, *, failed: bool) -> Truth:
+    """Return what happened in one run, from the model's log and from what the agent told the model of its tools."""
+    client = run.client
+    said = {call: (text, bad) for one in exchanges for call, text, bad in results(one.request)}
+    path = run.workspace / MARKS
+    marks = set(path.read_text().split()) if path.exists() else set()
+    tools, refused, unclear = [], [], []
+    for one in (one for one in exchanges if one.status == 200):
+        for call in one.tool_calls:
+            if call["name"] in LAST_TOOLS:
+                continue
+            text, bad = said.get(call["id"], (None, True))
+            bad = bad or (text is not None and re.search(client.failed, text) is not None)
+            noted = {
+                "name": call["name"],
+                "arguments": call["arguments"],
+                "error": (text or "no result") if bad else None,
+                "start": one.at,
+            }
+            if text is None or re.search(client.unclear, text):
+                unclear.append(noted)
+            elif re.search(client.refused, text):
+                refused.append(call)
+            else:
+                tools.append(noted)
+    answered = [one for one in exchanges if one.status == 200]
+    tasks = [(one, task) for one in exchanges if (task := task_of(one.request)) is not None]
+    agents = [client.main or client.name, *([client.helper_name] if any(task[0] for _, task in tasks) else [])]
+    last = next((one for one, task in reversed(tasks) if not task[0]), None)
+    output = None if failed or last is None or last.status != 200 or last.tool_calls else last.text
+    codes = run.minds[0].codes if run.minds else {}
+    commands = tuple(RanCommand(mark, mark in marks, code) for mark, code in codes.items())
+    files = tuple(_files(run, answered))
+    raised = "the agent failed" if failed else None
+    return Truth(
+        answered, [one for one in exchanges if one.status != 200], tools, refused, agents, output, raised, cut, client.counts_itself,
+        client.helper_name, tuple(unclear), commands, files,
+    )  # fmt: skip
+
+
+def _files(run: Run, answered: Sequence[Exchange]) -> Any:
+    if run.client.write is None:
+        return
+    tool, key, _ = run.client.write
+    for call in (call for one in answered for call in one.tool_calls if call["name"] == tool):
+        if isinstance(call["arguments"], dict) and isinstance(call["arguments"].get(key), str):
+            name = Path(call["arguments"][key]).name
+            yield name, (run.workspace / name).exists()
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What `soak.judge` wants to know of a run."""
+
+    framework: Client
+    seed: str
+    command: str = "cli_soak.py --client"
+    claims: int = 60
+
+
+def soak(
+    clients: Sequence[Client], seed: str, numbers: Sequence[int], out: Path | None, only: str | None = None
+) -> dict[str, Tally]:
+    """Make runs of every client; return what was found by its name."""
+    tallies: dict[str, Tally] = {}
+    runs: dict[str, Run] = {}
+    model = RandomModel(seed, lambda run, chance: runs[run].mind(chance))
+    with (
+        tempfile.TemporaryDirectory() as name,
+        Session.open(receive=True) as session,
+        ThreadPoolExecutor(2) as together,
+    ):
+        model.start()
+
+        def one(run: Run, programs: Path) -> tuple[Run, Tally]:
+            truth = play(run, programs, session, model)
+            found = judge(Judged(run.client, seed), {run.run_id: truth}, session, out, keep=only is not None)
+            return run, found
+
+        try:
+            jobs = []
+            for client in clients:
+                try:
+                    programs = install(client.package)
+                except CannotInstallError as error:
+                    print(f"not run: {error}", file=sys.stderr)
+                    continue
+                for number in numbers:
+                    run = Run(client, f"{client.name}.{number}", seed, Path(name) / f"{client.name}.{number}")
+                    if only in (None, run.run_id):
+                        runs[run.run_id] = run
+                        jobs.append(together.submit(one, run, programs))
+            for job in jobs:
+                run, found = job.result()
+                if only is not None:
+                    print(
+                        *(path.read_text(errors="replace") for path in sorted(run.folder.glob("output.*"))),
+                        file=sys.stderr,
+                    )
+                add(tallies.setdefault(run.client.name, Tally()), found)
+        finally:
+            model.stop()
+    for tally in tallies.values():
+        tally.wrong += tally.contradictions()
+    return tallies
+
+
+def main() -> int:
+    """Run what the command line says; the exit code is 1 where something is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--client", action="append", choices=list(CLIENTS), help="by default all")
+    parser.add_argument("--runs", type=int, default=30, help="runs of each client")
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--only", help="make this one run again, and record it in any case")
+    parser.add_argument("--out", type=Path, help="folder for recordings of what is wrong")
+    parser.add_argument("--unknown", action="store_true", help="list what is unknown, by reason")
+    options = parser.parse_args()
+    chosen = [CLIENTS[name] for name in options.client or CLIENTS]
+    numbers = [int(options.only.rpartition(".")[2])] if options.only else range(options.runs)
+    tallies = soak(chosen, options.seed, numbers, options.out, options.only)
+    for client, tally in tallies.items():
+        print(*tally.wrong, sep="\n", end="\n" if tally.wrong else "")
+        if options.unknown:
+            print(*(f"{client}: {count:5} {reason}" for reason, count in tally.unknown.most_common()), sep="\n")
+    print(*table(tallies), sep="\n")
+    return int(any(tally.wrong for tally in tallies.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

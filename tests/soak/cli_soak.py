@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "live_agents"))
+
 from agents_install import CannotInstallError, install
 from cli_clients import CLIENTS, MARKS, Client, results, task_of
 from cli_model import CliMind
@@ -33,7 +35,7 @@ from clawtrace.runners.base import TelemetryTarget
 from clawtrace.runners.starting.environment import with_telemetry
 from clawtrace.session.session import Session
 from clawtrace.testing import Exchange
-from soak import Tally, add, judge, table
+from soak import Tally, add, judge, report
 
 SECONDS_A_TURN = 120
 
@@ -224,7 +226,7 @@ def soak(
 
 
 def main() -> int:
-    """Run what the command line says; the exit code is 1 where something is wrong."""
+    """Run what the command line says; return what `report` says of it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--client", action="append", choices=list(CLIENTS), help="by default all")
     parser.add_argument("--runs", type=int, default=30, help="runs of each client")
@@ -236,12 +238,7 @@ def main() -> int:
     chosen = [CLIENTS[name] for name in options.client or CLIENTS]
     numbers = [int(options.only.rpartition(".")[2])] if options.only else range(options.runs)
     tallies = soak(chosen, options.seed, numbers, options.out, options.only)
-    for client, tally in tallies.items():
-        print(*tally.wrong, sep="\n", end="\n" if tally.wrong else "")
-        if options.unknown:
-            print(*(f"{client}: {count:5} {reason}" for reason, count in tally.unknown.most_common()), sep="\n")
-    print(*table(tallies), sep="\n")
-    return int(any(tally.wrong for tally in tallies.values()))
+    return report(tallies, unknown=options.unknown)
 
 
 if __name__ == "__main__":

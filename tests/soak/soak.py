@@ -266,6 +266,16 @@ def table(tallies: dict[str, Tally]) -> Iterator[str]:
         )
 
 
+def report(tallies: dict[str, Tally], *, unknown: bool) -> int:
+    """Print what was found; return what `exit_code` says of it."""
+    for client, tally in tallies.items():
+        print(*tally.wrong, sep="\n", end="\n" if tally.wrong else "")
+        if unknown:
+            print(*(f"{client}: {count:5} {reason}" for reason, count in tally.unknown.most_common()), sep="\n")
+    print(*table(tallies), sep="\n")
+    return exit_code(tallies)
+
+
 def exit_code(tallies: dict[str, Tally]) -> int:
     """Return 0, 1 where something is wrong, or 2, with words, where nothing was run."""
     if not tallies:
@@ -275,7 +285,7 @@ def exit_code(tallies: dict[str, Tally]) -> int:
 
 
 def main() -> int:
-    """Run what the command line says; return what `exit_code` says of it."""
+    """Run what the command line says; return what `report` says of it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--framework", action="append", help="name of a script in frameworks/; by default all")
     parser.add_argument("--runs", type=int, default=500, help="runs of each framework and set of instrumentations")
@@ -287,12 +297,7 @@ def main() -> int:
     known = frameworks()
     chosen = [known[name] for name in options.framework or known]
     tallies = soak(chosen, options.seed, range(options.runs), options.out, options.only)
-    for client, tally in tallies.items():
-        print(*tally.wrong, sep="\n", end="\n" if tally.wrong else "")
-        if options.unknown:
-            print(*(f"{client}: {count:5} {reason}" for reason, count in tally.unknown.most_common()), sep="\n")
-    print(*table(tallies), sep="\n")
-    return exit_code(tallies)
+    return report(tallies, unknown=options.unknown)
 
 
 if __name__ == "__main__":

@@ -113,8 +113,8 @@ def test_a_missing_scaffold_is_known_before_the_start(bench):
     assert list(runner.absent(request.settings, bench.case_dir, {})) == [
         (("scaffold",), "the folder 'absent' does not exist next to the case file")
     ]
-    assert "`no-such-agent` is not on PATH" in runner.missing(absent.settings, bench.case_dir, absent.base_env)
-    assert runner.missing(bench.request(command=["sh"]).settings, bench.case_dir, absent.base_env) is None
+    assert "`no-such-agent` is not on PATH" in runner.missing(absent.settings, absent.base_env)
+    assert runner.missing(bench.request(command=["sh"]).settings, absent.base_env) is None
 
 
 def test_a_stop_before_the_start_is_obeyed(bench):

@@ -94,11 +94,10 @@ class LazyGroup(click.Group):
         """Find the command, or say which one may have been meant."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            from difflib import get_close_matches
+            from clawtrace.support.did_you_mean import did_you_mean
 
-            near = get_close_matches(name, COMMANDS, 1)
-            hint = f" Did you mean `{near[0]}`?" if near else f" There are: {', '.join(COMMANDS)}."
-            raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
+            hint = did_you_mean(name, COMMANDS) or f"There are: {', '.join(COMMANDS)}."
+            raise click.UsageError(f"There is no command {name!r}. {hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

@@ -339,21 +339,16 @@ class Runner(ABC):
             yield ("scaffold",), f"the folder {scaffold!r} does not exist next to the case file"
 
     def missing(
-        self,
-        settings: RunnerSettings,
-        case_dir: Path,
-        env: Mapping[str, str],
-        asked: ModelRequested | None = None,
+        self, settings: RunnerSettings, env: Mapping[str, str], asked: ModelRequested | None = None
     ) -> str | None:
         """Return what must be installed or set before this run can start; None when nothing is known to be.
 
         Args:
             settings: of this run.
-            case_dir: absolute folder of the case.
             env: the caller's environment.
             asked: the model and the tools of this run; None where a case is looked at without a suite.
         """
-        del settings, case_dir, env, asked
+        del settings, env, asked
         return None
 
     def inputs(self, request: InputsRequest) -> AgentInputs:

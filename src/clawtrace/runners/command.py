@@ -68,14 +68,10 @@ class CommandRunner(Runner):
             yield ("inputs", entry.position), entry.message
 
     def missing(
-        self,
-        settings: RunnerSettings,
-        case_dir: Path,
-        env: Mapping[str, str],
-        asked: ModelRequested | None = None,
+        self, settings: RunnerSettings, env: Mapping[str, str], asked: ModelRequested | None = None
     ) -> str | None:
         """Return what must be there before this run can start: the program of a plain list."""
-        del case_dir, asked
+        del asked
         assert isinstance(settings, CommandSettings)
         if isinstance(settings.command, str) or settings.setup or names_in(settings.command[0]):
             return None

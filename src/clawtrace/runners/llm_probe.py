@@ -126,14 +126,9 @@ class LlmProbeRunner(ModelRunner):
                 yield ("read_paths", index), f"{path!r} does not exist next to the case file"
 
     def missing(
-        self,
-        settings: RunnerSettings,
-        case_dir: Path,
-        env: Mapping[str, str],
-        asked: ModelRequested | None = None,
+        self, settings: RunnerSettings, env: Mapping[str, str], asked: ModelRequested | None = None
     ) -> str | None:
         """Return what must be installed or set: a package, a key, a model's name, a search, a kernel that confines."""
-        del case_dir
         assert isinstance(settings, LlmProbeSettings)
         if asked is None:
             return None

@@ -86,14 +86,9 @@ class OpenClawRunner(ModelRunner):
     without_templates = frozenset({"pass_env", "scaffold", "config", "image", "docker_cli", "cli", "deny_tools"})
 
     def missing(
-        self,
-        settings: RunnerSettings,
-        case_dir: Path,
-        env: Mapping[str, str],
-        asked: ModelRequested | None = None,
+        self, settings: RunnerSettings, env: Mapping[str, str], asked: ModelRequested | None = None
     ) -> str | None:
         """Return what must be installed or set: OpenClaw or a program that runs containers, and the provider's key."""
-        del case_dir
         assert isinstance(settings, OpenClawSettings)
         program, what = (settings.cli[0], "`npm install -g openclaw`, or name it with `cli`")
         if settings.image is not None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from clawtrace.errors import StoreError, UsageError
 from clawtrace.model.raw import LogBatch, SpanBatch
 from clawtrace.model.run import RunRule
+from clawtrace.support.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from clawtrace.receiver.receiver import Receiver
@@ -34,8 +34,7 @@ def adopt_traces(store: DuckStore, run_id: str, trace_ids: Sequence[str], receiv
         strays = _strays(store)
         for trace_id in trace_ids:
             if trace_id not in strays:
-                near = get_close_matches(trace_id, strays, 1)
-                hint = f"Did you mean {near[0]!r}?" if near else f"The store has {len(strays)} of them."
+                hint = did_you_mean(trace_id, strays) or f"The store has {len(strays)} of them."
                 raise UsageError(f"There is no unattributed trace {trace_id!r}. {hint}")
         if receiver is None:
             number = store.run_no(run_id)

@@ -112,7 +112,7 @@ def test_runs_of_stores(program, pair, tmp_path) -> None:
     assert once["figures"][0]["difference"] == 4
     wrong = program("diff", ids[0], ids[1][:-1], "--store", store)
     assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert f"Did you mean '{ids[1]}'?" in wrong.stderr
+    assert f"Did you mean `{ids[1]}`?" in wrong.stderr
 
 
 def test_what_is_not_one_run_is_refused(invoke, pair, recordings) -> None:

@@ -84,7 +84,7 @@ def test_adopt(invoke, store) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("mime", "b" * 32), "There is no run 'mime'. Did you mean 'mine'?"),
+        (("mime", "b" * 32), "There is no run 'mime'. Did you mean `mine`?"),
         (("mine", "d" * 32), "There is no unattributed trace"),
         (("mine", "a" * 32), "There is no unattributed trace"),
     ],

@@ -344,7 +344,7 @@ class TestInspect:
         result = invoke("inspect", "--traces", recordings / "pydantic-ai", "--run-per-dir", "--run-id", "one_tol")
 
         assert result.exit_code == 2
-        assert "Did you mean 'one_tool'?" in result.stderr
+        assert "Did you mean `one_tool`?" in result.stderr
 
     def test_recordings_can_be_named_without_a_flag(self, invoke, recordings) -> None:
         """`clawtrace inspect FOLDER` is `--traces FOLDER`; both together are all of them, and a store is another source."""

@@ -40,7 +40,7 @@ def test_all_some_or_those_that_meet_a_condition(store, invoke):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--run-id", "delegatio"), "There is no run 'delegatio'. Did you mean 'delegation'?"),
+        (("--run-id", "delegatio"), "There is no run 'delegatio'. Did you mean `delegation`?"),
         (("--where", "run_id = 'x'"), "No run matches --where \"run_id = 'x'\"; there are 2 runs."),
         (("--where", "case_idd = 1"), "case_idd"),
         (("--where", "TRUE; DROP TABLE runs"), "error"),

@@ -7,21 +7,28 @@ import re
 
 import pytest
 
-from clawtrace.campaign.mutating.mutation_score import MutantResult, MutationScore
+from clawtrace.campaign.mutating.mutations import Mutant, ScoredRun
 from clawtrace.cli.output.mutations import print_score
 from clawtrace.report.console import console_for
 
-SCORE = MutationScore(
-    "run",
-    (
-        MutantResult("left_out", "`search` is not called", ("order",), ()),
-        MutantResult(
-            "other_argument", "`send_the_monthly_report` gets another `recipient_of_the_report`", (), ("who",)
+SCORE = ScoredRun(
+    run_id="run",
+    caught=1,
+    faults=2,
+    score=0.5,
+    mutants=[
+        Mutant(fault="left_out", what="`search` is not called", caught=True, caught_by=["order"], undecided=[]),
+        Mutant(
+            fault="other_argument",
+            what="`send_the_monthly_report` gets another `recipient_of_the_report`",
+            caught=False,
+            caught_by=[],
+            undecided=["who"],
         ),
-    ),
-    ("an_assertion_with_a_long_name_that_was_wrong_from_the_start",),
-    ("file_exists",),
-    ("a tool is not called",),
+    ],
+    not_holding=["an_assertion_with_a_long_name_that_was_wrong_from_the_start"],
+    not_asked=["file_exists"],
+    not_made=["a tool is not called"],
 )
 SHOWN = """\
 Mutation score: 1 of 2 faults are caught.

@@ -104,7 +104,7 @@ class TestAskedTheOwner:
         assert (wrong.exit_code, unknown.exit_code) == (2, 2)
         assert "nothing" in wrong.stderr
         assert "  spans(" in wrong.stderr
-        assert "Did you mean 'one_tool'?" in unknown.stderr
+        assert "Did you mean `one_tool`?" in unknown.stderr
 
     def test_a_stale_file_misleads_no_command(self, holder, invoke, store) -> None:
         """An owner that was killed leaves its file: the store is opened, and a living process that does not own it is not asked."""

@@ -326,7 +326,7 @@ class TestConfiguration:
 def test_what_is_missing(tmp_path, settings, env, said):
     """It is named before anything starts."""
     asked = ModelRequested("m", "openai/gpt-4o-mini")
-    found = OpenClawRunner().missing(OpenClawSettings.model_validate(settings), tmp_path, env, asked)
+    found = OpenClawRunner().missing(OpenClawSettings.model_validate(settings), env, asked)
 
     assert (said is None and found is None) or (said is not None and said in str(found))
 

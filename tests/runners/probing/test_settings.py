@@ -75,7 +75,7 @@ def test_defaults_are_the_documented_ones():
 
 
 def missing(given: ModelRequested, env: dict[str, str] = ENV, **more: Any) -> str | None:
-    return LlmProbeRunner().missing(settings(**more), Path("/"), env, given)
+    return LlmProbeRunner().missing(settings(**more), env, given)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_what_is_missing_is_said(given, env, more, said):
 def test_nothing_is_missing_where_all_is_there():
     """A model with its key and tools with what they need can start; a case without a suite is not asked about its model."""
     assert missing(asked("m", "a/b", ("read_file", "write_file"))) is None
-    assert LlmProbeRunner().missing(settings(), Path("/"), {}) is None
+    assert LlmProbeRunner().missing(settings(), {}) is None
 
 
 def test_a_shell_that_cannot_be_confined_is_said(monkeypatch: pytest.MonkeyPatch):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from clawtrace.campaign.mutating.changed_spans import ChangedSpans, trace_of
 from clawtrace.campaign.mutating.mutations import Mutant, ScoredRun
-from clawtrace.campaign.mutating.span_faults import FAULTS, GoodRun, RequestedTool, SpanFault, faults_of
-from clawtrace.model.verdict import Status
+from clawtrace.campaign.mutating.span_faults import GoodRun, RequestedTool, SpanFault, faults_of
+from clawtrace.model.verdict import Status, Verdict
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clawtrace.model.run import RunRecord
     from clawtrace.verdicts.reading.remote import HeldStore
 
-__all__ = ["MutantResult", "MutationScore", "mutation_score"]
+__all__ = ["mutation_score"]
 
 _MOST_SPANS = 200_000
 """All changed copies together: a run of more spans gets fewer faults."""
@@ -33,80 +33,13 @@ WHERE run_id = '{run_id}' AND direction = 'output' AND type = 'tool_call'
 """
 
 
-class MutantResult(NamedTuple):
-    """One fault, and what became of it."""
-
-    fault: str
-    """One of `FAULTS`."""
-    what: str
-    """What happens, in a sentence without its full stop."""
-    caught_by: tuple[str, ...]
-    """Ids of the assertions that fail."""
-    undecided: tuple[str, ...]
-    """Ids of the assertions that are neither passed nor failed."""
-
-    @property
-    def caught(self) -> bool:
-        """Whether an assertion fails."""
-        return bool(self.caught_by)
-
-
-class MutationScore(NamedTuple):
-    """What assertions catch of the faults of one run."""
-
-    run_id: str
-    mutants: tuple[MutantResult, ...]
-    not_holding: tuple[str, ...]
-    """Ids of the assertions that do not pass on the run as it was; they were not asked."""
-    not_asked: tuple[str, ...]
-    """Ids of the assertions that ask something other than the trace; no fault of the spans could change them."""
-    not_made: tuple[str, ...]
-    """Faults that this telemetry does not show when they happen."""
-
-    @property
-    def caught(self) -> int:
-        """Number of faults that were caught."""
-        return sum(one.caught for one in self.mutants)
-
-    def by_fault(self) -> dict[str, tuple[int, int]]:
-        """Return of each kind of fault how many were caught, and how many there were."""
-        found = {}
-        for fault in FAULTS:
-            of_it = [one for one in self.mutants if one.fault == fault]
-            if of_it:
-                found[fault] = (sum(one.caught for one in of_it), len(of_it))
-        return found
-
-    def scored_run(self) -> ScoredRun:
-        """Return it as `clawtrace.mutations/1` has it."""
-        return ScoredRun(
-            run_id=self.run_id,
-            caught=self.caught,
-            faults=len(self.mutants),
-            score=round(self.caught / len(self.mutants), 4) if self.mutants else None,
-            mutants=[
-                Mutant(
-                    fault=one.fault,
-                    what=one.what,
-                    caught=one.caught,
-                    caught_by=[*one.caught_by],
-                    undecided=[*one.undecided],
-                )
-                for one in self.mutants
-            ],
-            not_holding=[*self.not_holding],
-            not_asked=[*self.not_asked],
-            not_made=[*self.not_made],
-        )
-
-
 def mutation_score(
     asked: Session | HeldStore,
     run_id: str,
     assertions: Sequence[Assertion],
     settings: SessionSettings,
     record: RunRecord | None = None,
-) -> MutationScore:
+) -> ScoredRun:
     """Put each fault into a run, and ask the assertions about it.
 
     Args:
@@ -138,12 +71,17 @@ def mutation_score(
         ]
         judged = session.evaluate([name for _, name in made], asking, evidence_of_passes=False) if made else []
     shown = {name for _, name in made}
-    return MutationScore(
-        run_id,
-        tuple(_result(fault, result.verdicts) for (fault, _), result in zip(made, judged, strict=True)),
-        tuple(str(one.id) for one in tracing if one.id not in holds),
-        tuple(str(one.id) for one in assertions if not type(one).needs_trace),
-        tuple(fault.what for fault, name in zip(faults, names[1:], strict=True) if name not in shown),
+    mutants = [_mutant(fault, result.verdicts) for (fault, _), result in zip(made, judged, strict=True)]
+    caught = sum(one.caught for one in mutants)
+    return ScoredRun(
+        run_id=run_id,
+        caught=caught,
+        faults=len(mutants),
+        score=round(caught / len(mutants), 4) if mutants else None,
+        mutants=mutants,
+        not_holding=[str(one.id) for one in tracing if one.id not in holds],
+        not_asked=[str(one.id) for one in assertions if not type(one).needs_trace],
+        not_made=[fault.what for fault, name in zip(faults, names[1:], strict=True) if name not in shown],
     )
 
 
@@ -174,10 +112,15 @@ def _renamed(record: RunRecord, name: str, number: int) -> RunRecord:
     return record._replace(run_id=name, trace_id=trace_id, turns=turns)
 
 
-def _result(fault: SpanFault, verdicts: Sequence[Any]) -> MutantResult:
-    def ids(*statuses: Status) -> tuple[str, ...]:
-        return tuple(verdict.id for verdict in verdicts if verdict.status in statuses)
+def _mutant(fault: SpanFault, verdicts: Sequence[Verdict]) -> Mutant:
+    def ids(*statuses: Status) -> list[str]:
+        return [verdict.id for verdict in verdicts if verdict.status in statuses]
 
-    return MutantResult(
-        fault.kind, fault.what, ids(Status.FAIL), ids(*(set(Status) - {Status.PASS, Status.FAIL, Status.WARN}))
+    failed = ids(Status.FAIL)
+    return Mutant(
+        fault=fault.kind,
+        what=fault.what,
+        caught=bool(failed),
+        caught_by=failed,
+        undecided=ids(*(set(Status) - {Status.PASS, Status.FAIL, Status.WARN})),
     )

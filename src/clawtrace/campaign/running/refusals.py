@@ -18,7 +18,7 @@ def missing_runtimes(runs: Iterable[PlannedRun], env: Mapping[str, str]) -> dict
     types = runner_types()
     for planned in runs:
         runner = types[planned.case.config.runner.type]()
-        missing = runner.missing(planned.settings, planned.case.path.parent, env, planned.asked)
+        missing = runner.missing(planned.settings, env, planned.asked)
         if missing is not None:
             found.setdefault(planned.case.config.case_id, missing)
     return found

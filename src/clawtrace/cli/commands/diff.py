@@ -89,12 +89,11 @@ def _run(name: str, store: Path | None, server: str | None, one_run: bool) -> tu
             some = f": {', '.join(known[:3])}{', …' if len(known) > 3 else ''}" if known else ""
             raise UsageError(f"{name!r} contains {len(known)} runs{some}; give a recording of one run, or --one-run.")
         if not recorded and name not in known:
-            from difflib import get_close_matches
+            from clawtrace.support.did_you_mean import did_you_mean
 
             if gone := asked.why_gone(name):
                 raise UsageError(gone)
-            near = get_close_matches(name, known, 1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"The store contains {len(known)} runs."
+            hint = did_you_mean(name, known) or f"The store contains {len(known)} runs."
             raise UsageError(f"{name!r} is neither a file nor the id of a run. {hint}")
         run_id = known[0] if recorded else name
         facts, trees = asked.inspect_with_trees([run_id])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clawtrace.campaign.comparing.observed import Observation
-    from clawtrace.campaign.mutating.mutation_score import MutationScore
+    from clawtrace.campaign.mutating.mutations import ScoredRun
     from clawtrace.campaign.planning.expand import Plan
     from clawtrace.campaign.reusing.reuse import Decision
     from clawtrace.cli.projects.new_project import CaseDraft
@@ -152,7 +152,7 @@ class _Recorded(NamedTuple):
     found: Sequence[Observation]
     traces: Sequence[Path]
     """The files that hold this run and no other; empty where there are none, or a command takes their place."""
-    score: MutationScore | None
+    score: ScoredRun | None
 
 
 def _recorded(source: TraceSource, run_id: str | None, *, with_command: bool) -> _Recorded:
@@ -266,7 +266,7 @@ class _Trial(NamedTuple):
     result: RunResult
     found: Sequence[Observation]
     last_words: str
-    score: MutationScore | None = None
+    score: ScoredRun | None = None
 
 
 def _trial(suite: Any, draft: CaseDraft) -> _Trial:

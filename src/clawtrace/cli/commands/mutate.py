@@ -18,7 +18,7 @@ from clawtrace.errors import ExitCode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clawtrace.campaign.mutating.mutation_score import MutationScore
+    from clawtrace.campaign.mutating.mutations import ScoredRun
 
 __all__ = ["command"]
 
@@ -85,7 +85,7 @@ def command(
     if as_json:
         from clawtrace.campaign.mutating.mutations import Mutations
 
-        print_json(asdict(Mutations(schema="clawtrace.mutations/1", runs=[score.scored_run() for score in scores])))
+        print_json(asdict(Mutations(schema="clawtrace.mutations/1", runs=scores)))
     else:
         console = console_for(sys.stdout)
         for number, score in enumerate(scores):
@@ -101,7 +101,7 @@ def command(
     return _exit_code(scores, at_least)
 
 
-def _of_file(assertions: str, source: TraceSource, wanted: Sequence[str]) -> list[MutationScore]:
+def _of_file(assertions: str, source: TraceSource, wanted: Sequence[str]) -> list[ScoredRun]:
     """Return the score of an assertions file on each run."""
     from clawtrace.cli.output.mutations import score_of
     from clawtrace.config.loading.assertions_file import load_assertions_file
@@ -115,7 +115,7 @@ def _of_file(assertions: str, source: TraceSource, wanted: Sequence[str]) -> lis
         return [score_of(asked, run_id, loaded.assertions.parsed, loaded.project) for run_id in run_ids]
 
 
-def _of_suite(suite: str, profile: str | None, source: TraceSource, wanted: Sequence[str]) -> list[MutationScore]:
+def _of_suite(suite: str, profile: str | None, source: TraceSource, wanted: Sequence[str]) -> list[ScoredRun]:
     """Return the score of each case of a suite, on its first run of the newest campaign that succeeded.
 
     Raises:
@@ -152,12 +152,12 @@ def _of_suite(suite: str, profile: str | None, source: TraceSource, wanted: Sequ
     return scores
 
 
-def _totals(scores: Sequence[MutationScore]) -> tuple[int, int]:
+def _totals(scores: Sequence[ScoredRun]) -> tuple[int, int]:
     """Return how many faults were caught, and how many there were."""
-    return sum(score.caught for score in scores), sum(len(score.mutants) for score in scores)
+    return sum(score.caught for score in scores), sum(score.faults for score in scores)
 
 
-def _exit_code(scores: Sequence[MutationScore], at_least: float | None) -> int:
+def _exit_code(scores: Sequence[ScoredRun], at_least: float | None) -> int:
     caught, faults = _totals(scores)
     if at_least is not None and faults and caught / faults < at_least:
         click.echo(f"{caught} of {faults} faults are caught; --at-least asks for {at_least:.0%}.", err=True)

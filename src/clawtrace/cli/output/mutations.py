@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clawtrace.assertions.base import Assertion
-    from clawtrace.campaign.mutating.mutation_score import MutationScore
+    from clawtrace.campaign.mutating.mutations import ScoredRun
     from clawtrace.config.projects.project_file import Project
     from clawtrace.report.console import ConsoleOutput
     from clawtrace.session.session import Session
@@ -21,7 +21,7 @@ __all__ = ["print_score", "score_of"]
 
 def score_of(
     asked: Session | HeldStore, run_id: str, assertions: Sequence[Assertion], project: Project | None = None
-) -> MutationScore:
+) -> ScoredRun:
     """Return the mutation score of assertions on a run, read with the settings of the project."""
     from clawtrace.campaign.mutating.mutation_score import mutation_score
     from clawtrace.cli.output.progress import working
@@ -36,7 +36,7 @@ def score_of(
         return mutation_score(asked, run_id, assertions, settings, record)
 
 
-def print_score(score: MutationScore, console: ConsoleOutput) -> None:
+def print_score(score: ScoredRun, console: ConsoleOutput) -> None:
     """Print the score, kind by kind, and the faults that were missed."""
     from clawtrace.campaign.mutating.span_faults import FAULTS
     from clawtrace.report.console import TableColumn
@@ -45,13 +45,15 @@ def print_score(score: MutationScore, console: ConsoleOutput) -> None:
         console.paragraph("Mutation score: no fault could be put into this run.", style="yellow")
         return
     console.line(
-        ("Mutation score: ", "bold"), (f"{score.caught} of {len(score.mutants)} faults are caught", "bold"), (".", "")
+        ("Mutation score: ", "bold"), (f"{score.caught} of {score.faults} faults are caught", "bold"), (".", "")
     )
+    by_fault = {fault: [one.caught for one in score.mutants if one.fault == fault] for fault in FAULTS}
     console.table(
         [TableColumn("fault"), TableColumn("caught", "right")],
         [
-            [(FAULTS[fault], ""), (f"{caught} of {of}", "green" if caught == of else "yellow")]
-            for fault, (caught, of) in score.by_fault().items()
+            [(FAULTS[fault], ""), (f"{sum(caught)} of {len(caught)}", "green" if all(caught) else "yellow")]
+            for fault, caught in by_fault.items()
+            if caught
         ],
     )
     for one in score.mutants:

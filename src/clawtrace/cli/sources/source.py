@@ -332,13 +332,11 @@ def chosen_runs(wanted: Sequence[str], known: Sequence[str], asked: Session | He
     """
     for run_id in wanted:
         if run_id not in known:
-            from difflib import get_close_matches
+            from clawtrace.support.did_you_mean import did_you_mean
 
             if gone := asked.why_gone(run_id):
                 raise click.UsageError(f"{gone[0].upper()}{gone[1:]}.")
-            near = get_close_matches(run_id, known, 1)
-            hint = f"Did you mean {near[0]!r}?" if near else _how_many(known)
-            raise click.UsageError(f"There is no run {run_id!r}. {hint}")
+            raise click.UsageError(f"There is no run {run_id!r}. {did_you_mean(run_id, known) or _how_many(known)}")
     return list(dict.fromkeys(wanted)) or list(known)
 
 

@@ -64,19 +64,18 @@ class Project(NamedTuple):
         return tuple(self.root / folder for folder in self.config.dialects)
 
 
-def load_project(start: Path, env: Mapping[str, str], file: Path | None = None) -> Project:
+def load_project(start: Path, env: Mapping[str, str]) -> Project:
     """Load the project that `start` is in.
 
     Args:
         start: the folder from which `clawtrace.yaml` is looked for, upwards.
         env: variables ``CLAWTRACE_<SECTION>_<FIELD>`` go before the file.
-        file: the project file itself, when a flag names it.
 
     Raises:
         ConfigError: every problem of the file and of the variables.
         UsageError: both clawtrace.yaml and clawtrace.yml exist.
     """
-    path = file or find_project_file(start)
+    path = find_project_file(start)
     document = parse_document("{}", "clawtrace.yaml") if path is None else read_document(path)
     problems: list[ConfigProblem] = []
     data, sources = _with_environment(document.data, env, problems)

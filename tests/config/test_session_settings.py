@@ -17,7 +17,7 @@ def test_every_setting_arrives(files):
     )
     settings = session_settings(load_project(files.root, {}))
 
-    assert (settings.host, settings.grpc_port, settings.http_port) == ("::1", 1, 2)
+    assert (settings.receiver.host, settings.receiver.grpc_port, settings.receiver.http_port) == ("::1", 1, 2)
     assert (settings.settle_ms, settings.trace_timeout_ms, settings.run_key) == (3, 4, "k")
     assert settings.parent_not_exported == ("a",)
     assert settings.dialects == (files.root / "mine",)

@@ -22,6 +22,7 @@ from clawtrace.cli.output.progress import progress
 from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.model.run import RunRecord, SentTurn
 from clawtrace.model.verdict import Status
+from clawtrace.receiver.limits import ReceiverSettings
 from clawtrace.session.session import Session
 from free_port import free_port
 
@@ -258,7 +259,9 @@ def test_a_wrapped_command(standing):
     variables = {"CLAWTRACE_MESSAGE": "search", "CLAWTRACE_SESSION_ID": ""}
     command = [sys.executable, "-I", "-S", str(HERE / "ask.py"), f"http://127.0.0.1:{standing.port}/chat"]
     waits: list[str] = []
-    with Session.open(receive=True, settings=SessionSettings(http_port=standing.receiver)) as session:
+    with Session.open(
+        receive=True, settings=SessionSettings(receiver=ReceiverSettings(http_port=standing.receiver))
+    ) as session:
         found = run_command(command, session, variables, waiting=lambda awaited, _: waits.append(awaited))
 
     assert (found.record.closed_by, found.result.complete, found.result.spans) == ("evidence", True, 3)

@@ -8,10 +8,11 @@ from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.facts.runs.completeness import ClosingSigns
 from clawtrace.model.run import RunRecord, SentTurn
 from clawtrace.receiver.attribution.counters import Tally
+from clawtrace.receiver.limits import ReceiverSettings
 from clawtrace.session.closing import Expected
 
 RECORD = RunRecord("r", "r", run_status="success", turns=(SentTurn("ab" * 16, "cd" * 8, 1),))
-FIXED = SessionSettings(http_port=4318)
+FIXED = SessionSettings(receiver=ReceiverSettings(http_port=4318))
 NOTHING, CARRIED, FOREIGN = Tally(), Tally(accepted=3), Tally(accepted=3, foreign=3)
 WORKED, RUNS = ClosingSigns(worked=True), ClosingSigns(already_runs=True, worked=True)
 

@@ -20,9 +20,10 @@ from running import PROGRAM, Running, environment
 from served import Served
 
 from clawtrace.cli.main import cli
-from clawtrace.config.projects.session_settings import Network, SessionSettings
+from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.errors import ReceiverError
 from clawtrace.model.run import RunRecord, SentTurn
+from clawtrace.receiver.limits import ReceiverSettings
 from clawtrace.session.session import Session
 from clawtrace.sidecar import joined
 from clawtrace.sidecar.joined import JoinedSession, NamedService
@@ -216,10 +217,13 @@ def test_agents_of_a_service_with_tls_and_producers(
     """This command and its agents trust the same authority; the agents carry the token that exports need."""
     monkeypatch.setenv("SSL_CERT_FILE", str(certificates / "ca.pem"))
     write_suite(tmp_path, {"good": ["search"]})
-    network = Network(
-        tls_certificate=certificates / "server.pem", tls_key=certificates / "server.key", producers=(("ci", "other"),)
+    receiver = ReceiverSettings(
+        token="exporters",
+        tls_certificate=certificates / "server.pem",
+        tls_key=certificates / "server.key",
+        producers=(("ci", "other"),),
     )
-    settings = SessionSettings(auth_token="exporters", network=network)
+    settings = SessionSettings(receiver=receiver)
     with Session.open(tmp_path / "spans.duckdb", settings=settings) as session:
         service = Service(session, token="control")
         address = service.start().http

@@ -20,8 +20,9 @@ from exported import export
 from served import Served
 
 from clawtrace.config.projects.project_file import load_project
-from clawtrace.config.projects.session_settings import Network, SessionSettings, network_of
+from clawtrace.config.projects.session_settings import SessionSettings, serve_settings
 from clawtrace.errors import QueryError, ReceiverError, UsageError
+from clawtrace.receiver.limits import ReceiverSettings
 from clawtrace.session.session import Session
 from clawtrace.sidecar.client import Client
 from clawtrace.sidecar.serving import Service
@@ -30,8 +31,9 @@ EMPTY = {"content-type": "application/json"}
 
 
 @contextmanager
-def serving(folder: Path, **settings: Any) -> Iterator[Served]:
-    with Session.open(folder / "spans.duckdb", settings=SessionSettings(**settings)) as session:
+def serving(folder: Path, **receiver: Any) -> Iterator[Served]:
+    settings = SessionSettings(receiver=ReceiverSettings(**receiver))
+    with Session.open(folder / "spans.duckdb", settings=settings) as session:
         service = Service(session, token="control")
         http_address = service.start().http
         yield Served(http_address, "control", Client.at(http_address, "control"), service, session)
@@ -51,12 +53,12 @@ class TestWhoMaySend:
     def test_others_can_reach_it_only_when_that_is_protected_or_meant(self, tmp_path: Path, host: str) -> None:
         with pytest.raises(ReceiverError, match="unprotected"), serving(tmp_path, host=host):
             pass
-        for network in (Network(insecure=True), Network(producers=(("ci", "t"),))):
-            with serving(tmp_path, host=host, network=network):
+        for protection in ({"insecure": True}, {"producers": (("ci", "t"),)}):
+            with serving(tmp_path, host=host, **protection):
                 pass
 
     def test_each_producer_has_its_token_and_loses_it_alone(self, tmp_path: Path) -> None:
-        with serving(tmp_path, network=Network(producers=(("a", "token-a"), ("b", "token-b")))) as served:
+        with serving(tmp_path, producers=(("a", "token-a"), ("b", "token-b"))) as served:
             before = [
                 status(served, "/v1/traces", authorization=f"Bearer {t}") for t in ("token-a", "token-b", "no", "")
             ]
@@ -70,7 +72,7 @@ class TestWhoMaySend:
 
     def test_a_producer_asks_nothing(self, tmp_path: Path) -> None:
         """What may send spans may not read, judge or announce."""
-        with serving(tmp_path, network=Network(producers=(("a", "token-a"),))) as served:
+        with serving(tmp_path, producers=(("a", "token-a"),)) as served:
             for path in ("/clawtrace/v1/runs", "/clawtrace/v1/query", "/clawtrace/v1/evaluate"):
                 assert status(served, path, authorization="Bearer token-a") == 401
 
@@ -98,7 +100,7 @@ class TestPagesInABrowser:
         assert status(served, "/v1/traces", host=host, origin=f"http://{host}") == 200
 
     def test_a_public_name_that_is_its_own(self, tmp_path: Path) -> None:
-        with serving(tmp_path, network=Network(allowed_hosts=("traces.example.com",))) as served:
+        with serving(tmp_path, allowed_hosts=("traces.example.com",)) as served:
             assert status(served, "/v1/traces", host="traces.example.com:4318") == 200
 
 
@@ -161,8 +163,8 @@ class TestSql:
 
 class TestTls:
     def test_the_client_checks_the_service(self, tmp_path, certificates, monkeypatch) -> None:
-        network = Network(tls_certificate=certificates / "server.pem", tls_key=certificates / "server.key")
-        with serving(tmp_path, network=network) as served:
+        network = {"tls_certificate": certificates / "server.pem", "tls_key": certificates / "server.key"}
+        with serving(tmp_path, **network) as served:
             with pytest.raises(ReceiverError, match="certificate verify failed"):
                 served.client.list_runs()
             monkeypatch.setenv("SSL_CERT_FILE", str(certificates / "ca.pem"))
@@ -173,13 +175,13 @@ class TestTls:
     def test_without_a_certificate_nothing_comes_in(self, tmp_path, certificates, monkeypatch) -> None:
         """Mutual TLS, over HTTP and gRPC."""
         monkeypatch.setenv("SSL_CERT_FILE", str(certificates / "ca.pem"))
-        network = Network(
-            tls_certificate=certificates / "server.pem",
-            tls_key=certificates / "server.key",
-            tls_client_ca=certificates / "ca.pem",
-        )
+        network = {
+            "tls_certificate": certificates / "server.pem",
+            "tls_key": certificates / "server.key",
+            "tls_client_ca": certificates / "ca.pem",
+        }
         ca, key, own = ((certificates / name).read_bytes() for name in ("ca.pem", "client.key", "client.pem"))
-        with serving(tmp_path, network=network) as served:
+        with serving(tmp_path, **network) as served:
             with pytest.raises(ReceiverError, match="does not answer"):
                 served.client.list_runs()
             answers = []
@@ -196,8 +198,8 @@ class TestTls:
             assert served.client.list_runs() == []
 
     def test_a_connection_without_tls(self, tmp_path, certificates) -> None:
-        network = Network(tls_certificate=certificates / "server.pem", tls_key=certificates / "server.key")
-        with serving(tmp_path, network=network) as served, pytest.raises((OSError, http.client.HTTPException)):
+        network = {"tls_certificate": certificates / "server.pem", "tls_key": certificates / "server.key"}
+        with serving(tmp_path, **network) as served, pytest.raises((OSError, http.client.HTTPException)):
             status(served, "/v1/traces")
 
 
@@ -245,8 +247,11 @@ def test_the_project_says_how_the_ports_are_protected(tmp_path: Path) -> None:
     (tmp_path / "clawtrace.yaml").write_text(
         f"serve: {{{tls}, allowed_hosts: [a.example.com], producers: {{ci: t}}}}\n"
     )
-    network = network_of(load_project(tmp_path, {}), insecure=False)
-
-    assert network == Network(
-        (("ci", "t"),), tmp_path / "c.pem", tmp_path / "k.pem", tmp_path / "ca.pem", allowed_hosts=("a.example.com",)
+    found = serve_settings(
+        load_project(tmp_path, {}), ReceiverSettings(), insecure=False, host="127.0.0.1", grpc_port=1, http_port=2
     )
+
+    assert (found.grpc_port, found.http_port, found.producers) == (1, 2, (("ci", "t"),))
+    assert (found.tls_certificate, found.tls_key) == (tmp_path / "c.pem", tmp_path / "k.pem")
+    assert (found.tls_client_ca, found.allowed_hosts) == (tmp_path / "ca.pem", ("a.example.com",))
+    assert found.token  # agents whose environment comes from here need one where producers do

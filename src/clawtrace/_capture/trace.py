@@ -21,6 +21,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -72,7 +73,9 @@ def capture(
     from clawtrace.config.projects.project_file import load_project
 
     loaded = load_project(Path.cwd() if project is None else Path(project), os.environ)
-    settings = session_settings(loaded)._replace(grpc_port=0, http_port=0)  # captures run side by side
+    settings = session_settings(loaded)
+    free_ports = replace(settings.receiver, grpc_port=0, http_port=0)  # captures run side by side
+    settings = settings._replace(receiver=free_ports)
     if settle_ms is not None:
         settings = settings._replace(settle_ms=settle_ms)
     if trace_timeout_ms is not None:

@@ -100,7 +100,7 @@ class Expected:
 
     def _is_known(self) -> bool:
         """Return whether others than the command can know the receiver's address: it was fixed before, or they exported."""
-        return bool(self._settings.grpc_port or self._settings.http_port) or self._elsewhere()
+        return bool(self._settings.receiver.grpc_port or self._settings.receiver.http_port) or self._elsewhere()
 
     def _of_its_processes(self, tally: Tally) -> Outlook:
         if not self._may_run(tally):

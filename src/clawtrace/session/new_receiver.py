@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.dialects.session_keys import SESSION_KEYS
 from clawtrace.model.run import RunRule
-from clawtrace.receiver.limits import ReceiverSettings
 from clawtrace.receiver.receiver import Receiver
 from clawtrace.store.duckdb import DuckStore
 
@@ -25,18 +25,7 @@ def new_receiver(store: DuckStore, settings: SessionSettings, questions: Questio
     gone = [(trace_id, run.run_no, RunRule.TRACE.value) for run in deleted for trace_id in run.trace_ids]
     return Receiver(
         store,
-        ReceiverSettings(
-            host=settings.host,
-            grpc_port=settings.grpc_port,
-            http_port=settings.http_port,
-            token=settings.auth_token,
-            run_key=settings.run_key,
-            session_keys=SESSION_KEYS,
-            redaction=settings.redaction,
-            tee=settings.tee,
-            **settings.network._asdict(),
-            **settings.limits._asdict(),
-        ),
+        replace(settings.receiver, run_key=settings.run_key, session_keys=SESSION_KEYS, redaction=settings.redaction),
         runs=runs,
         traces=[*gone, *((trace_id, number, RunRule.TRACE.value) for trace_id, number in announced), *traces],
         sessions=sessions,

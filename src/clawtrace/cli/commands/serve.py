@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -100,22 +99,22 @@ def command(
     deleted, whole.
     """
     from clawtrace.config.projects.project_file import load_project
-    from clawtrace.config.projects.session_settings import network_of, session_settings
+    from clawtrace.config.projects.session_settings import serve_settings, session_settings
 
     project = load_project(Path.cwd(), os.environ)
-    said, network = session_settings(project), network_of(project, insecure=insecure)
-    settings = said._replace(
-        network=network,
-        # Agents whose environment comes from here need a token where producers do.
-        auth_token=said.auth_token or (secrets.token_urlsafe(32) if network.producers else None),
-        host=host or said.host,
-        grpc_port=(said.grpc_port or _GRPC_PORT) if grpc_port is None else grpc_port,
-        http_port=(said.http_port or _HTTP_PORT) if http_port is None else http_port,
+    said = session_settings(project)
+    receiver = serve_settings(
+        project,
+        said.receiver,
+        insecure=insecure,
+        host=host or said.receiver.host,
+        grpc_port=(said.receiver.grpc_port or _GRPC_PORT) if grpc_port is None else grpc_port,
+        http_port=(said.receiver.http_port or _HTTP_PORT) if http_port is None else http_port,
     )
     path = store or project.store or project.outputs / "serve" / "spans.duckdb"
     return _serve(
         path,
-        settings,
+        said._replace(receiver=receiver),
         project,
         keep=partial(_keep, {"hours": keep_hours, "runs": keep_runs, "size_bytes": keep_bytes}),
         token=os.environ.get("CLAWTRACE_SERVER_TOKEN") or None,

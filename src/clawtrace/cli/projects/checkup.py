@@ -11,7 +11,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
@@ -112,9 +112,10 @@ def _receiver(project: Project) -> Iterator[CheckupFinding]:
     from clawtrace.config.projects.session_settings import session_settings
     from clawtrace.session.session import Session
 
-    settings: SessionSettings = session_settings(project)._replace(tee=None)  # our spans are not forwarded
+    settings: SessionSettings = session_settings(project)
+    receiver = replace(settings.receiver, tee=None)  # our spans are not forwarded
     try:
-        session = Session.open(receive=True, settings=settings)
+        session = Session.open(receive=True, settings=settings._replace(receiver=receiver))
     except ClawtraceError as error:
         yield CheckupFinding(
             "receiver", "problem", str(error), "The ports are `receiver: {grpc_port, http_port}` in clawtrace.yaml."
@@ -122,7 +123,7 @@ def _receiver(project: Project) -> Iterator[CheckupFinding]:
         return
     with session:
         points = session.endpoints
-        chosen = "free ports, new ones each time" if settings.grpc_port == settings.http_port == 0 else "the project's"
+        chosen = "free ports, new ones each time" if receiver.grpc_port == receiver.http_port == 0 else "the project's"
         said = f"It listens on {points.grpc} (announced for gRPC) and {points.http} (for HTTP), {chosen}."
         yield CheckupFinding("receiver", "ok", said)
         for name, send in _SENDERS.items():

@@ -2,70 +2,33 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from clawtrace.assertions.world import Gateway
 from clawtrace.errors import ConfigError, UsageError
+from clawtrace.receiver.limits import ReceiverSettings
 from clawtrace.receiver.redaction.redact import RedactionSettings
 
 if TYPE_CHECKING:
     from clawtrace.assertions.base import Assertion
-    from clawtrace.config.project import LimitsSection, LogAdapterSection, OtlpSection
+    from clawtrace.config.project import LogAdapterSection, OtlpSection
     from clawtrace.config.projects.project_file import Project
     from clawtrace.logs.configured import FormSettings
     from clawtrace.pricing import Pricing
     from clawtrace.receiver.tee_settings import TeeSettings
 
-__all__ = ["Network", "ReceiverLimits", "SessionSettings", "endpoint_of", "network_of", "session_settings"]
-
-
-class ReceiverLimits(NamedTuple):
-    """How much the receiver takes and holds."""
-
-    max_request_bytes: int = 64 << 20
-    """Largest request after decompression."""
-    queue_bytes: int = 256 << 20
-    """Most bytes that wait to be stored."""
-    body_timeout_s: float = 30.0
-    """How long an HTTP body may stall, in seconds."""
-    span_window: int = 262_144
-    """Span ids kept for recognising spans that are sent twice."""
-    trace_window: int = 250_000
-    """Traces whose run is remembered."""
-
-
-class Network(NamedTuple):
-    """Who may send, and how connections are protected."""
-
-    producers: tuple[tuple[str, str], ...] = ()
-    """Name and token of each producer."""
-    tls_certificate: Path | None = None
-    """PEM file with the certificate chain."""
-    tls_key: Path | None = None
-    """PEM file with the private key."""
-    tls_client_ca: Path | None = None
-    """PEM file with the authorities of client certificates, which are then required."""
-    insecure: bool = False
-    """Allow an address that others can reach without token and TLS."""
-    allowed_hosts: tuple[str, ...] = ()
-    """Public DNS names by which plain HTTP may name the receiver."""
+__all__ = ["SessionSettings", "endpoint_of", "serve_settings", "session_settings"]
 
 
 class SessionSettings(NamedTuple):
     """What a project may say about receiving, closing, normalising and pricing."""
 
-    host: str = "127.0.0.1"
-    """Address the receiver listens on."""
-    grpc_port: int = 0
-    """0 takes a free port."""
-    http_port: int = 0
-    """0 takes a free port."""
-    auth_token: str | None = None
-    """What every export request must carry; None asks for nothing."""
-    network: Network = Network()
-    limits: ReceiverLimits = ReceiverLimits()
+    receiver: ReceiverSettings = ReceiverSettings()
+    """Where the receiver listens, who may send, how much it takes; redaction and `run_key` are below."""
     settle_ms: int | None = None
     """How long nothing may arrive before a run is closed that its processes' exit cannot close, in milliseconds; None: 2 000,
     and 12 000 or what the instrumentation asks for where the agent already ran."""
@@ -80,8 +43,6 @@ class SessionSettings(NamedTuple):
     redaction: RedactionSettings = RedactionSettings()
     dialects: tuple[Path, ...] = ()
     """Folders of the project's own dialect files."""
-    tee: TeeSettings | None = None
-    """Where everything that is received is also forwarded; None forwards nothing."""
     gateway: Gateway = Gateway()
     """The agent gateway that `gateway_healthy` asks."""
 
@@ -113,13 +74,20 @@ def session_settings(project: Project) -> SessionSettings:
     if problems := dialect_problems(project.dialect_folders):
         raise ConfigError(problems)
     config = project.config
-    redaction = config.redaction
+    redaction, limits = config.redaction, config.receiver.limits
     return SessionSettings(
-        host=config.receiver.host,
-        grpc_port=config.receiver.grpc_port,
-        http_port=config.receiver.http_port,
-        auth_token=config.receiver.auth_token,
-        limits=_limits(config.receiver.limits),
+        receiver=ReceiverSettings(
+            host=config.receiver.host,
+            grpc_port=config.receiver.grpc_port,
+            http_port=config.receiver.http_port,
+            token=config.receiver.auth_token,
+            max_request_bytes=limits.max_request_bytes,
+            queue_bytes=limits.queue_bytes,
+            body_timeout_s=limits.body_timeout_seconds,
+            span_window=limits.span_window,
+            trace_window=limits.trace_window,
+            tee=endpoint_of(config.receiver.tee),
+        ),
         settle_ms=config.settle_ms,
         trace_timeout_ms=config.trace_timeout_ms,
         parent_not_exported=tuple(config.trace.parent_not_exported),
@@ -132,39 +100,42 @@ def session_settings(project: Project) -> SessionSettings:
             patterns=tuple(redaction.patterns.items()),
         ),
         dialects=project.dialect_folders,
-        tee=endpoint_of(config.receiver.tee),
         gateway=Gateway(config.gateway.url, config.gateway.token),
         log_adapters=_log_adapters(config.log_adapters),
     )
 
 
-def network_of(project: Project, *, insecure: bool) -> Network:
-    """Return how `clawtrace serve` protects its ports.
+def serve_settings(
+    project: Project, said: ReceiverSettings, *, insecure: bool, host: str, grpc_port: int, http_port: int
+) -> ReceiverSettings:
+    """Return where `clawtrace serve` listens, and how it protects its ports.
 
     Args:
         project: says who may send, and has the files of TLS.
+        said: what the project says of any receiver.
         insecure: allow an address that others can reach without token and TLS.
+        host: address to listen on.
+        grpc_port: of OTLP/gRPC.
+        http_port: of OTLP/HTTP.
+
+    Raises:
+        ReceiverError: others can reach the address, and nothing protects it.
     """
-    said = project.config.serve
-    network = Network(
-        producers=tuple(said.producers.items()), insecure=insecure, allowed_hosts=tuple(said.allowed_hosts)
-    )
-    if said.tls is None:
-        return network
-    return network._replace(
-        tls_certificate=project.root / said.tls.certificate,
-        tls_key=project.root / said.tls.key,
-        tls_client_ca=None if said.tls.client_ca is None else project.root / said.tls.client_ca,
-    )
-
-
-def _limits(section: LimitsSection) -> ReceiverLimits:
-    return ReceiverLimits(
-        max_request_bytes=section.max_request_bytes,
-        queue_bytes=section.queue_bytes,
-        body_timeout_s=section.body_timeout_seconds,
-        span_window=section.span_window,
-        trace_window=section.trace_window,
+    serve = project.config.serve
+    tls = serve.tls
+    return replace(
+        said,
+        host=host,
+        grpc_port=grpc_port,
+        http_port=http_port,
+        # Agents whose environment comes from here need a token where producers do.
+        token=said.token or (secrets.token_urlsafe(32) if serve.producers else None),
+        producers=tuple(serve.producers.items()),
+        tls_certificate=project.root / tls.certificate if tls else None,
+        tls_key=project.root / tls.key if tls else None,
+        tls_client_ca=project.root / tls.client_ca if tls and tls.client_ca is not None else None,
+        insecure=insecure,
+        allowed_hosts=tuple(serve.allowed_hosts),
     )
 
 

@@ -147,10 +147,10 @@ def found(run: dict[str, Any]) -> dict[str, Any]:
         if calls is None or any(call["response_model"] is None for call in calls)
         else Counter(call["response_model"] for call in calls),
         "tool_calls": None
-        if executed is None or any(call["outcome"] == "unknown" for call in executed)
+        if executed is None or any(call["outcome"] == "unknown" or call["name"] is None for call in executed)
         else multiset((call["name"], call["outcome"] in ("error", "blocked")) for call in executed),
         "arguments": None
-        if executed is None or any(call["arguments"] is None for call in executed)
+        if executed is None or any(call["arguments"] is None or call["name"] is None for call in executed)
         else multiset((call["name"], call["arguments"]) for call in executed),
         "agents": None if run["agents"] is None else {agent["name"] for agent in run["agents"]},
         "delegations": None if run["delegations"] is None else {tuple(pair) for pair in run["delegations"]},

@@ -22,11 +22,11 @@ export const system = (agent) => `You are the agent ${agent}. Use your tools.`;
 const write = (record) => appendFileSync(LOG, `${JSON.stringify({ run: atWork.getStore(), ...record })}\n`);
 
 /** The tool with a log of every call of it. */
-export const logged = (name, body) => async (given) => {
+export const logged = (name, body) => async (given, ...more) => {
   const start = now();
   let error = null;
   try {
-    return await body(given);
+    return await body(given, ...more);
   } catch (raised) {
     error = String(raised);
     throw raised;
@@ -66,26 +66,36 @@ for (const [name, tool] of Object.entries(tools)) {
   tool.run = logged(name, tool.run);
 }
 
-// Writes the run into each span that is started in its context.
-const namesRun = {
+/** The parameters of a tool for zod. */
+export const zodSchema = (z, parameters) => {
+  const kinds = { string: z.string(), integer: z.number().int(), strings: z.array(z.string()) };
+  return z.object(Object.fromEntries(Object.entries(parameters).map(([name, kind]) => [name, kinds[kind]])));
+};
+
+const KINDS = { string: { type: 'string' }, integer: { type: 'integer' }, strings: { type: 'array', items: { type: 'string' } } };
+
+/** The parameters of a tool as JSON Schema. */
+export const jsonSchema = (parameters) => ({
+  type: 'object',
+  properties: Object.fromEntries(Object.entries(parameters).map(([name, kind]) => [name, KINDS[kind]])),
+  required: Object.keys(parameters),
+  additionalProperties: false,
+});
+
+/** Writes the run into each span that is started in its context. */
+export const namesRun = {
   onStart: (span) => atWork.getStore() && span.setAttribute('clawtrace.run_id', atWork.getStore()),
   onEnd: () => {},
   forceFlush: async () => {},
   shutdown: async () => {},
 };
 
-/**
- * Makes the runs of the command line, `together` at once.
- *
- * `run` has the conversation of one job and returns the last answer; `processor` makes what exports the spans.
- */
-export const main = async (run, { processor = (exporter) => new BatchSpanProcessor(exporter), together = 1 } = {}) => {
-  const provider = new NodeTracerProvider({ spanProcessors: [namesRun, processor(new OTLPTraceExporter())] });
-  provider.register();
+/** Makes the runs of the command line, `together` at once; `run` has the conversation of one job and returns the last answer. */
+export const makeRuns = async (run, together = 1) => {
   const jobs = JSON.parse(readFileSync(JOBS, 'utf8'));
   const one = async (job) => {
     try {
-      write({ kind: 'run', output: await run(job), raised: null });
+      write({ kind: 'run', output: (await run(job)) ?? null, raised: null });
     } catch (error) {
       write({ kind: 'run', output: null, raised: String(error) });
     }
@@ -96,5 +106,18 @@ export const main = async (run, { processor = (exporter) => new BatchSpanProcess
     }
   };
   await Promise.all(Array.from({ length: together }, worker));
+};
+
+/**
+ * Makes the runs with a tracer provider that is registered before.
+ *
+ * `processor` makes what exports the spans with `exporter`; `prepare` is given the provider before the first run.
+ */
+export const main = async (run, options = {}) => {
+  const { exporter = new OTLPTraceExporter(), processor = (exporter) => new BatchSpanProcessor(exporter), together = 1 } = options;
+  const provider = new NodeTracerProvider({ spanProcessors: [namesRun, processor(exporter)] });
+  provider.register();
+  await options.prepare?.(provider);
+  await makeRuns(run, together);
   await provider.shutdown();
 };

@@ -64,7 +64,8 @@ def _tools(truth: Truth) -> Iterator[Claim]:
         same = sum(one["name"] == tool["name"] and one["arguments"] == tool["arguments"] for one in truth.tools)
         asked = {"type": "tool_call", "tool": tool["name"], "match": "exact"}
         yield True, {**asked, "args": _literal(tool["arguments"]), "count": same}
-        yield False, {**asked, "args": {**_literal(tool["arguments"]), next(iter(tool["arguments"])): "another value"}}
+        changed = next(iter(tool["arguments"]), "value")
+        yield False, {**asked, "args": {**_literal(tool["arguments"]), changed: "another value"}}
     if unclear:
         return
     names = [tool["name"] for tool in truth.tools]

@@ -75,7 +75,7 @@ def program_of(framework: Framework) -> tuple[str, ...]:
     if not javascript:
         return str(folder / "venv" / "bin" / "python"), str(framework.script)
     # Node looks for packages above the place of the script.
-    for script in (HERE / "agent_program.mjs", framework.script):
+    for script in (HERE / "agent_program.mjs", *framework.script.parent.glob("*.mjs")):
         shutil.copyfile(script, folder / script.name)
     return "node", str(folder / framework.script.name)
 

@@ -221,10 +221,11 @@ class DialectFile(SpanTests, DialectPart):
     refusals: Annotated[list[str], Merge.BEFORE] = []
     """What the framework answers to a call for which it runs no tool (it has none of that name, or the arguments do not fit):
     regular expressions that fit the result's text from its beginning; `{tool}` stands for the name that was called."""
-    by_time: list[Literal["handoff", "tool"]] = []
+    by_time: list[Literal["handoff", "tool", "trace"]] = []
     """Delegations (`agents.via`) that are known only from times, because no span names the agents. ``handoff``: it goes to the
     next activation that is a sibling or a child of its own agent's. ``tool``: the span of an agent that was called as a tool
-    has no span of its caller above it; the caller is the agent during whose tool span it ran."""
+    has no span of its caller above it; the caller is the agent during whose tool span it ran. ``trace``: the same, and it may
+    have a trace of its own."""
     answer_forms: Annotated[list[str], Merge.BEFORE] = []
     """Forms in which a framework has models write their answers: regular expressions that fit the text from its beginning,
     whose first group is the answer. Without that group the text is of the form, and which part of it answers is not known."""

@@ -3,32 +3,51 @@
 //     "ai@7.0.173",
 //     "@ai-sdk/openai@4.0.118",
 //     "@ai-sdk/otel@1.0.173",
+//     "@ai-sdk/mcp@2.0.99",
 //     "@arizeai/openinference-vercel@3.2.1",
+//     "@modelcontextprotocol/sdk@1.32.2",
 //     "@opentelemetry/api@1.9.1",
+//     "@opentelemetry/exporter-trace-otlp-grpc@0.219.0",
+//     "@opentelemetry/exporter-trace-otlp-http@0.219.0",
 //     "@opentelemetry/exporter-trace-otlp-proto@0.219.0",
 //     "@opentelemetry/sdk-trace-node@2.8.0",
 //     "zod@4.6.7",
 // ]
 // [tool.soak]
-// instrumentations = ["native", "legacy", "native,openinference"]
+// instrumentations = ["native", "legacy", "native,openinference", "native,grpc", "native,httpjson", "native,mcp"]
 // helpers = ["tool"]
 // ///
 // An agent of the Vercel AI SDK.
+import { createMCPClient } from '@ai-sdk/mcp';
 import { createOpenAI } from '@ai-sdk/openai';
 import { LegacyOpenTelemetry, OpenTelemetry } from '@ai-sdk/otel';
 import { OpenInferenceBatchSpanProcessor } from '@arizeai/openinference-vercel';
+import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js';
+import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { OTLPTraceExporter as GrpcExporter } from '@opentelemetry/exporter-trace-otlp-grpc';
+import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { ToolLoopAgent, isStepCount, registerTelemetry, tool } from 'ai';
 import { z } from 'zod';
 
-import { MAX_STEPS, MODEL, instrumentations, logged, main, system, tools } from './agent_program.mjs';
+import { MAX_STEPS, MODEL, instrumentations, logged, main, system, tools, zodSchema } from './agent_program.mjs';
 
-const KINDS = { string: z.string(), integer: z.int(), strings: z.array(z.string()) };
-const all = Object.fromEntries(
-  Object.entries(tools).map(([name, { description, parameters, run }]) => {
-    const inputSchema = z.object(Object.fromEntries(Object.entries(parameters).map(([key, kind]) => [key, KINDS[kind]])));
-    return [name, tool({ description, inputSchema, execute: run })];
-  }),
+const own = Object.fromEntries(
+  Object.entries(tools).map(([name, { description, parameters, run }]) => [
+    name,
+    tool({ description, inputSchema: zodSchema(z, parameters), execute: run }),
+  ]),
 );
+
+const ofServer = async () => {
+  const server = new McpServer({ name: 'lab', version: '1.0.0' });
+  for (const [name, { description, parameters, run }] of Object.entries(tools)) {
+    const answered = async (given) => ({ content: [{ type: 'text', text: await run(given) }] });
+    server.registerTool(name, { description, inputSchema: zodSchema(z, parameters).shape }, answered);
+  }
+  const [here, there] = InMemoryTransport.createLinkedPair();
+  await server.connect(there);
+  return await (await createMCPClient({ transport: here })).tools();
+};
 
 const agent = (job, name, tools) =>
   new ToolLoopAgent({
@@ -40,7 +59,7 @@ const agent = (job, name, tools) =>
     telemetry: { functionId: name },
   });
 
-const researcher = (job) =>
+const researcher = (job, all) =>
   tool({
     description: 'Ask the researcher.',
     inputSchema: z.object({ question: z.string() }),
@@ -58,7 +77,8 @@ const streamed = async (asked, messages) => {
 };
 
 const run = async (job) => {
-  const asked = agent(job, 'assistant', job.helper === 'tool' ? { ...all, ask_researcher: researcher(job) } : all);
+  const all = instrumentations.includes('mcp') ? await ofServer() : own;
+  const asked = agent(job, 'assistant', job.helper === 'tool' ? { ...all, ask_researcher: researcher(job, all) } : all);
   const messages = [];
   let said = null;
   for (const content of job.turns) {
@@ -74,4 +94,7 @@ registerTelemetry(instrumentations.includes('legacy') ? new LegacyOpenTelemetry(
 const processor = instrumentations.includes('openinference')
   ? (exporter) => new OpenInferenceBatchSpanProcessor({ exporter })
   : undefined;
-await main(run, { processor, together: 3 });
+const { OTEL_EXPORTER_OTLP_ENDPOINT: url } = process.env;
+const exporters = { grpc: () => new GrpcExporter({ url }), httpjson: () => new JsonExporter() };
+const exporter = instrumentations.map((name) => exporters[name]?.()).find(Boolean);
+await main(run, { exporter, processor, together: 3 });

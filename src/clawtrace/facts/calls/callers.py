@@ -20,13 +20,18 @@ class Callers:
         self._tools = run.kinds.get("tool", ())
         self._place = 0
         self._running: dict[str, dict[int, list[tuple[int, int]]]] = defaultdict(dict)
-        """By trace and agent the tool spans that started and may still run, by their ends."""
+        """By trace (and of all, by none) and agent the tool spans that started and may still run, by their ends."""
 
-    def of(self, index: int) -> set[int]:
-        """Return the agents in the time of whose tool spans an activation ran; of spans inside of each other the innermost."""
+    def of(self, index: int, *, anywhere: bool = False) -> set[int]:
+        """Return the agents in the time of whose tool spans an activation ran; of spans inside of each other the innermost.
+
+        Args:
+            index: of the activation.
+            anywhere: also agents of other traces.
+        """
         spans, span = self._run.spans, self._run.spans[index]
         self._start(span.start_ns)
-        running = self._running.get(span.trace_id, {})
+        running = self._running.get("" if anywhere else span.trace_id, {})
         holding: dict[int, list[int]] = {}
         for agent, tools in list(running.items()):
             del tools[: bisect_left(tools, (span.start_ns, -1))]
@@ -58,4 +63,5 @@ class Callers:
             tool, agent = self._tools[self._place], run.agent[self._tools[self._place]]
             self._place += 1
             if agent is not None:
-                insort(self._running[run.spans[tool].trace_id].setdefault(agent, []), (run.spans[tool].last_ns, tool))
+                for trace in (run.spans[tool].trace_id, ""):
+                    insort(self._running[trace].setdefault(agent, []), (run.spans[tool].last_ns, tool))

@@ -64,7 +64,8 @@ def activations(run: RunSpans, requested: Mapping[int, int | None]) -> list[Acti
             rows.append(Activation(index, numbers[index], None if by is None else numbers.get(by), "spawn"))
             continue
         from_whom = above if source is None else source
-        callers = calling.of(index) if from_whom is None and "tool" in run.words(index).by_time else set()
+        by_time = run.words(index).by_time if from_whom is None else ()
+        callers = calling.of(index, anywhere="trace" in by_time) if {"tool", "trace"} & {*by_time} else set()
         # Tools of several agents at once: it was called, and by whom is unknown.
         if len(callers) == 1:
             (from_whom,) = callers

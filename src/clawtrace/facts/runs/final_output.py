@@ -51,7 +51,8 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     if topmost and topmost[-1] == max(index for index in tops if run.depth[index] <= run.depth[topmost[-1]]):
         side_by_side = any(run.spans[index].last_ns > run.spans[topmost[-1]].start_ns for index in topmost[:-1])
         word = _own_word(run, topmost[-1])
-        return None if side_by_side or _is_repeated(run, models, word) or _is_error(run, models, word) else word
+        doubtful = side_by_side or _is_repeated(run, models, word) or _is_joined(run, models, word)
+        return None if doubtful or _is_error(run, models, word) else word
     if tellers and not models:
         return _message(run, [index for index in agents if homes[run.root[index]] == last], tellers)
     call = next((call for call in reversed(models) if homes[run.root[call.index]] == last), None)
@@ -95,6 +96,16 @@ def _is_repeated(run: RunSpans, models: Sequence[LlmCall], word: str | None) -> 
         return False
     earlier = (run.said(call.voice, "output") for call in models[:-1] if call.voice is not None)
     return any(_text(parts) == word for parts in earlier)
+
+
+def _is_joined(run: RunSpans, models: Sequence[LlmCall], word: str | None) -> bool:
+    """Return whether an agent's word is that of several answers: a program is given all of them, or the last alone."""
+    texts = [
+        _text(run.said(call.voice, "output")) for call in models if call.voice is not None and call.outcome == "ok"
+    ]
+    if not word or not texts or texts[-1] in (None, word):
+        return False
+    return any(text and word != text and word.startswith(text) for text in texts[:-1])
 
 
 def _asks(parts: Sequence[Part]) -> bool:

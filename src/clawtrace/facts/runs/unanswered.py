@@ -103,7 +103,7 @@ class _After:
 
 
 def _programs(run: RunSpans) -> list[int]:
-    """Return the roots that ended and hold more than one call: not a step of a program, each of which may be a trace."""
+    """Return the roots that ended and hold more than one call or failed: not a step of a program, each of which may be a trace."""
     calls: dict[int, set[tuple[str, int | None]]] = {}
     for kind in ("llm", "tool"):
         for index in run.kinds.get(kind, ()):
@@ -111,7 +111,7 @@ def _programs(run: RunSpans) -> list[int]:
     return [
         root
         for root, held in calls.items()
-        if len(held) > 1
+        if (len(held) > 1 or run.spans[root].failed)
         and run.spans[root].kind in ("chain", "other")
         and run.spans[root].parent_span_id is None
         and run.spans[root].end_ns is not None

@@ -10,6 +10,7 @@ import pytest
 
 from clawtrace.model.verdict import RunResult, Status, Verdict, run_status_of
 from clawtrace.report.base import CampaignReport
+from clawtrace.report.results import NotRun
 from clawtrace.verdicts.gating.gate import Gate
 
 TOTALS = {
@@ -77,3 +78,17 @@ def run() -> Callable[..., RunResult]:
 @pytest.fixture(scope="session")
 def campaign() -> Callable[..., CampaignReport]:
     return make_campaign
+
+
+def not_run(
+    run_id: str, case_id: str, model_id: str | None, repetition: int, reason: str, *, quarantined: bool = False
+) -> NotRun:
+    """Return a planned run without a result."""
+    return NotRun(
+        run_id=run_id,
+        case_id=case_id,
+        model_id=model_id,
+        repetition=repetition,
+        reason=reason,
+        quarantined=quarantined,
+    )

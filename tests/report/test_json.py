@@ -9,11 +9,12 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from made_results import not_run
 from pydantic import TypeAdapter
 
 from clawtrace import __version__
 from clawtrace.model.verdict import Evidence, Status
-from clawtrace.report.base import CampaignReport, LeftOut
+from clawtrace.report.base import CampaignReport
 from clawtrace.report.json_report import JsonReport
 from clawtrace.report.json_text import json_pieces, json_text
 from clawtrace.report.results import Results
@@ -245,7 +246,7 @@ def test_schema_describes_every_key() -> None:
 
 def test_runs_that_were_left_out_are_listed_and_keep_the_campaign_from_passing(verdict, run, campaign) -> None:
     """A campaign that stopped early says which runs are missing, and does not exit 0."""
-    data = written(campaign(run(verdict()), left_out=[LeftOut("r2", "late", None, 1, "interrupted")]))
+    data = written(campaign(run(verdict()), left_out=[not_run("r2", "late", None, 1, "interrupted")]))
 
     assert data["exit_code"] == 3
     assert data["not_run"] == [
@@ -262,7 +263,7 @@ def test_runs_that_were_left_out_are_listed_and_keep_the_campaign_from_passing(v
 
 def test_what_was_left_out_of_quarantine_keeps_nothing_from_passing(verdict, run, campaign) -> None:
     """A case that is known to be flaky decides nothing, whether it was run or not."""
-    data = written(campaign(run(verdict()), left_out=[LeftOut("r2", "late", None, 1, "interrupted", quarantined=True)]))
+    data = written(campaign(run(verdict()), left_out=[not_run("r2", "late", None, 1, "interrupted", quarantined=True)]))
 
     assert data["exit_code"] == 0
     assert data["not_run"][0]["quarantined"] is True

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_results import not_run
 
 from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict
-from clawtrace.report.base import CaseLabels, LeftOut
+from clawtrace.report.base import CaseLabels
 from clawtrace.report.junit import JunitReport
 from clawtrace.verdicts.gating.gate import Gate
 from clawtrace.verdicts.gating.thresholds import ThresholdRules, suite_rates
@@ -147,7 +148,7 @@ _GATES = st.builds(
 )
 
 
-_LEFT_OUT = st.lists(st.builds(LeftOut, st.just("r"), st.text(), st.none(), st.just(1), st.text()), max_size=1)
+_LEFT_OUT = st.lists(st.builds(not_run, st.just("r"), st.text(), st.none(), st.just(1), st.text()), max_size=1)
 
 
 @given(runs=st.lists(_RUNS, max_size=4), gate=_GATES, left_out=_LEFT_OUT)
@@ -209,8 +210,8 @@ def everything(verdict, run, campaign):
         *suite_rates(results, [None], ThresholdRules(0.9, informational=True), Gate()),
     ]
     left_out = [
-        LeftOut("x1", "weather", None, 3, "the budget was spent"),
-        LeftOut("x2", "flaky", "m", 3, "the budget was spent", quarantined=True),
+        not_run("x1", "weather", None, 3, "the budget was spent"),
+        not_run("x2", "flaky", "m", 3, "the budget was spent", quarantined=True),
     ]
     labels = {
         "weather": CaseLabels("Weather", row_of="forecasts", unjudged={"expectations": [], "rubric": {}}),
@@ -234,7 +235,7 @@ def test_the_whole_document(verdict, run, campaign) -> None:
     check_golden("everything.xml", stream.getvalue())
 
 
-@pytest.mark.parametrize("left_out", [[], [LeftOut("x", "c", None, 1, "the budget was spent", quarantined=True)]])
+@pytest.mark.parametrize("left_out", [[], [not_run("x", "c", None, 1, "the budget was spent", quarantined=True)]])
 def test_everything_in_quarantine_is_red(left_out, verdict, run, campaign) -> None:
     """Nothing was evaluated that counts, however well it went."""
     root = written(campaign(run(verdict(), quarantined=True), left_out=left_out))

@@ -13,13 +13,15 @@ from typing import Any
 import duckdb
 import pytest
 import yaml
+from made_results import not_run
 from sarif_pydantic import Sarif
 
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import Evidence
 from clawtrace.report._failures import not_passed
-from clawtrace.report.base import AssertionLines, CampaignReport, CaseLabels, LeftOut, SuiteLabels, formats
+from clawtrace.report.base import AssertionLines, CampaignReport, CaseLabels, formats
 from clawtrace.report.markdown import escaped, sentence
+from clawtrace.report.results import Suite
 from clawtrace.report.stored_report import report_of
 from clawtrace.verdicts.gating.gate import Gate
 from clawtrace.verdicts.gating.thresholds import ThresholdRules, suite_rates
@@ -51,10 +53,12 @@ def full(mixed: CampaignReport) -> CampaignReport:
     rules = ThresholdRules(0.9, {}, 0.05)
     return mixed._replace(
         gate=Gate(allow_missing_trace=True),
-        left_out=[LeftOut("r9", "late", "gpt-4o", 1, "The budget was spent.", quarantined=True)],
+        left_out=[not_run("r9", "late", "gpt-4o", 1, "The budget was spent.", quarantined=True)],
         labels={"weather": CaseLabels("Weather", "Looks it up.", ["a"], {"k": 1}, "agent", {"rubric": "r"}, None)},
         assertion_lines={"weather": AssertionLines(Path("cases/weather/test.yaml"), {"order": 7})},
-        suite=SuiteLabels("Smoke", {}, {"gpt-4o": "GPT"}, {}, "Once", None),
+        suite=Suite(
+            title="Smoke", metadata={}, models={"gpt-4o": "GPT"}, agents={}, run_profile="Once", evaluation_profile=None
+        ),
         thresholds=suite_rates(mixed.results, ["gpt-4o"], rules, Gate()),
     )
 
@@ -80,7 +84,7 @@ def test_something_is_red_exactly_when_the_exit_code_is(change: str, mixed: Camp
         "": lambda: mixed,
         "none": lambda: CampaignReport.gated("s", mixed.started_at, [], Gate())._replace(exit_code=ExitCode.UNDECIDED),
         "left out": lambda: CampaignReport.gated(
-            "s", mixed.started_at, [passed], Gate(), left_out=[LeftOut("r", "c", None, 1, "No time.")]
+            "s", mixed.started_at, [passed], Gate(), left_out=[not_run("r", "c", None, 1, "No time.")]
         ),
         "unasked": lambda: CampaignReport.gated("s", mixed.started_at, [run()], Gate()),
         "threshold": lambda: CampaignReport.gated(

@@ -9,8 +9,9 @@ import os
 from pathlib import Path
 
 import pytest
+from made_results import not_run
 
-from clawtrace.report.base import CampaignReport, LeftOut
+from clawtrace.report.base import CampaignReport
 from clawtrace.report.console import PlainConsole, RichConsole, TableColumn, console_for, display_width
 from clawtrace.report.terminal import print_campaign
 
@@ -302,7 +303,7 @@ def test_no_color_leaves_no_colour(no_color, monkeypatch, mixed) -> None:
 
 def test_runs_that_were_left_out_are_named(verdict, run, campaign) -> None:
     """What was not run is named with its reason, counted in the summary, and explains the exit code."""
-    text = plain(campaign(run(verdict()), left_out=[LeftOut("r2", "late", "gpt-4o", 2, "interrupted")]))
+    text = plain(campaign(run(verdict()), left_out=[not_run("r2", "late", "gpt-4o", 2, "interrupted")]))
 
     assert "NOT RUN  late · gpt-4o · repetition 2: interrupted" in text
     assert text.splitlines()[-2:] == [

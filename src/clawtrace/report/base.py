@@ -17,6 +17,7 @@ from clawtrace.verdicts.gating.gate import Gate, most_severe
 from clawtrace.verdicts.gating.thresholds import SuiteRate
 
 if TYPE_CHECKING:
+    from clawtrace.report.results import NotRun, Suite
     from clawtrace.report.struct import Struct
     from clawtrace.verdicts.reading.tree_view import SpanNode
 
@@ -24,28 +25,13 @@ __all__ = [
     "AssertionLines",
     "CampaignReport",
     "CaseLabels",
-    "LeftOut",
     "Report",
-    "SuiteLabels",
     "cases_of",
     "formats",
     "is_open",
     "status_of",
     "without_reasons",
 ]
-
-
-class LeftOut(NamedTuple):
-    """A planned run without a result: it was not started, or ended before it could be judged."""
-
-    run_id: str
-    case_id: str
-    model_id: str | None
-    repetition: int
-    reason: str
-    """One sentence."""
-    quarantined: bool = False
-    """Whether its case is known to be flaky, so that it decides nothing."""
 
 
 class CaseLabels(NamedTuple):
@@ -69,21 +55,6 @@ class AssertionLines(NamedTuple):
     file: Path
     lines: Mapping[str, int]
     """By id of the assertion, counted from 1."""
-
-
-class SuiteLabels(NamedTuple):
-    """What the author of a suite says of it, and of what it names."""
-
-    title: str
-    metadata: Mapping[str, Any] = MappingProxyType({})
-    models: Mapping[str, str] = MappingProxyType({})
-    """Label by model id, of those that have one."""
-    agents: Mapping[str, str] = MappingProxyType({})
-    """Title by agent id, of those in use."""
-    run_profile: str = "Default"
-    """Its title."""
-    evaluation_profile: str | None = None
-    """Its title; None where none was named."""
 
 
 class RunsSource(NamedTuple):
@@ -123,7 +94,7 @@ class CampaignReport(NamedTuple):
     exit_code: ExitCode
     gate: Gate = Gate()
     """What the user let pass; `exit_code` follows from it, `results` and `left_out`."""
-    left_out: Sequence[LeftOut] = ()
+    left_out: Sequence[NotRun] = ()
     """Planned runs without a result; with any of them that is not in quarantine a campaign has not passed."""
     trees: Mapping[str, Sequence[SpanNode]] = MappingProxyType({})
     """Spans of a run, depth first, by run id, for display; a run may be left out."""
@@ -139,7 +110,7 @@ class CampaignReport(NamedTuple):
     """By case id; empty for recorded input and for a single command."""
     assertion_lines: Mapping[str | None, AssertionLines] = MappingProxyType({})
     """By case id; None: of every case that is not listed."""
-    suite: SuiteLabels | None = None
+    suite: Suite | None = None
     """None for recorded input and for a single command."""
     reuse: str = ""
     """Why stored runs are reused, in one line; empty where none is."""

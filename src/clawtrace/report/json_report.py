@@ -15,13 +15,11 @@ from clawtrace.report.results import (
     Case,
     GateFlags,
     JudgingTotals,
-    NotRun,
     ReceivedTrace,
     RepeatedAssertion,
     Results,
     ResultsSource,
     Run,
-    Suite,
     SuiteThreshold,
     Totals,
 )
@@ -51,7 +49,7 @@ def results_of(report: CampaignReport) -> Results:
         schema="clawtrace.results/1",
         clawtrace=__version__,
         suite_id=report.suite_id,
-        suite=Suite(**report.suite._asdict()) if report.suite else None,
+        suite=report.suite,
         started_at=_utc(report.started_at),
         duration_ms=report.duration_ms,
         source=ResultsSource(**report.source.relative_to(report.folder)) if report.source else None,
@@ -61,7 +59,7 @@ def results_of(report: CampaignReport) -> Results:
         judging=_judging(report.results),
         cases=_Cases(report),
         thresholds=[_threshold(rate, report.gate) for rate in report.thresholds],
-        not_run=[NotRun(**one._asdict()) for one in report.left_out],
+        not_run=list(report.left_out),
     )
 
 

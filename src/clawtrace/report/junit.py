@@ -27,8 +27,9 @@ from typing import Any, TextIO
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status, Verdict
 from clawtrace.report._failures import NOTHING_ASKED
-from clawtrace.report.base import CampaignReport, CaseLabels, LeftOut, Report, cases_of, without_reasons
+from clawtrace.report.base import CampaignReport, CaseLabels, Report, cases_of, without_reasons
 from clawtrace.report.figures import amount
+from clawtrace.report.results import NotRun
 from clawtrace.verdicts.gating.gate import Gate, Rated
 from clawtrace.verdicts.gating.pass_rate import PassRate, rate_of_runs
 
@@ -130,7 +131,7 @@ def _add_rated(suite: ET.Element, classname: str, runs: Sequence[RunResult], rat
         ET.SubElement(case, "system-out").text = _xml(one.sentence)
 
 
-def _left_out(left_out: Sequence[LeftOut]) -> ET.Element:
+def _left_out(left_out: Sequence[NotRun]) -> ET.Element:
     suite = ET.Element("testsuite", name="(not run)")
     for run in left_out:
         classname = run.case_id if run.model_id is None else f"{run.case_id} [{run.model_id}]"

@@ -9,7 +9,8 @@ from typing import Any
 
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict
-from clawtrace.report.base import AssertionLines, CampaignReport, CaseLabels, LeftOut, RunsSource, SuiteLabels
+from clawtrace.report.base import AssertionLines, CampaignReport, CaseLabels, RunsSource
+from clawtrace.report.results import NotRun, Suite
 from clawtrace.verdicts.gating.gate import Gate
 from clawtrace.verdicts.gating.pass_rate import rate_of_runs
 from clawtrace.verdicts.gating.thresholds import SuiteRate
@@ -36,12 +37,12 @@ def report_of(results: Mapping[str, Any], folder: Path) -> CampaignReport:
         runs,
         ExitCode(results["exit_code"]),
         gate,
-        left_out=[LeftOut(**one) for one in results["not_run"]],
+        left_out=[NotRun(**one) for one in results["not_run"]],
         duration_ms=results["duration_ms"],
         thresholds=[_threshold(one, runs) for one in results["thresholds"]],
         labels={case["case_id"]: _labels(case) for case in cases if case["title"] is not None},
         assertion_lines={case["case_id"]: lines for case in cases if (lines := _lines(case, folder)) is not None},
-        suite=SuiteLabels(**results["suite"]) if results["suite"] else None,
+        suite=Suite(**results["suite"]) if results["suite"] else None,
         source=_source(results["source"], folder) if results["source"] else None,
         folder=folder,
     )

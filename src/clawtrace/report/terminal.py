@@ -12,9 +12,10 @@ from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status
 from clawtrace.report._repeated_text import print_datasets, print_repetitions, print_thresholds
 from clawtrace.report._verdict_text import STATUS_STYLE, print_verdicts, title_of
-from clawtrace.report.base import CampaignReport, LeftOut, status_of
+from clawtrace.report.base import CampaignReport, status_of
 from clawtrace.report.console import ConsoleOutput, Segment, TableColumn
 from clawtrace.report.figures import UNKNOWN, cost_of, count, duration, tokens_of
+from clawtrace.report.results import NotRun
 
 __all__ = ["MEANING", "print_campaign", "print_runs", "print_scores", "print_summary", "print_verdicts"]
 
@@ -126,7 +127,7 @@ def _print_retried(results: Sequence[RunResult], console: ConsoleOutput) -> None
         console.paragraph(f"{title_of(result)}: {'; '.join(result.retried)}", first="RETRIED  ", indent="  ")
 
 
-def _print_left_out(left_out: Sequence[LeftOut], console: ConsoleOutput) -> None:
+def _print_left_out(left_out: Sequence[NotRun], console: ConsoleOutput) -> None:
     if left_out:
         console.line()
     for run in left_out:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from clawtrace.config.loading.suite_file import LoadedSuite
     from clawtrace.config.projects.project_file import Project
     from clawtrace.config.projects.session_settings import SessionSettings
-    from clawtrace.report.base import CampaignReport, SuiteLabels
+    from clawtrace.report.base import CampaignReport
+    from clawtrace.report.results import Suite
     from clawtrace.session.session import Session
     from clawtrace.verdicts.gating.gate import Gate
 
@@ -330,7 +331,8 @@ def _report_of(
     """Return what the reports are written from; what authors say is cleaned of known secrets, as in the manifest."""
     from clawtrace.campaign.results.suite_rates import rates_of_suite
     from clawtrace.campaign.running.run_files import cleaned
-    from clawtrace.report.base import AssertionLines, CampaignReport, CaseLabels, LeftOut, RunsSource, SuiteLabels
+    from clawtrace.report.base import AssertionLines, CampaignReport, CaseLabels, RunsSource
+    from clawtrace.report.results import NotRun
 
     labels = {}
     judged = plan.suite.evaluation_profile is not None and plan.suite.evaluation_profile.has_judge
@@ -349,13 +351,13 @@ def _report_of(
         labels[said.case_id] = CaseLabels(*cleaned(case_labels, clean))
         lines[said.case_id] = AssertionLines(case.path, case.assertions.lines)
     left_out = [
-        LeftOut(
-            left.run.run_id,
-            left.run.case.config.case_id,
-            left.run.model_id,
-            left.run.repetition,
-            left.reason,
-            plan.suite.in_quarantine(left.run.case),
+        NotRun(
+            run_id=left.run.run_id,
+            case_id=left.run.case.config.case_id,
+            model_id=left.run.model_id,
+            repetition=left.run.repetition,
+            reason=left.reason,
+            quarantined=plan.suite.in_quarantine(left.run.case),
         )
         for left in done.not_run
     ]
@@ -370,21 +372,23 @@ def _report_of(
         thresholds=rates_of_suite(plan, done.results, gate),
         labels=labels,
         assertion_lines=lines,
-        suite=SuiteLabels(*cleaned(_suite_labels(plan.suite), clean)),
+        suite=_suite_labels(plan.suite, clean),
         source=RunsSource(plan.store, project=plan.suite.project.root),
     )
 
 
-def _suite_labels(suite: LoadedSuite) -> SuiteLabels:
-    from clawtrace.report.base import SuiteLabels
+def _suite_labels(suite: LoadedSuite, clean: Callable[[str], str]) -> Suite:
+    from clawtrace.campaign.running.run_files import cleaned
+    from clawtrace.report.results import Suite
 
     agents = (case.agent.config for case in suite.cases if case.agent is not None)
     profile = suite.evaluation_profile
-    return SuiteLabels(
-        suite.config.title,
-        suite.config.metadata,
-        {model.model_id: model.label for model in suite.config.models if model.label is not None},
-        {agent.agent_id: agent.title for agent in agents},
-        suite.run_profile.title,
-        None if profile is None else profile.title,
-    )
+    labels = {
+        "title": suite.config.title,
+        "metadata": suite.config.metadata,
+        "models": {model.model_id: model.label for model in suite.config.models if model.label is not None},
+        "agents": {agent.agent_id: agent.title for agent in agents},
+        "run_profile": suite.run_profile.title,
+        "evaluation_profile": None if profile is None else profile.title,
+    }
+    return Suite(**cleaned(labels, clean))

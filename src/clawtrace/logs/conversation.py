@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from clawtrace.logs.model import LoggedRun, LoggedSpan
-from clawtrace.logs.times import nanoseconds
+from clawtrace.logs.times import Clock
 
 __all__ = ["OUTCOME", "USAGE", "LoggedConversation", "Outcome", "as_text", "texts"]
 
@@ -49,18 +49,11 @@ class LoggedConversation:
         self._root: LoggedSpan | None = None
         self._asked: dict[str, tuple[LoggedSpan | None, Mapping[str, Any]]] = {}
         """Calls that the model requested, by id: the model call, and the part of its answer."""
-        self._last = 0
+        self.clock = Clock()
+        """Of the lines."""
         self._said: str | None = None
         self._turns = 0
         self._line, self._parts = 0, 0
-
-    def at(self, value: Any) -> int:
-        """Return the time of the next line, in nanoseconds; 0 where it has none."""
-        stated_ns = nanoseconds(value)
-        if stated_ns == 0:
-            return 0
-        self._last = max(stated_ns, self._last + 1)
-        return self._last
 
     def turn(self, said: str | None = None) -> None:
         """Note a request to the agent: what follows is another turn."""

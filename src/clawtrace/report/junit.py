@@ -15,18 +15,17 @@ system shows red exactly when the exit code is not 0:
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import tempfile
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TextIO
+from typing import TextIO
 
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status, Verdict
-from clawtrace.report._failures import NOTHING_ASKED
+from clawtrace.report._failures import NOTHING_ASKED, shown_value
 from clawtrace.report.base import CampaignReport, CaseLabels, Report, cases_of, without_reasons
 from clawtrace.report.figures import amount
 from clawtrace.report.results import NotRun
@@ -202,7 +201,7 @@ def _note(element: ET.Element, counted: Mapping[str, int]) -> None:
 
 
 def _details(verdict: Verdict, message: str) -> str:
-    lines = [message, f"expected: {_value(verdict.expected)}", f"actual: {_value(verdict.actual)}"]
+    lines = [message, f"expected: {shown_value(verdict.expected)}", f"actual: {shown_value(verdict.actual)}"]
     for item in verdict.evidence:
         where = f"span {item.span_id} {item.name}" if item.span_id is not None else item.name
         lines.append(": ".join(filter(None, (where, item.why))))
@@ -227,10 +226,6 @@ def _account(run: RunResult, verdict: Verdict) -> str:
     if verdict.sql:
         lines += ["", verdict.sql]
     return "\n".join(lines)
-
-
-def _value(value: Any) -> str:
-    return "unknown" if value is None else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _xml(text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from clawtrace.assertions.probe import Finding
 from clawtrace.assertions.probing.at_path import AtPath
@@ -26,7 +25,3 @@ class FileExists(AtPath):
         there = file.is_file()
         what = "exists" if there else "is a folder, expected a file" if file.is_dir() else "does not exist"
         return Finding(there, f"`{self.path}` {what}.", {"exists": there})
-
-    def expectation(self) -> Any:
-        """Return the path."""
-        return {"path": self.path, "exists": True}

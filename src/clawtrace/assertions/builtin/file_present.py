@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from clawtrace.assertions.probe import Finding
 from clawtrace.assertions.probing.at_path import AtPath
@@ -29,7 +28,3 @@ class FilePresent(AtPath):
         there = file.is_file()
         what = "is there" if there else "is a folder, expected a file" if file.is_dir() else "does not exist"
         return Finding(there, f"`{self.path}` {what}.", {"exists": file.exists()})
-
-    def expectation(self) -> Any:
-        """Return the path."""
-        return {"path": self.path, "exists": True}

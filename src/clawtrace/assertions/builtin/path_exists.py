@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from clawtrace.assertions.probe import Finding
 from clawtrace.assertions.probing.at_path import AtPath
@@ -31,7 +30,3 @@ class PathExists(AtPath):
         return Finding(
             kind is not None, f"`{self.path}` {f'is a {kind}' if kind else 'does not exist'}.", {"kind": kind}
         )
-
-    def expectation(self) -> Any:
-        """Return the path."""
-        return {"path": self.path, "exists": True}

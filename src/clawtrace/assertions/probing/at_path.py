@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from pathlib import Path
+from typing import Any
 
 from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
 from clawtrace.assertions.probing.files import PathText, located
@@ -26,6 +27,10 @@ class AtPath(Probe):
         """Look at the path."""
         file = located(self.path, world)
         return unknown_workspace(self.path) if file is None else self.look(file)
+
+    def expectation(self) -> Any:
+        """Return the path."""
+        return {"path": self.path, "exists": True}
 
     @abstractmethod
     def look(self, file: Path) -> Finding:

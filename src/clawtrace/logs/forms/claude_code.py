@@ -116,7 +116,7 @@ class _AgentMessages:
                 answers.setdefault(name, _ModelAnswer(number)).take(line)
         began = 0
         for number, line in self._lines.values():
-            at = self._talk.at(line.get("timestamp"))
+            at = self._talk.clock.at(line.get("timestamp"))
             if line["message"].get("role") != "assistant":
                 self._user(number, at, line["message"], line)
             elif (answer := answers.pop(_id_of(number, line), None)) is not None:

@@ -97,7 +97,7 @@ class _CodexSession:
 
     def take(self, number: int, kind: str, written: Any, payload: Mapping[str, Any]) -> None:
         """Take the next line."""
-        at = self._talk.at(written)
+        at = self._talk.clock.at(written)
         item = payload.get("type")
         if kind == "turn_context":
             model = payload.get("model")

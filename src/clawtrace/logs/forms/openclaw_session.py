@@ -98,7 +98,7 @@ class SessionReader:
 
     def message(self, line: int, written: Any, message: Mapping[str, Any]) -> None:
         """Take the next message."""
-        at = self._talk.at(written if written is not None else message.get("timestamp"))
+        at = self._talk.clock.at(written if written is not None else message.get("timestamp"))
         role = message.get("role")
         if role == "user":
             self._user(message)

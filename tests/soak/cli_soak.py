@@ -119,7 +119,7 @@ def play(run: Run, programs: Path, session: Session, model: RandomModel) -> Trut
 
 
 def truth_of(run: Run, exchanges: Sequence[Exchange], cut: int, *, failed: bool) -> Truth:
-    """Return what happened in one run, from the model's log and from what the agent told the model of its tools."""
+    """Return what happened in one run, from the model's log and from what the agent sent to the model about its tools."""
     client = run.client
     said = {call: (text, bad) for one in exchanges for call, text, bad in results(one.request)}
     path = run.workspace / MARKS

@@ -150,7 +150,7 @@ def compare(truth: Truth, run: dict[str, Any], named_agents: bool) -> dict[str, 
 
 
 def _is_part(found: Any, may_be: Any) -> bool:
-    """Return whether what a trace tells that is known to be incomplete is at most what happened."""
+    """Return whether what a trace records that is known to be incomplete is at most what happened."""
     if isinstance(may_be, _Between):
         may_be = [may_be.least + may_be.more]
     if isinstance(found, int | set | Counter):

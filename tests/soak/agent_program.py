@@ -77,16 +77,16 @@ def refund_order(order_id: str) -> str:
     raise ValueError(f"order {order_id!r} cannot be refunded")
 
 
-def logged(tool: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `tool` with its signature, logging every call of it."""
+def logged(tool: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
+    """Return `tool` with its signature, logging every call of it, as one of `name` if a framework calls it so."""
     signature = inspect.signature(tool, eval_str=True)
 
     def call(*values: Any, **named: Any) -> Any:
-        with _noted(tool.__name__, signature.bind(*values, **named).arguments) as given:
+        with _noted(name or tool.__name__, signature.bind(*values, **named).arguments) as given:
             return tool(**given)
 
     async def call_later(*values: Any, **named: Any) -> Any:
-        with _noted(tool.__name__, signature.bind(*values, **named).arguments) as given:
+        with _noted(name or tool.__name__, signature.bind(*values, **named).arguments) as given:
             return await tool(**given)
 
     found: Any = call_later if inspect.iscoroutinefunction(tool) else call
@@ -111,7 +111,13 @@ def _noted(name: str, given: dict[str, Any]) -> Iterator[dict[str, Any]]:
         write(kind="tool", name=name, arguments=given, start=start, end=time.time(), error=error)
 
 
-TOOLS = {tool.__name__: logged(tool) for tool in (get_weather, add_numbers, search_notes, refund_order)}
+def tools_as(prefix: str) -> dict[str, Callable[..., Any]]:
+    """Return the tools by their names; they are logged under those by which the model knows them."""
+    tools = (get_weather, add_numbers, search_notes, refund_order)
+    return {tool.__name__: logged(tool, prefix + tool.__name__) for tool in tools}
+
+
+TOOLS = tools_as("")
 _JSON = {str: {"type": "string"}, int: {"type": "integer"}, list[str]: {"type": "array", "items": {"type": "string"}}}
 
 

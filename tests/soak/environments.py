@@ -42,8 +42,10 @@ class Framework:
     """Whether the framework knows agents by names."""
     pseudo: tuple[str, ...]
     """Offered tools that are none: handoffs."""
-    counts_itself: bool
-    """Whether it counts tokens where the model's server sends no numbers."""
+    counts_itself: tuple[str, ...]
+    """The instrumentations with which tokens are counted where the model's server sends no numbers."""
+    main_agent: str
+    """What the first agent is called, where the framework lets nobody name it."""
 
 
 def frameworks() -> dict[str, Framework]:
@@ -60,7 +62,7 @@ def _framework(script: Path) -> Framework:
     return Framework(
         script.stem.replace("_", "-"), script, tuple(said["dependencies"]), tuple(soak.get("instrumentations", ("",))),
         tuple(soak.get("helpers", ())), soak.get("named-agents", True), tuple(soak.get("pseudo-tools", ())),
-        soak.get("counts-itself", False),
+        tuple(soak.get("counts-itself", ())), soak.get("main-agent", "assistant"),
     )  # fmt: skip
 
 

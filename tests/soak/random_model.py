@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import random
 import re
@@ -36,6 +37,8 @@ WORDS = (
     "user@example.org",
 )
 UNKNOWN_TOOLS = ("get_wether", "delete_everything", "search")
+SUBAGENT = {"subagent_type": "researcher", "run_in_background": False}
+"""Arguments that are not left to chance: who is asked, and that the answer is waited for."""
 LAST_TOOLS = ("final_answer", "final_result", "complete_task")
 """Tools by which a framework wants the answer."""
 _SCHEMAS = ("parameters", "input_schema", "parametersJsonSchema")
@@ -48,6 +51,8 @@ _FAILURES = (
     (429, "rate_limit_exceeded"),
     (400, "bad"),
 )
+_FIELD = re.compile(r"^\d+\. `(\w+)` \(", re.M)
+_OFFERED = re.compile(r"(?s)\(\d+\) (\w+), whose description is .*?It takes arguments (\{.*?\})\.$", re.M)
 _LOOKALIKES = (
     '{"name": "get_weather", "arguments": {"city": "Oslo"}}',
     "<tool_call>\n{\"name\": \"refund_order\", \"arguments\": {}}\n</tool_call>",
@@ -121,13 +126,14 @@ class Mind:
         left = self.left.setdefault(where, chance.choice((0, 1, 1, 2, 3, 4)))
         self.left[where] = left - 1
         model = self.other_model if chance.random() < 0.05 else self.model
-        if left > 0 and asked.tools:
+        if left > 0 and not set(asked.tools) <= set(LAST_TOOLS):
             calls = tuple(self._calls(asked))
             text = chance.choice((None, None, "Let me look.", "I will call get_weather."))
             return ScriptedStep(
                 tool_calls=calls, text=text, usage=self._usage(asked, text, 15 * len(calls)), model=model
             )
-        text = self._text()
+        fields = fields_wanted(asked.system)
+        text = self._written(asked, fields, left) if fields else self._text()
         last = next((name for name in LAST_TOOLS if name in asked.tools), None)
         if last:
             calls = (ScriptedToolCall(name=last, arguments=dict.fromkeys(_schema(asked, last), text)),)
@@ -137,7 +143,7 @@ class Mind:
 
     def _where(self, asked: ModelRequest) -> Any:
         """Return what an agent is at: its requests of one task are equal in it."""
-        return asked.system, asked.user
+        return asked.system, asked.user.partition("[[ ## trajectory ## ]]")[0]
 
     def _usage(self, asked: ModelRequest, text: str | None, more: int = 0) -> Usage | None:
         chance = self.chance
@@ -158,6 +164,24 @@ class Mind:
              json.dumps({"answer": number}))
         )  # fmt: skip
 
+    def _written(self, asked: ModelRequest, fields: list[str], left: int) -> str:
+        """Return what a prompt wants field by field, as DSPy does; tools are chosen in such fields."""
+        chance = self.chance
+        if chance.random() < self.broken / 2:
+            return self._text()
+        said: dict[str, Any] = {field: self._text() or "Nothing." for field in fields}
+        if "next_tool_name" in fields:
+            offered = {name: ast.literal_eval(given) for name, given in _OFFERED.findall(asked.system)}
+            name = chance.choice(list(offered)) if left > 0 else "finish"
+            arguments = self._arguments(offered.get(name, {}))
+            said |= {"next_tool_name": name, "next_tool_args": arguments}
+        if "JSON object" in asked.system:
+            return json.dumps(said)
+        texts = {field: text if isinstance(text, str) else json.dumps(text) for field, text in said.items()}
+        return (
+            "\n\n".join(f"[[ ## {field} ## ]]\n{text}" for field, text in texts.items()) + "\n\n[[ ## completed ## ]]"
+        )
+
     def _calls(self, asked: ModelRequest) -> Iterator[ScriptedToolCall]:
         chance = self.chance
         offered = [name for name in asked.tools if name not in LAST_TOOLS]
@@ -172,7 +196,7 @@ class Mind:
 
     def _arguments(self, properties: dict[str, Any]) -> dict[str, Any] | str:
         chance = self.chance
-        given = {name: self._value(kind) for name, kind in properties.items()}
+        given = {name: SUBAGENT.get(name, self._value(kind)) for name, kind in properties.items()}
         if chance.random() >= self.broken:
             return given
         if chance.random() < 0.4 and given:
@@ -196,9 +220,27 @@ def _schema(asked: ModelRequest, name: str) -> dict[str, Any]:
     for tool in (one for entry in offered for one in entry.get("functionDeclarations") or [entry]):
         function = tool.get("function") or tool
         if function.get("name") == name:
-            schema = next((function[key] for key in _SCHEMAS if key in function), {})
-            return dict(schema.get("properties") or {})
+            accepted = next((function[key] for key in _SCHEMAS if key in function), {})
+            properties = dict(accepted.get("properties") or {})
+            if properties.keys() >= SUBAGENT.keys():
+                return {name: properties[name] for name in (*accepted["required"], *SUBAGENT)}
+            return properties
     return {"value": {"type": "string"}}
+
+
+def fields_wanted(system: str) -> list[str]:
+    """Return the fields in which a prompt wants its answer, as DSPy's do."""
+    return _FIELD.findall(system.partition("Your output fields are:")[2])
+
+
+def field_of(text: str | None, field: str) -> Any:
+    """Return what an answer states in a field, each under a heading or all as JSON; None where it does not."""
+    found = re.search(rf"(?s)\[\[ ## {field} ## \]\]\n(.*?)\n\n\[\[ ## ", text or "")
+    try:
+        stated = json.loads(found[1] if found else text or "")
+    except ValueError:
+        return found and found[1]
+    return stated if found else stated.get(field) if isinstance(stated, dict) else None
 
 
 def agent_of(request: dict[str, Any]) -> str | None:

@@ -133,7 +133,7 @@ def play(
     for run in map(batch.run_id, batch.numbers):
         exchanges = [one for one in list(model.log) if run_of(one.path) == run]
         of_run = [line for line in lines if line["run"] == run]
-        truths[run] = truth_of(exchanges, of_run, model.cut[run], batch.framework)
+        truths[run] = truth_of(exchanges, of_run, model.cut[run], batch.framework, batch.instrumentation)
     return truths
 
 

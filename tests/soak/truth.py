@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "facts"))
 
 import conformance
 from environments import Framework
-from random_model import LAST_TOOLS, agent_of
+from random_model import LAST_TOOLS, agent_of, field_of, fields_wanted
 
 from clawtrace.testing import Exchange
 
@@ -69,7 +69,7 @@ class Truth:
         """
         tools = sum(tool["error"] is not None for tool in self.tools)
         least = max(tools, int(self.raised is not None))
-        useless = self.cut + sum(not (one.text or one.tool_calls) for one in self.answered)
+        useless = self.cut + sum(not (one.text or one.tool_calls) or _misses_fields(one) for one in self.answered)
         most = tools + len(self.refused) + len(self.unclear) + len(self.failed) + useless + int(self.raised is not None)
         return range(least, most + 1)
 
@@ -104,7 +104,9 @@ def usage_of(answer: Exchange) -> dict[str, int] | None:
     return answer.usage if asked else None
 
 
-def truth_of(exchanges: Sequence[Exchange], log: Sequence[dict[str, Any]], cut: int, framework: Framework) -> Truth:
+def truth_of(
+    exchanges: Sequence[Exchange], log: Sequence[dict[str, Any]], cut: int, framework: Framework, instrumentation: str
+) -> Truth:
     """Return what happened in one run.
 
     Args:
@@ -112,6 +114,7 @@ def truth_of(exchanges: Sequence[Exchange], log: Sequence[dict[str, Any]], cut: 
         log: lines that the program wrote about the run.
         cut: how many answers ended at the limit of their length.
         framework: what the program uses.
+        instrumentation: what is switched on, comma-separated.
     """
     tools = [line for line in log if line["kind"] == "tool"]
     (end,) = [line for line in log if line["kind"] == "run"] or [
@@ -120,7 +123,7 @@ def truth_of(exchanges: Sequence[Exchange], log: Sequence[dict[str, Any]], cut: 
     answered = [one for one in exchanges if one.status == 200]
     executed = Counter(tool["name"] for tool in tools)
     refused = []
-    for call in (call for one in answered for call in one.tool_calls):
+    for call in (call for one in answered for call in (*one.tool_calls, *_written_calls(one))):
         if call["name"] in framework.pseudo or call["name"] in LAST_TOOLS:
             continue
         given = [tool for tool in tools if tool["name"] == call["name"] and tool["arguments"] == call["arguments"]]
@@ -128,12 +131,26 @@ def truth_of(exchanges: Sequence[Exchange], log: Sequence[dict[str, Any]], cut: 
             executed[call["name"]] -= 1
         else:
             refused.append(call)
-    agents = list(dict.fromkeys(name for one in exchanges if (name := agent_of(one.request)) is not None))
+    asking = dict.fromkeys(name for one in exchanges if (name := agent_of(one.request)) is not None)
+    agents = [framework.main_agent if name == "assistant" else name for name in asking]
     failed = [one for one in exchanges if one.status != 200]
     return Truth(
         answered, failed, sorted(tools, key=lambda tool: tool["start"]), refused, agents, end["output"], end["raised"], cut,
-        framework.counts_itself,
+        not {*framework.counts_itself}.isdisjoint(instrumentation.split(",")),
     )  # fmt: skip
+
+
+def _written_calls(answer: Exchange) -> list[dict[str, Any]]:
+    """Return the call of a tool that an answer states in the fields that a prompt wants."""
+    name, arguments = (field_of(answer.text, field) for field in ("next_tool_name", "next_tool_args"))
+    return [] if name in (None, "finish") else [{"id": None, "name": name, "arguments": arguments}]
+
+
+def _misses_fields(answer: Exchange) -> bool:
+    """Return whether an answer lacks a field that its prompt wants."""
+    first = (answer.request.get("messages") or [{}])[0].get("content")
+    wanted = fields_wanted(first) if isinstance(first, str) else []
+    return any(field_of(answer.text, field) is None for field in wanted)
 
 
 def compare(truth: Truth, run: dict[str, Any], named_agents: bool) -> dict[str, tuple[str, Any, Any]]:

@@ -191,11 +191,12 @@ def condition_words(test: Condition) -> str:
     if test.key is not None:
         place = f"event {test.event}: {test.key}" if test.event is not None else test.key
         return f"{place}{f' {test.json_}' if test.json_ else ''} {_comparison_words(test)}"
+    if test.prefix is not None:
+        return f"some {test.prefix}* {_comparison_words(test)}".strip()
     return next(
         words.format(value)
         for value, words in (
-            (test.present, "{} is there"), (test.absent, "{} is not there"), (test.prefix, "some {}*"),
-            (test.event, "event {}"), (test.scope, "scope {}"), (test.service, "service {}"),
+            (test.present, "{} is there"), (test.absent, "{} is not there"), (test.event, "event {}"), (test.scope, "scope {}"), (test.service, "service {}"),
             (test.status, "status {}"), (test.json_object, "{} is a JSON object"),
         )
         if value is not None

@@ -116,6 +116,9 @@ class Expressions:
             return self._present(test.present)
         if test.absent is not None:
             return self._not(self._present(test.absent))
+        if test.prefix is not None and test.contains is not None:
+            text = self._collected(test.prefix)
+            return self._m("contains", value=text, text=quote(test.contains)) if text else "FALSE"
         if test.prefix is not None:
             return self._prefixed(test.prefix)
         if test.event is not None:

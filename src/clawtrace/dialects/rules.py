@@ -122,7 +122,7 @@ class Condition(DialectPart):
     absent: str | None = None
     """The span has no such attribute."""
     prefix: str | None = None
-    """Some attribute key starts with this."""
+    """Some attribute key starts with this; with `contains`: the keys and values of such attributes, as JSON, hold that."""
     event: str | None = None
     """The span has an event of this name; with `key`: the value is an attribute of the first such event that has it."""
     scope: str | None = None
@@ -161,6 +161,8 @@ class Condition(DialectPart):
         ]  # fmt: skip
         if sum(test is not None for test in tests) != 1:
             raise ValueError("a condition is exactly one test")
+        if self.prefix is not None:
+            comparisons.remove(self.contains)
         if sum(test is not None for test in comparisons) != (self.key is not None):
             raise ValueError("`key` goes with exactly one of `in`, `starts_with`, `contains`, `matches`, `same_as`")
         if self.json_ is not None and self.key is None:

@@ -229,6 +229,8 @@ class DialectFile(SpanTests, DialectPart):
     answer_forms: Annotated[list[str], Merge.BEFORE] = []
     """Forms in which a framework has models write their answers: regular expressions that fit the text from its beginning,
     whose first group is the answer. Without that group the text is of the form, and which part of it answers is not known."""
+    answer_on_agent: bool = False
+    """An agent's answer is known from its own span only: the text of its last model call may be a part of it."""
     handoff_tools: Annotated[list[str], Merge.BEFORE] = []
     """Names of tools by which a model hands over to another agent: regular expressions of the whole name, whose first group is
     the agent's name, with `_` for what is neither letter nor digit; an argument may name it, too."""

@@ -10,7 +10,7 @@
 # instrumentations = ["native", "openinference"]
 # helpers = ["handoff", "tool"]
 # pseudo-tools = ["transfer_to_agent"]
-# counts-itself = true
+# counts-itself = ["native", "openinference"]
 # ///
 """Agents of Google's Agent Development Kit, which writes its spans itself; the model is reached through LiteLLM."""
 

@@ -16,7 +16,7 @@
 // [tool.soak]
 // instrumentations = ["openinference", "openllmetry", "langfuse"]
 // helpers = ["tool"]
-// counts-itself = true
+// counts-itself = ["openinference", "openllmetry", "langfuse"]
 // ///
 // An agent of LangChain.js, which is a graph of LangGraph.js.
 import { createRequire } from 'node:module';

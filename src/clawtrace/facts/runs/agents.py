@@ -76,7 +76,7 @@ def activations(run: RunSpans, requested: Mapping[int, int | None]) -> list[Acti
         elif callers:
             via = "tool"
         elif parent is None:
-            via = "root"
+            via = "tool" if _called_by_unknown(run, index, found) else "root"
         else:
             via = "nesting" if run.tool[index] is None and span.emits is None else "tool"
         rows.append(Activation(index, numbers[index], parent, via))
@@ -86,6 +86,14 @@ def activations(run: RunSpans, requested: Mapping[int, int | None]) -> list[Acti
         by = run.agent[tool]
         rows.append(Activation(tool, len(rows) + 1, None if by is None else numbers.get(by), "spawn", seen=False))
     return rows
+
+
+def _called_by_unknown(run: RunSpans, index: int, found: list[int]) -> bool:
+    """Return whether an activation is in a tool call of no agent, and one that began before it may have made the call."""
+    if run.tool[index] is None:
+        return False
+    began = run.spans[index].start_ns
+    return any(run.tool[one] is None and run.spans[one].start_ns < began for one in found)
 
 
 def _spawned(run: RunSpans, found: list[int]) -> tuple[dict[int, int], list[int]]:

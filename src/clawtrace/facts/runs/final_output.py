@@ -58,6 +58,8 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     call = next((call for call in reversed(models) if homes[run.root[call.index]] == last), None)
     if call is None or call.outcome != "ok" or call.voice is None or run.spans[call.index].unusable:
         return None
+    if any(run.words(index).answer_on_agent for index in agents):
+        return None
     if run.went_on_unseen(run.spans[call.index].last_ns):
         return None
     said = run.said(call.voice, "output")

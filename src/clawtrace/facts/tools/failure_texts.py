@@ -1,10 +1,10 @@
-"""Results of tools that say that the tool failed, in spans that do not: whether it did is unknown."""
+"""What results and failures of tools say in words: that the tool failed, or that it could not begin."""
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["says_that_it_failed"]
+__all__ = ["says_that_arguments_lack", "says_that_it_failed"]
 
 _BEGINNING = 200
 
@@ -22,6 +22,17 @@ _BY_FRAMEWORK = re.compile(
 
 _BY_ANYBODY = re.compile(rf"""(?ix) {_FRAMES} (error|exception): \s""")
 """Words of a framework, or of the tool itself."""
+
+_LACKING = re.compile(
+    r"missing a required (keyword-only )?argument|missing \d+ required (positional|keyword-only) argument|"
+    r"got an unexpected keyword argument"
+)
+"""Words of Python, where a function is called with other arguments than it takes."""
+
+
+def says_that_arguments_lack(text: str | None) -> bool:
+    """Return whether a failure may be that of a call which could not begin: the tool may have run, or not."""
+    return text is not None and _LACKING.search(text) is not None
 
 
 def says_that_it_failed(result: str | None, generic: bool) -> bool:

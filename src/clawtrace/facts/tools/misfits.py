@@ -90,7 +90,8 @@ def _tools(text: str) -> dict[str, frozenset[str]]:
     found: dict[str, frozenset[str]] = {}
     for listed_tool in listed if isinstance(listed, Sequence) and not isinstance(listed, str) else ():
         value = _object(listed_tool) if isinstance(listed_tool, str) else listed_tool
-        inner = value.get("function") if isinstance(value, dict) and isinstance(value.get("function"), dict) else value
+        inners = (value.get(key) for key in ("function", "data")) if isinstance(value, dict) else ()
+        inner = next((one for one in inners if isinstance(one, dict)), value)
         if not isinstance(inner, dict) or not isinstance(inner.get("name"), str):
             return {}
         found[inner["name"]] = _required(inner)

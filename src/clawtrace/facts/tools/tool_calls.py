@@ -13,7 +13,7 @@ from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.rules import NAMELESS_TOOL_SPAN
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.span import Span, merged, same_tool
-from clawtrace.facts.tools.failure_texts import says_that_it_failed
+from clawtrace.facts.tools.failure_texts import says_that_arguments_lack, says_that_it_failed
 from clawtrace.facts.tools.histories import Histories, RecordedCall, histories
 from clawtrace.facts.tools.misfits import Offers, is_broken
 from clawtrace.facts.tools.results import Result, results, went_unseen
@@ -40,6 +40,9 @@ __all__ = [
 
 _NO_EXECUTIONS = frozenset(("handoff",))
 
+_INVALID_ARGUMENTS = r"(ValidationError: |Validation Error found:\n)?\d+ validation errors? for {tool}(?i:_?args)?\n"
+"""What pydantic says of arguments, with which Python's frameworks check them before the tool runs."""
+
 
 class ExecutionWords(NamedTuple):
     """What a dialect says of the spans of executions (`DialectFile.executions`, `DialectFile.refusals`)."""
@@ -52,7 +55,8 @@ class ExecutionWords(NamedTuple):
         """Return whether a result, or a failure, says that the framework ran no tool."""
         name = re.escape(tool or "")
         texts = [text for text in said if text is not None]
-        return any(re.match(words.replace("{tool}", name), text) for words in self.refusals for text in texts)
+        refusals = (*self.refusals, _INVALID_ARGUMENTS)
+        return any(re.match(words.replace("{tool}", name), text) for words in refusals for text in texts)
 
 
 ExecutionsOf = Callable[[str, str], ExecutionWords]
@@ -100,7 +104,7 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
     ]
     offers = Offers(run)
     found = [
-        _as_refused(run, call, of_execution.get(execution.group), offers, executions_of)
+        _as_refused(run, call, groups[execution.group], of_execution.get(execution.group), offers, executions_of)
         for call, execution in zip(found, executions, strict=True)
     ]
     waiting = [request for number, request in enumerate(asked) if number not in carried_out]
@@ -111,7 +115,8 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
     found += [_requested(request, answers.get(request.number), answered, offers) for request in waiting]
     # What spans in another place also record is one call.
     known = {(call.call_id, call.name) for call in found if call.call_id is not None}
-    found += [_from_history(one, run) for one in conversations.calls if (one.call.call_id, one.call.name) not in known]
+    unknown_yet = [one for one in conversations.calls if (one.call.call_id, one.call.name) not in known]
+    found += [_from_history(one, run, offers, executions_of) for one in unknown_yet]
     # `found` has executions first and requests in order: a stable sort keeps both orders among equal starts.
     found.sort(key=lambda call: (call.start_ns, len(run.spans) if call.index is None else call.index))
     unseen = (
@@ -243,7 +248,12 @@ def _executed(execution: Execution, request: ToolRequest | None, results: dict[i
 
 
 def _as_refused(
-    run: RunSpans, call: ToolCallRow, request: ToolRequest | None, offers: Offers, executions_of: ExecutionsOf
+    run: RunSpans,
+    call: ToolCallRow,
+    layers: Sequence[int],
+    request: ToolRequest | None,
+    offers: Offers,
+    executions_of: ExecutionsOf,
 ) -> ToolCallRow:
     """Return an execution that failed as none where its span, or what the model was offered, says that no tool may have run.
 
@@ -252,11 +262,15 @@ def _as_refused(
     if call.outcome != "error" or call.index is None:
         return call
     span = run.spans[call.index]
-    if executions_of(span.dialect, span.scope).refused(call.name, call.error, call.result):
+    said = [call.result, *(run.spans[layer].error for layer in layers)]
+    if any(
+        executions_of(one.dialect, one.scope).refused(call.name, *said) for one in map(run.spans.__getitem__, layers)
+    ):
         return replace(call, outcome="unexecuted")
     broken = is_broken(call.arguments) or (request is not None and is_broken(request.arguments))
     fits = False if broken else offers.fit(request, call.name, call.arguments)
-    return replace(call, outcome=None) if fits is False or (fits is None and span.tool_perhaps_refused) else call
+    doubt = span.tool_perhaps_refused or any(map(says_that_arguments_lack, said))
+    return replace(call, outcome=None) if fits is False or (fits is None and doubt) else call
 
 
 def _answered(
@@ -280,13 +294,12 @@ def _answered(
         if request.agent is not None:
             of_call.add((run.spans[request.agent].dialect, run.spans[request.agent].scope))
         said = [executions_of(dialect, scope) for dialect, scope in of_call]
-        written = {words.written for words in said}
-        if request.served or ("spans" not in written and "none" in written):
+        words = [one for one in said if one.written == "spans"] or [one for one in said if one.written == "none"]
+        refused = any(one.refused(request.name, answers[request.number].text) for one in words)
+        seen = any(one.written == "spans" for one in words)
+        found[request.number] = "unexecuted" if refused else None if seen or not words else "unknown"
+        if request.served:
             found[request.number] = "unknown"
-        else:
-            words = [one for one in said if one.written == "spans"]
-            refused = any(one.refused(request.name, answers[request.number].text) for one in words)
-            found[request.number] = "unexecuted" if refused else None
     return found
 
 
@@ -299,7 +312,10 @@ def _requested(
     outcome: Outcome | None = "requested"
     if answer is not None:
         outcome = answered[request.number]
-        if outcome == "unknown" and (is_broken(request.arguments) or offers.lack(request, request.arguments)):
+        fits = False if is_broken(request.arguments) else offers.fit(request, request.name, request.arguments)
+        unread = request.call_id is None and answer.text is None
+        doubt = fits is None and (unread or says_that_arguments_lack(answer.text))
+        if outcome == "unknown" and (fits is False or doubt):
             outcome = None  # the program, too, may refuse a call
         if answer.failed is False:
             outcome = "ok"  # no framework says so of what it refused to run
@@ -325,12 +341,15 @@ def _with_history(call: ToolCallRow, conversations: Histories) -> ToolCallRow:
     )
 
 
-def _from_history(one: RecordedCall, run: RunSpans) -> ToolCallRow:
-    asked, result = one.call, one.result
-    outcome: Outcome = "requested"
+def _from_history(one: RecordedCall, run: RunSpans, offers: Offers, executions_of: ExecutionsOf) -> ToolCallRow:
+    asked, result, agent = one.call, one.result, run.spans[one.agent]
+    outcome: Outcome | None = "requested"
     if result is not None:
         outcome = "unknown" if result.failed is None else "error" if result.failed else "ok"
-        outcome = "unexecuted" if result.type == "tool_call_refused" else outcome
+        refused = executions_of(agent.dialect, agent.scope).refused(asked.name, result.text)
+        outcome = "unexecuted" if refused or result.type == "tool_call_refused" else outcome
+        if outcome == "error" and says_that_arguments_lack(result.text):
+            outcome = None if offers.fit(None, asked.name, asked.text) is not True else outcome
     return ToolCallRow(
         None, asked.call_id, asked.name, one.agent, run.turn[one.agent], one.start_ns, None, _unwrapped(asked.text),
         result and result.text, outcome, None, "message", None, None,

@@ -37,7 +37,7 @@ export const logged = (name, body) => async (given, ...more) => {
 
 const FOUND = ['', 'Error: no note says so', 'word '.repeat(400), '{"notes": [], "error": null}', 'Nothing.', 'failed'];
 
-/** Description, parameters and body of the tools, by name. */
+/** Description, parameters, body and logged body (`run`) of the tools, by name. */
 export const tools = {
   get_weather: {
     description: 'Return the weather of a city.',
@@ -63,7 +63,8 @@ export const tools = {
   },
 };
 for (const [name, tool] of Object.entries(tools)) {
-  tool.run = logged(name, tool.run);
+  tool.body = tool.run;
+  tool.run = logged(name, tool.body);
 }
 
 /** The parameters of a tool for zod. */

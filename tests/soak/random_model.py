@@ -245,5 +245,5 @@ def field_of(text: str | None, field: str) -> Any:
 
 def agent_of(request: dict[str, Any]) -> str | None:
     """Return the agent whose system prompt a request has."""
-    found = re.search(r"You are the agent (\w+)\.", json.dumps(request))
+    found = re.search(r"You are the agent ([\w-]+)\.", json.dumps(request))
     return found[1] if found else None

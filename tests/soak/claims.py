@@ -66,7 +66,7 @@ def _tools(truth: Truth) -> Iterator[Claim]:
         yield True, {**asked, "args": _literal(tool["arguments"]), "count": same}
         changed = next(iter(tool["arguments"]), "value")
         yield False, {**asked, "args": {**_literal(tool["arguments"]), changed: "another value"}}
-    if unclear:
+    if unclear or not truth.ordered:
         return
     names = [tool["name"] for tool in truth.tools]
     yield True, {"type": "tool_sequence", "mode": "strict", "expected": names}

@@ -85,10 +85,14 @@ def results(request: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
                 yield part["tool_use_id"], _text(part.get("content")), bool(part.get("is_error"))
             elif "functionResponse" in part:
                 answer = part["functionResponse"]
-                yield answer["id"], json.dumps(answer["response"]), "error" in answer["response"]
+                said = answer["response"]
+                yield answer["id"], _text(said.get("error") or said.get("output") or said), "error" in said
 
 
 def _text(content: Any) -> str:
+    """Return the text of a result: of texts in a list, one below the other."""
+    if isinstance(content, list):
+        return "\n".join(part["text"] for part in content if "text" in part)
     return content if isinstance(content, str) else json.dumps(content)
 
 
@@ -161,8 +165,8 @@ GEMINI = Client(
     shell=Shell("run_shell_command", "command"),
     read=("read_file", "file_path"), write=("write_file", "file_path", "content"),
     helper=("invoke_agent", {"agent_name": "generalist"}, "prompt"), helper_name="generalist",
-    refused=r"params must have required property|params/\S+ must be|Tool \W+\w+\W+ not found",
-    failed=r"\bExit Code: [1-9]\d*\\nProcess Group",
+    refused=r"params must have required property|params/\S+ must be|Tool \W+\w+\W+ not found|Unauthorized tool call",
+    failed=r"\nExit Code: [1-9]\d*\nProcess Group",
     versions=("gemini-2.5-flash-001", "gemini-2.5-flash-002"),
     env={
         "GEMINI_API_KEY": "scripted", "GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_MODEL": "gemini-2.5-flash",
@@ -179,12 +183,13 @@ QWEN = Client(
     read=("read_file", "file_path"), write=("write_file", "file_path", "content"),
     helper=("agent", {"description": "look", "subagent_type": "general-purpose"}, "prompt"), helper_name="general-purpose",
     refused=r"params must have required property|params/\S+ must be|not found in registry|Blocked: standalone",
-    failed=r"\bExit Code: [1-9]\d*\\nSignal|File not found",
+    failed=r"\nExit Code: [1-9]\d*\nSignal|File not found",
     env={"OPENAI_API_KEY": "scripted", "OPENAI_BASE_URL": "{url}/v1", "OPENAI_MODEL": "gpt-4o"},
     named_agents=False,
 )  # fmt: skip
 _OPENCODE = {
     "model": "scripted/gpt-4o", "small_model": "scripted/gpt-4o", "autoupdate": False,
+    "experimental": {"openTelemetry": True},
     "provider": {"scripted": {
         "npm": "@ai-sdk/openai-compatible", "options": {"baseURL": "{url}/v1", "apiKey": "scripted"},
         "models": {"gpt-4o": {"tool_call": True}},

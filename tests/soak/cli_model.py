@@ -113,7 +113,7 @@ class CliMind(Mind):
         name = f"new-{self.chance.randint(1000, 9999)}.txt"
         return tool, {
             path: self._path(name),
-            content: self.chance.choice(("hello", "a\nb\n", "naïve {}", "word " * 200)),
+            content: self.chance.choice(("hello", "a\nb\n", "naïve {}", "x" * 800)),
         }
 
     def _helper(self) -> tuple[str, dict[str, Any]]:

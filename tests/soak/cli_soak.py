@@ -124,13 +124,19 @@ def truth_of(run: Run, exchanges: Sequence[Exchange], cut: int, *, failed: bool)
     said = {call: (text, bad) for one in exchanges for call, text, bad in results(one.request)}
     path = run.workspace / MARKS
     marks = set(path.read_text().split()) if path.exists() else set()
+    codes = run.minds[0].codes if run.minds else {}
     tools, refused, unclear = [], [], []
     for one in (one for one in exchanges if one.status == 200):
         for call in one.tool_calls:
             if call["name"] in LAST_TOOLS:
                 continue
             text, bad = said.get(call["id"], (None, True))
-            bad = bad or (text is not None and re.search(client.failed, text) is not None)
+            mark = re.search(r"mark-\d+", str(call["arguments"]))
+            bad = (
+                bad
+                or bool(mark and codes.get(mark[0]))
+                or (text is not None and re.search(client.failed, text) is not None)
+            )
             noted = {
                 "name": call["name"],
                 "arguments": call["arguments"],
@@ -148,13 +154,12 @@ def truth_of(run: Run, exchanges: Sequence[Exchange], cut: int, *, failed: bool)
     agents = [client.main or client.name, *([client.helper_name] if any(task[0] for _, task in tasks) else [])]
     last = next((one for one, task in reversed(tasks) if not task[0]), None)
     output = None if failed or last is None or last.status != 200 or last.tool_calls else last.text
-    codes = run.minds[0].codes if run.minds else {}
     commands = tuple(RanCommand(mark, mark in marks, code) for mark, code in codes.items())
     files = tuple(_files(run, answered))
     raised = "the agent failed" if failed else None
     return Truth(
         answered, [one for one in exchanges if one.status != 200], tools, refused, agents, output, raised, cut, client.counts_itself,
-        client.helper_name, tuple(unclear), commands, files,
+        client.helper_name, tuple(unclear), commands, files, len(agents) == 1,
     )  # fmt: skip
 
 

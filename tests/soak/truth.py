@@ -60,6 +60,8 @@ class Truth:
     """What shells were asked for."""
     files: tuple[tuple[str, bool], ...] = ()
     """Paths in the workspace, and whether they are there."""
+    ordered: bool = True
+    """Whether `tools` is in the order of the executions."""
 
     @property
     def errors(self) -> Collection[int]:

@@ -190,7 +190,10 @@ def _facts(truth: Truth, named_agents: bool) -> dict[str, Any]:
             conformance.multiset((tool["name"], tool["error"] is not None) for tool in tools),
             conformance.multiset((call["name"], True) for call in truth.unclear),
         ),
-        "arguments": _Between(
+        # What a text that is no JSON was repaired to is not known.
+        "arguments": _Anything()
+        if any(isinstance(call["arguments"], str) for call in truth.unclear)
+        else _Between(
             conformance.multiset((tool["name"], tool["arguments"]) for tool in tools),
             conformance.multiset((call["name"], call["arguments"]) for call in truth.unclear),
         ),
@@ -247,7 +250,7 @@ class _Anything:
         return True
 
     def __repr__(self) -> str:
-        return "what the client counted"
+        return "anything"
 
 
 def as_recording(truth: Truth, client: str, notes: str) -> dict[str, Any]:

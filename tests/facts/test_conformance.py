@@ -45,6 +45,43 @@ SAYING = sorted(name for name, one in DIALECTS.items() if any(rule.is_ == "spans
 INHERITED = "opencode"
 """It is built on the AI SDK, inherits what holds for that SDK's scope, and has another."""
 
+COUNTED = ("llm_calls", "input_tokens", "output_tokens")
+SDK = "opentelemetry.instrumentation.openai.v1"
+ANTHROPIC = "com.anthropic.sdk.python"
+PAIRINGS: dict[str, tuple[str, ...]] = {
+    "LangChain's callbacks over the SDK": ("openinference.instrumentation.langchain", SDK),
+    "LangSmith over the SDK": ("langsmith", SDK),
+    "two of LangChain's callbacks": ("openinference.instrumentation.langchain", "langsmith"),
+    "ADK over the SDK": ("gcp.vertex.agent", SDK),
+    "Agent Framework over the SDK": ("agent_framework", SDK),
+    "Strands over the SDK": ("strands.telemetry.tracer", SDK),
+    "Pydantic AI over the SDK": ("pydantic-ai", SDK),
+    "smolagents over the SDK": ("openinference.instrumentation.smolagents", SDK),
+    "AutoGen over the SDK": ("autogen-core", SDK),
+    "Agno over the SDK": ("opentelemetry.instrumentation.agno", SDK),
+    "OpenAI Agents over the SDK, both of OpenLLMetry": ("opentelemetry.instrumentation.openai_agents", SDK),
+    "OpenAI Agents over the SDK, of OpenInference and OpenLLMetry": ("openinference.instrumentation.openai_agents", SDK),
+    "OpenAI Agents over the SDK, of OpenLLMetry and OpenInference": (
+        "opentelemetry.instrumentation.openai_agents", "openinference.instrumentation.openai",
+    ),
+    "OpenAI Agents twice": ("openinference.instrumentation.openai_agents", "opentelemetry.instrumentation.openai_agents"),
+    "OpenAI Agents twice over the SDK": (
+        "openinference.instrumentation.openai_agents", "opentelemetry.instrumentation.openai_agents",
+        "opentelemetry.instrumentation.genai.openai",
+    ),
+    "the SDK twice": ("opentelemetry.util.genai.handler", "openinference.instrumentation.openai"),
+    "Anthropic's SDK below Pydantic AI": ("pydantic-ai", ANTHROPIC),
+    "Anthropic's SDK below OpenInference": ("openinference.instrumentation.anthropic", ANTHROPIC),
+    "Anthropic's SDK beside OpenLLMetry, below LangChain": (
+        "openinference.instrumentation.langchain", "opentelemetry.instrumentation.anthropic", ANTHROPIC,
+    ),
+    "DSPy over LiteLLM": ("openinference.instrumentation.dspy", "openinference.instrumentation.litellm"),
+    "a tool call over MCP's client and server": (
+        "openinference.instrumentation.openai_agents", "mcp-python-sdk", "fastmcp",
+    ),
+}  # fmt: skip
+"""Scopes of one run whose spans tell of the same calls: what dialects.md §11 and §16 name, as far as it can be recorded."""
+
 
 def _unknown() -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = read_yaml((HERE / "unknown.yaml").read_text(encoding="utf-8"))
@@ -197,6 +234,29 @@ def shown(recorded: tuple[Recorded, Recorded]) -> dict[str, list[tuple[dict[str,
             truth = json.loads((paths[run] / "truth.json").read_text(encoding="utf-8"))
             found[dialect].append((truth, Counter({tool: n for _, _, tool, n in of})))
     return found
+
+
+@pytest.fixture(scope="module")
+def scopes(recorded: tuple[Recorded, Recorded]) -> dict[Path, set[str]]:
+    """The scopes of each recording."""
+    found: dict[Path, set[str]] = {}
+    for some in recorded:
+        paths = {conformance.name(path): path for path in some.paths}
+        for run, scope in some.session.query("SELECT DISTINCT run_id, scope FROM spans").rows:
+            found.setdefault(paths[run], set()).add(scope)
+    return found
+
+
+@pytest.mark.parametrize("pairing", PAIRINGS)
+def test_a_pairing_of_instrumentations_counts_nothing_twice(
+    pairing: str, scopes: dict[Path, set[str]], inspected: dict[Path, dict[str, Any]]
+) -> None:
+    """A recording in which all of them write spans has the true number of model calls and tokens, and nothing wrong."""
+    paths = [path for path, written in scopes.items() if written.issuperset(PAIRINGS[pairing])]
+    facts = [conformance.compare(path, inspected[path]) for path in paths]
+
+    assert [_of(of_one, "wrong") for of_one in facts] == [{}] * len(facts)
+    assert any(all(of_one[fact][0] == "true" for fact in COUNTED) for of_one in facts)
 
 
 class TestUnknownTotals:

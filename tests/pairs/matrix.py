@@ -1,6 +1,6 @@
 """Two and three instrumentations of one call at once: every fact is true or unknown, none is wrong, none is counted twice.
 
-    python tests/pairs/matrix.py [--runs N] [--seed S] [FRAMEWORK]…
+    python tests/pairs/matrix.py [--runs N] [--seed S] [--only RUN] [FRAMEWORK]…
 
 The agent programs, the model and the truth are those of `tests/soak`; here the model calls no tool that does not exist, and none
 with arguments that do not fit: what a framework makes of these is the matter of the soak.
@@ -38,6 +38,7 @@ OF_OPENAI = (
 
 ALONE: dict[str, tuple[str, ...]] = {
     "agent-framework": ("native",),
+    "google-adk": ("native",),
     "langgraph": ("openinference", "openllmetry", "genai", "langsmith"),
     "openai-agents": ("openinference", "openllmetry"),
     "pydantic-ai": ("native",),
@@ -91,8 +92,10 @@ class SoundModel(RandomModel):
         return play
 
 
-def matrix(names: Iterable[str], seed: str, runs: int, out: Path | None = None) -> dict[str, Tally]:
-    """Make the runs of frameworks in all their pairings; return what was found by pairing."""
+def matrix(
+    names: Iterable[str], seed: str, runs: int, out: Path | None = None, only: str | None = None
+) -> dict[str, Tally]:
+    """Make the runs of frameworks in all their pairings, or `only` one; return what was found by pairing."""
     batches = []
     for framework in pairings(names):
         try:
@@ -101,6 +104,9 @@ def matrix(names: Iterable[str], seed: str, runs: int, out: Path | None = None) 
             print(f"not run: {error}", file=sys.stderr)
             continue
         batches += [(Batch(framework, pairing, seed, range(runs)), program) for pairing in framework.instrumentations]
+    if only is not None:
+        client, _, number = only.rpartition(".")
+        batches = [(replace(one, numbers=[int(number)]), program) for one, program in batches if one.client == client]
     if not batches:
         return {}
     with (
@@ -112,11 +118,14 @@ def matrix(names: Iterable[str], seed: str, runs: int, out: Path | None = None) 
         model.start()
 
         def one(batch: Batch, program: tuple[str, ...]) -> tuple[str, Tally]:
-            return batch.client, judge(batch, play(batch, program, session, model, Path(name)), session, out)
+            return batch.client, judge(
+                batch, play(batch, program, session, model, Path(name)), session, out, keep=only is not None
+            )
 
         try:
             return dict(future.result() for future in [together.submit(one, *given) for given in batches])
         finally:
+            together.shutdown(cancel_futures=True)  # without the model the runs that are left would all fail
             model.stop()
 
 
@@ -126,9 +135,10 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="FRAMEWORK")
     parser.add_argument("--runs", type=int, default=20, help="runs of each pairing")
     parser.add_argument("--seed", default="1")
+    parser.add_argument("--only", help="make this one run again, and record it in any case")
     parser.add_argument("--out", type=Path, help="folder for recordings of what is wrong")
     options = parser.parse_args()
-    tallies = matrix(options.names or NAMES, options.seed, options.runs, options.out)
+    tallies = matrix(options.names or NAMES, options.seed, options.runs, options.out, options.only)
     for tally in tallies.values():
         print(*tally.wrong, sep="\n", end="\n" if tally.wrong else "")
     print(*table(tallies), sep="\n")

@@ -79,6 +79,13 @@ class Batch:
         """Name of the framework with its instrumentations."""
         return "+".join(filter(None, (self.framework.name, *self.instrumentation.split(","))))
 
+    @property
+    def again(self) -> str:
+        """What makes the runs again, without the options that all programs have."""
+        if self.framework.name == "pairs":
+            return f"matrix.py {self.instrumentation.partition(',')[0]}"
+        return f"{self.command} {self.framework.name}"
+
     def jobs(self, url: str) -> list[dict[str, Any]]:
         """Return what the program is to do."""
         return [self._job(number, url) for number in self.numbers]
@@ -161,7 +168,7 @@ def judge(batch: Batch, truths: dict[str, Truth], session: Session, out: Path | 
             if contrary:
                 findings.append(f"{json.dumps(assertion)} is {status}, but it is {holds}")
         if findings or keep:
-            again = f"{batch.command} {batch.framework.name} --seed {batch.seed} --only {run}"
+            again = f"{batch.again} --seed {batch.seed} --only {run}"
             tally.wrong += [f"{run}: {finding}" for finding in findings]
             if out is not None:
                 _record(
@@ -238,6 +245,7 @@ def soak(
                 print(f"{batch.client}.{batch.numbers[0]}: {found.facts}, verdicts {found.verdicts}", file=sys.stderr)
                 add(tallies.setdefault(batch.client, Tally()), found)
         finally:
+            together.shutdown(cancel_futures=True)  # without the model the runs that are left would all fail
             model.stop()
     for tally in tallies.values():
         tally.wrong += tally.contradictions()

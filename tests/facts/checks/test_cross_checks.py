@@ -40,8 +40,15 @@ def usage(id: str, at: int, tokens: int) -> S:
     return chat(id, at=at, **{"gen_ai.response.id": "r", INPUT_TOKENS: tokens})
 
 
-def given_up(id: str) -> S:
-    span = tool(id, at=1, **{"error.type": "asyncio.CancelledError"})
+def given_up(id: str, parent: str = "") -> S:
+    span = replace(tool(id, parent, at=1, **{"error.type": "asyncio.CancelledError"}), to=20)
+    span.error = "cancelled"
+    return span
+
+
+def stopped(id: str, parent: str) -> S:
+    """An agent that an error ended."""
+    span = agent(id, parent, at=11, to=19, agent="helper")
     span.error = "cancelled"
     return span
 
@@ -105,6 +112,10 @@ SMALLEST = {
     "agent-without-calls": Smallest(
         (agent("r", agent="runner"), agent("a", "r"), chat("m", "a")),
         (agent("r", agent="runner"), agent("a", "r"), chat("m", "a"), chat("n", "r", at=20)),
+    ),
+    "given-up-agent": Smallest(
+        (agent("a"), chat("m", "a", at=1), given_up("t", "a"), stopped("b", "t")),
+        (agent("a"), chat("m", "a", at=1), given_up("t", "a"), stopped("b", "t"), chat("n", "b", at=12)),
     ),
     "agent-not-received": Smallest(smolagents("gone"), smolagents("a")),
     "execution-without-request": Smallest(

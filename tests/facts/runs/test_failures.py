@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from building import Lab, S, agent, chat, hex_id, tool
 
@@ -150,6 +152,27 @@ def test_an_answer_that_the_program_could_not_use_was_given(lab: Lab) -> None:
     assert lab.totals("llm_calls", "input_tokens") == (1, None)
     assert lab.rows("SELECT outcome FROM llm_calls") == [("ok",)]
     assert lab.rows(ERRORS) == [(hex_id("m"), "chat m", "llm", "cut", False)]
+
+
+def test_the_failure_of_an_agent_that_two_instrumentations_record_is_one(lab: Lab) -> None:
+    """In the one the failed call is inside of the agent's span, in the other beside it."""
+    no_end = {"gen_ai.response.finish_reasons": None}
+    for scope, parent in (("one", "a"), ("two", "r")):
+        spans = [
+            S("r", "", 0, 90, "runner"), failed(agent("a", "r", at=1, to=80), "the run failed"),
+            chat("m", "a", at=2), failed(chat("n", parent, at=20, **UNANSWERED | no_end), "no connection"),
+        ]  # fmt: skip
+        trace = f"{ord(scope[0]):032x}"
+        lab.put(
+            *(
+                replace(
+                    span, scope=scope, trace=trace, id=scope[0] + span.id, parent=span.parent and scope[0] + span.parent
+                )
+                for span in spans
+            )
+        )
+
+    assert lab.totals("llm_calls", "agents", "errors") == (1, 1, 1)
 
 
 class TestErrors:

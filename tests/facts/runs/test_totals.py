@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -238,3 +239,18 @@ class TestTimes:
         assert set(lab.rows("SELECT duration_ns, ended FROM spans", "root")) == {(None, True), (1_000_000, True)}
         assert lab.totals("first_start_ns", "last_end_ns", "busy_ns", run="root") == (10_000_000, None, None)
         assert lab.totals("last_end_ns", "busy_ns", run="child") == (50_000_000, 40_000_000)
+
+
+@pytest.mark.parametrize(("streamed", "reasoning"), [(True, None), (False, 4)])
+def test_reasoning_tokens_of_some_calls_are_no_total_where_streams_record_none(
+    lab: Lab, streamed: bool, reasoning: int | None
+) -> None:
+    """OpenLLMetry reads the details of usage of whole answers only; a call of which 0 are recorded is one that records them."""
+    scope = "opentelemetry.instrumentation.openai.v1"
+    whole = chat("m", **{"gen_ai.usage.reasoning_tokens": 4, "gen_ai.is_streaming": False})
+    other = chat(
+        "n", at=10, **{"gen_ai.is_streaming": streamed, "gen_ai.usage.reasoning_tokens": None if streamed else 0}
+    )
+    lab.put(replace(whole, scope=scope), replace(other, scope=scope))
+
+    assert lab.totals("reasoning_tokens") == (reasoning,)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
-from clawtrace.facts.checks.rules import AGENT_WITHOUT_CALLS
+from clawtrace.facts.checks.rules import AGENT_WITHOUT_CALLS, GIVEN_UP_AGENT
 
 __all__ = ["check_agents"]
 
@@ -24,6 +24,9 @@ def check_agents(run: RunSpans, activations: Sequence[int], findings: Findings) 
     """
     if len(activations) < 2:
         return set()
+    given_up = _given_up(run, activations)
+    if given_up is not None:
+        findings.add(GIVEN_UP_AGENT, given_up)
     counted = set(activations)
     inner: dict[int, list[int]] = defaultdict(list)
     for index in activations:
@@ -42,3 +45,21 @@ def check_agents(run: RunSpans, activations: Sequence[int], findings: Findings) 
             findings.add(AGENT_WITHOUT_CALLS, index)
             doubted |= {index, *inner[index]}
     return doubted
+
+
+def _given_up(run: RunSpans, activations: Sequence[int]) -> int | None:
+    """Return the first agent inside of another that did nothing before it, or the tool call that it works in, was cancelled."""
+    cancelled = {index for index, span in enumerate(run.spans) if span.tool_cancelled}
+    if not cancelled:
+        return None
+    works = _CALLS | {"agent"}
+    at_work = {run.agent[index] for index, span in enumerate(run.spans) if span.kind in works}
+    inside = run.inside(cancelled)
+    return next(
+        (
+            index
+            for index in activations
+            if run.agent[index] is not None and index not in at_work and (index in cancelled or inside(index))
+        ),
+        None,
+    )

@@ -131,6 +131,15 @@ AGENT_WITHOUT_CALLS = _check(
     ("agents",),
     _AGENTS,
 )
+GIVEN_UP_AGENT = _check(
+    "given-up-agent",
+    "An agent span makes no model or tool calls, and it or the tool call that it belongs to was given up: the agent may not have "
+    "begun.",
+    "a task that is cancelled ends its spans wherever it is",
+    ("agents",),
+    "Look at the log of the program.",
+    always=True,
+)
 AGENT_NOT_RECEIVED = _check(
     "agent-not-received",
     "A model call works for no agent, while others do, below a span that its instrumentation does not export where an error ended it: "

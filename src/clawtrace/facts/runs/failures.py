@@ -8,6 +8,7 @@ from typing import Any
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.spans.span import Span
 from clawtrace.facts.tools.tool_call import ToolCallRow
 
 __all__ = ["Failure", "failures"]
@@ -64,9 +65,15 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
     outcomes = {call.group: call.outcome for call in models}
     requested = {call.agent: call.start_ns for call in models}  # the last ones: models are in order of start
     layers: dict[tuple[str, int], list[int]] = {}
+    failed_agents = _failed_agents(run)
     for index in sorted(failed):
         span = run.spans[index]
         if span.kind == "infra" or run.role[index] in _NO_WORK:
+            continue
+        if run.role[index] == "wrapper" and any(
+            one.start_ns <= span.last_ns and span.start_ns <= one.last_ns
+            for one in failed_agents.get(span.agent_name, ())
+        ):
             continue
         if run.role[index] == "attempt" and (
             requested.get(run.agent[index], -1) > span.start_ns if models else _made_again(run, index)
@@ -96,6 +103,16 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
             answered = group is not None and outcomes.get(group) == "ok" and not span.unusable
             recovered = answered or last_model.get(run.agent[index], -1) >= span.last_ns
         found.append(Failure(index, name, span.kind, span.error, recovered))
+    return found
+
+
+def _failed_agents(run: RunSpans) -> dict[str | None, list[Span]]:
+    """Return the activations that failed, by name: another span of one of them tells of the same failure."""
+    found: dict[str | None, list[Span]] = {}
+    for index in run.kinds.get("agent", ()):
+        span = run.spans[index]
+        if span.failed and span.agent_name is not None and run.role[index] != "wrapper":
+            found.setdefault(span.agent_name, []).append(span)
     return found
 
 

@@ -56,7 +56,7 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     if tellers and not models:
         return _message(run, [index for index in agents if homes[run.root[index]] == last], tellers)
     call = next((call for call in reversed(models) if homes[run.root[call.index]] == last), None)
-    if call is None or call.outcome != "ok" or call.voice is None or run.spans[call.index].unusable:
+    if call is None or call.outcome != "ok" or call.voice is None or _failed_after(run, call):
         return None
     if any(run.words(index).answer_on_agent for index in agents):
         return None
@@ -65,6 +65,13 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     said = run.said(call.voice, "output")
     given = _given(run, said)
     return given if given is not None or _asks(said) else _answer(run, call, _text(said))
+
+
+def _failed_after(run: RunSpans, call: LlmCall) -> bool:
+    """Return whether a span of an answered call failed no earlier than the answer: the program could not use it."""
+    answered_ns = run.spans[call.index].last_ns
+    members = (run.spans[index] for index in run.kinds["llm"] if run.group[index] == call.group)
+    return any(span.failed and span.last_ns >= answered_ns for span in members)
 
 
 def _ended_in_failure(run: RunSpans, working: Sequence[int]) -> bool:

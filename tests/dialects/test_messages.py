@@ -206,6 +206,11 @@ VENDORS = {
     "Genkit": {"content": [{"toolRequest": {"ref": "c1", "name": "get_weather", "input": CALL}}]},
     "Vercel": {"content": [{"type": "tool-call", "toolCallId": "c1", "toolName": "get_weather", "args": CALL}]},
     "OpenAI": {"tool_calls": [{"id": "c1", "function": {"name": "get_weather", "arguments": '{"city":"Paris"}'}}]},
+    "Langtrace": {
+        "content": [
+            {"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city":"Paris"}'}}
+        ]
+    },
     "OpenAI Responses": {
         "type": "function_call", "id": "fc_9", "call_id": "c1", "name": "get_weather", "arguments": '{"city":"Paris"}'
     },

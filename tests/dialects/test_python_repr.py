@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clawtrace.dialects.python_repr import read_repr
+from clawtrace.dialects.python_repr import as_json, read_repr
 
 
 class Role(Enum):
@@ -53,3 +53,17 @@ def test_what_is_no_data_or_was_cut_is_not_read(text: str) -> None:
     """A value that no literal stands for leaves nothing to guess from."""
     with pytest.raises(ValueError, match=r"\w"):
         read_repr(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("{'city': 'Paris'}", '{"city": "Paris"}'),
+        ('{"city": "Paris"}', '{"city": "Paris"}'),
+        ("{'city': <object at 0x1>}", "{'city': <object at 0x1>}"),
+        ("Paris", "Paris"),
+        (None, None),
+    ],
+)
+def test_only_a_whole_dict_becomes_json(text: str | None, found: str | None) -> None:
+    assert as_json(text) == found

@@ -82,8 +82,8 @@ def piece_of(part: Any) -> Piece:
         kind = next((of_keys for keys, of_keys in _BY_KEYS if keys <= part.keys()), kind)
     if kind in _SERVED:
         return _served(kind, part)
-    if kind in _CALLS:
-        inner = part.get("function")
+    inner = part.get("function")
+    if kind in _CALLS or (kind == "function" and isinstance(inner, dict) and "arguments" in inner):
         function: dict[str, Any] = inner if isinstance(inner, dict) else part
         arguments = next((function[key] for key in _ARGUMENTS if key in function), None)
         name = function.get("name") or part.get("toolName") or part.get("tool_name")

@@ -7,10 +7,11 @@ address in memory, a value without a literal) makes the whole unreadable: nothin
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
-__all__ = ["read_repr"]
+__all__ = ["as_json", "read_repr"]
 
 _DEEPEST = 60
 """Levels that are read: no object of an agent has more, and Python's own recursion is not to decide."""
@@ -40,6 +41,17 @@ def read_repr(text: str) -> Any:
     if reader.at != len(text.rstrip()):
         raise ValueError("more follows the value")
     return value
+
+
+def as_json(text: str | None) -> str | None:
+    """Return a text, as JSON where it is what `repr` wrote of a dict with keys of text."""
+    if text is None or not text.startswith("{'"):
+        return text
+    try:
+        value = read_repr(text)
+    except ValueError:
+        return text
+    return json.dumps(value) if isinstance(value, dict) and all(isinstance(key, str) for key in value) else text
 
 
 class _ReprReader:

@@ -89,6 +89,8 @@ CANCELLED = {"exception.type": "asyncio.exceptions.CancelledError"}
 ASKED = asks(("call_t", "get_weather", {}))
 WAITING = chat("m", "a", **{OUTPUT: ASKED, "gen_ai.response.finish_reasons": ["tool_calls"]})
 
+SPENT = {INPUT_TOKENS: 100, OUTPUT_TOKENS: 10}
+
 SMALLEST = {
     "total-unlike-parts": Smallest(
         (chat("m", **{"gen_ai.usage.total_tokens": 111}),), (chat("m", **{"gen_ai.usage.total_tokens": 110}),)
@@ -102,6 +104,10 @@ SMALLEST = {
     "usage-below-answer": Smallest(
         (chat("m", **{OUTPUT: says("It is warmer than today. " * 10), OUTPUT_TOKENS: 2}),),
         (chat("m", **{OUTPUT: says("It is warmer than today. " * 10), OUTPUT_TOKENS: 60}),),
+    ),
+    "stated-inside-stated": Smallest(
+        (agent("a", **SPENT), tool("t", "a", at=1), agent("b", "t", at=2, agent="writer", **SPENT)),
+        (agent("a", **SPENT), tool("t", "a", at=1), agent("b", "t", at=2, agent="writer")),
     ),
     "given-up-call": Smallest(
         (given_up("t"), S("n", "t", 2, 5, "chat", {"gen_ai.operation.name": "chat"})),
@@ -117,6 +123,14 @@ SMALLEST = {
         (agent("a"), chat("m", "a", at=1), given_up("t", "a"), stopped("b", "t")),
         (agent("a"), chat("m", "a", at=1), given_up("t", "a"), stopped("b", "t"), chat("n", "b", at=12)),
     ),
+    "agent-inside-itself": Smallest(
+        (agent("a"), chat("n", "a"), agent("b", "a", at=10), chat("m", "b", at=11)),
+        (agent("a"), tool("t", "a", at=9), agent("b", "t", at=10), chat("m", "b", at=11)),
+    ),
+    "agent-beside-another": Smallest(
+        (agent("a", to=20), agent("b", at=30, agent="writer")),
+        (agent("a", to=20), chat("m", "a"), agent("b", at=30, agent="writer")),
+    ),
     "agent-not-received": Smallest(smolagents("gone"), smolagents("a")),
     "execution-without-request": Smallest(
         (agent("a"), replace(WAITING), tool("t", "a", at=10), tool("u", "a", at=20)),
@@ -130,6 +144,7 @@ SMALLEST = {
         (agent("a"), S("m", "a", 1, 5, "chat", {"gen_ai.operation.name": "chat"})),
         (agent("a"), S("m", "a", 1, 5, "chat", {"gen_ai.operation.name": "chat", "gen_ai.response.id": "r"})),
     ),
+    "parent-not-received": Smallest((chat("m", "gone"),), (replace(chat("m", "far"), flags=0x300),)),
     "ended-on-request": Smallest(
         (chat("m"), asked_next("s", 10)),
         (asked_next("s", 0), chat("m", at=10)),

@@ -118,7 +118,7 @@ class TestTokens:
 
     def test_a_rollup_serves_where_there_is_no_model_call(self, lab: Lab) -> None:
         usage = {"gen_ai.usage.input_tokens": 50, "gen_ai.usage.output_tokens": 5}
-        lab.put(agent("a", **usage), agent("b", "a", at=1, to=9, agent="sub", **usage))
+        lab.put(agent("a", **usage), agent("b", "a", at=1, to=9, agent="sub"))
 
         assert lab.totals("llm_calls", "input_tokens", "output_tokens") == (None, 50, 5)
 

@@ -18,6 +18,7 @@ from typing import Any
 SCENARIO = sys.argv[1] if len(sys.argv) > 1 else "one_tool"
 QUESTION = "What is the weather in Paris?"
 URL = os.environ.get("MODEL_URL", "")
+ENDPOINT = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
 MODEL = "gpt-4o"
 SYSTEM = "You are the assistant."
 RESEARCHER_SYSTEM = "You are the researcher."
@@ -116,3 +117,42 @@ def schema(function: Callable[..., str]) -> dict[str, Any]:
     accepted = {"type": "object", "properties": properties, "required": list(properties)}
     about = (function.__doc__ or "").split("\n")[0]
     return {"type": "function", "function": {"name": function.__name__, "description": about, "parameters": accepted}}
+
+
+def ask(client: Any, messages: list[dict[str, Any]], tools: list[dict[str, Any]], model: str = MODEL) -> dict[str, Any]:
+    """Ask a client of OpenAI's chat completions, or of their form, streaming where the scenario says so; return the message."""
+    asked = {"model": model, "messages": messages, **({"tools": tools} if tools else {})}
+    if SCENARIO != "streaming":
+        message: dict[str, Any] = (
+            client.chat.completions.create(**asked).choices[0].message.model_dump(exclude_none=True)
+        )
+        return message
+    text, calls = "", {}
+    for chunk in client.chat.completions.create(**asked, stream=True, stream_options={"include_usage": True}):
+        for choice in chunk.choices:
+            text += choice.delta.content or ""
+            for part in choice.delta.tool_calls or ():
+                call = calls.setdefault(
+                    part.index, {"id": part.id, "type": "function", "function": {"name": "", "arguments": ""}}
+                )
+                call["function"]["name"] += part.function.name or ""
+                call["function"]["arguments"] += part.function.arguments or ""
+    return {"role": "assistant", "content": text, **({"tool_calls": list(calls.values())} if calls else {})}
+
+
+def loop(
+    asking: Callable[..., dict[str, Any]], system: str, question: str, tools: dict[str, Callable[..., str]]
+) -> str:
+    """Run a plain agent: ask, run what is asked for, answer it, until there is a text. `asking` takes messages and tools."""
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": question}]
+    while True:
+        message = asking(messages, list(map(schema, tools.values())))
+        messages.append(message)
+        if not message.get("tool_calls"):
+            return str(message["content"])
+        for call in message["tool_calls"]:
+            try:
+                result = tools[call["function"]["name"]](**json.loads(call["function"]["arguments"]))
+            except Exception as error:
+                result = f"error: {error}"
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})

@@ -33,7 +33,12 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from clawtrace.testing import Exchange, Script, scripted_model
 
 HERE = Path(__file__).parent
-_SIGNALS = {"/v1/traces": ("traces", ExportTraceServiceRequest), "/v1/logs": ("logs", ExportLogsServiceRequest)}
+_SIGNALS = {
+    "/v1/traces": ("traces", ExportTraceServiceRequest),
+    "/v2/traces": ("traces", ExportTraceServiceRequest),
+    "/v1/logs": ("logs", ExportLogsServiceRequest),
+}
+"""By the end of the path: some send to a path of their own."""
 _TIME_LIMIT_S = 180
 _NOT_RECORDED = ("host.", "process.", "os.", "service.instance.id")
 """Resource attributes that describe the machine: they are left out of a recording."""
@@ -50,7 +55,7 @@ def receiver(folder: Path) -> Iterator[str]:
 
         def do_POST(self) -> None:
             body = _body(self)
-            name, message = _SIGNALS.get(self.path, (None, None))
+            name, message = next((of for end, of in _SIGNALS.items() if self.path.endswith(end)), (None, None))
             if name is not None:
                 line = json.dumps(_request(body, message, self.headers.get("content-type") or ""))
                 with lock, (folder / f"{name}.otlp.jsonl").open("a", encoding="utf-8") as file:

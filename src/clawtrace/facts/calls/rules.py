@@ -54,7 +54,7 @@ DISPATCHED_TOOL = _rule(
 NESTED_MODEL_SPAN = _rule(
     "nested-model-span",
     "A model span inside another one, with no agent or tool span between them, is the same call, unless their response ids "
-    "differ.",
+    "differ, or it started after the other had ended.",
 )
 SAME_RESPONSE_ID = _rule(
     "same-response-id",
@@ -125,5 +125,5 @@ HANDOFF_TOOL = _rule(
 RUNNER_OF_AGENTS = _rule(
     "runner-of-agents",
     "Not an agent: a span that runs agents. It is named after its code, has no name, is the run of a graph, or has the name "
-    "of the only agent inside it, and each model and tool call in it belongs to an agent inside it.",
+    "of each agent right inside it, and each model and tool call in it belongs to an agent inside it.",
 )

@@ -5,21 +5,28 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
-from clawtrace.facts.checks.rules import AGENT_WITHOUT_CALLS, GIVEN_UP_AGENT
+from clawtrace.facts.checks.rules import (
+    AGENT_BESIDE_ANOTHER,
+    AGENT_INSIDE_ITSELF,
+    AGENT_WITHOUT_CALLS,
+    GIVEN_UP_AGENT,
+)
 
 __all__ = ["check_agents"]
 
 _CALLS = frozenset(("llm", "tool"))
 
 
-def check_agents(run: RunSpans, activations: Sequence[int], findings: Findings) -> set[int]:
+def check_agents(run: RunSpans, models: Sequence[LlmCall], activations: Sequence[int], findings: Findings) -> set[int]:
     """Find the agent spans that may be none, and return them with the agents directly inside of them.
 
     Args:
         run: the spans.
-        activations: the agent spans that count as activations.
+        models: the model calls.
+        activations: the agent spans that count as activations, in order of start.
         findings: of the run.
     """
     if len(activations) < 2:
@@ -33,13 +40,19 @@ def check_agents(run: RunSpans, activations: Sequence[int], findings: Findings) 
         above = run.agent[index]
         if above in counted and above is not None:
             inner[above].append(index)
+    doubted = _beside(run, models, activations, findings)
+    for index in activations:
+        above = run.agent[index]
+        repeats = above in counted and above is not None and _repeats(run, index, above)
+        if repeats and findings.holds(AGENT_INSIDE_ITSELF, index):
+            findings.add(AGENT_INSIDE_ITSELF, index)
+            doubted.add(index)
     suspects = [index for index in inner if findings.holds(AGENT_WITHOUT_CALLS, index)]
     if not suspects:
-        return set()
+        return doubted
     at_work = {
         run.agent[index] for index, span in enumerate(run.spans) if span.kind in _CALLS or run.role[index] == "handoff"
     }
-    doubted: set[int] = set()
     for index in suspects:
         if index not in at_work and not at_work.isdisjoint(inner[index]):
             findings.add(AGENT_WITHOUT_CALLS, index)
@@ -63,3 +76,31 @@ def _given_up(run: RunSpans, activations: Sequence[int]) -> int | None:
         ),
         None,
     )
+
+
+def _repeats(run: RunSpans, index: int, above: int) -> bool:
+    """Return whether an agent span is right inside of one of its name, not in a tool call."""
+    inner, outer = run.spans[index], run.spans[above]
+    return (
+        run.tool[index] is None
+        and inner.agent_name == outer.agent_name is not None
+        and inner.emits is None
+        and inner.parent_agent is None
+    )
+
+
+def _beside(run: RunSpans, models: Sequence[LlmCall], activations: Sequence[int], findings: Findings) -> set[int]:
+    """Return the agents that another one may have handed over to, where nothing tells what that one asked for."""
+    told = bool(models) and all(call.voice is not None or call.asks is False for call in models)
+    if told or "tool" in run.kinds or "handoff" in run.role:
+        return set()
+    names: dict[int | None, set[str | None]] = defaultdict(set)
+    found: set[int] = set()
+    for index in activations:
+        span = run.spans[index]
+        before = names[run.agent[index]]
+        if before - {span.agent_name} and span.parent_agent is None and findings.holds(AGENT_BESIDE_ANOTHER, index):
+            findings.add(AGENT_BESIDE_ANOTHER, index)
+            found.add(index)
+        before.add(span.agent_name)
+    return found

@@ -14,11 +14,15 @@ from clawtrace.facts.checks.rules import (
     FAILED_WITH_USAGE,
     GIVEN_UP_CALL,
     LAST_ANSWER_NOT_RECORDED,
+    PARENT_NOT_RECEIVED,
     UNREAD_ANSWER,
 )
-from clawtrace.facts.spans.span import Span
+from clawtrace.facts.spans.span import REMOTE_PARENT, Span
 
 __all__ = ["check_ends", "check_models", "unmade_request"]
+
+_LOCAL_PARENT = 0x100
+"""Of the flags of a span: it is known whether its parent is remote, and it is not."""
 
 
 def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
@@ -49,8 +53,11 @@ def check_ends(
 ) -> None:
     """Find agents whose work ends with a call without a recorded answer, although `records` says that answers are recorded.
 
-    And runs that end with a step after which a model is asked.
+    And runs that end with a step after which a model is asked, and spans whose parent may have failed.
     """
+    lost = next((index for index in range(len(run.spans)) if _lost_its_parent(run, index)), None)
+    if lost is not None and findings.holds(PARENT_NOT_RECEIVED, lost):
+        findings.add(PARENT_NOT_RECEIVED, lost)
     failed_ns = max((span.last_ns for span in run.spans if span.failed), default=-1)
     worked_ns = {run.agent[index]: run.spans[index].last_ns for index in run.kinds.get("tool", ())}
     for agent, call in {call.agent: call for call in models}.items():
@@ -67,6 +74,15 @@ def unmade_request(run: RunSpans) -> int | None:
     """Return the step that a run ends with, where a model is asked after it: that call is in no span."""
     at_work = [index for index, span in enumerate(run.spans) if span.kind != "infra"]  # in order of start
     return at_work[-1] if at_work and run.role[at_work[-1]] == "request" else None
+
+
+def _lost_its_parent(run: RunSpans, index: int) -> bool:
+    """Return whether the parent of a span was not received, is known to be of its own process, and is not one that never is."""
+    span = run.spans[index]
+    if span.parent_span_id is None or span.parent_sid is not None or run.cut[index]:
+        return False
+    never = any(fnmatchcase(span.name, rule.span) for rule in run.words(index).parent_not_exported)
+    return (span.flags or 0) & REMOTE_PARENT == _LOCAL_PARENT and not never
 
 
 def _failed_by_itself(run: RunSpans, call: LlmCall) -> bool:

@@ -86,6 +86,15 @@ USAGE_BELOW_ANSWER = _check(
     always=True,
 )
 
+STATED_INSIDE_STATED = _check(
+    "stated-inside-stated",
+    "No model call records usage, and a span that states what an agent used is inside of another one that does: whether the outer "
+    "numbers include the inner ones is unknown.",
+    "conventions do not say whether an agent's usage includes that of the agents inside of it",
+    ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens", "cost_high"),
+    "Record usage on the spans of model calls, or state what agents' numbers are with `rollup` in a dialect file.",
+)
+
 # Model calls ------------------------------------------------------------------------------------------------------------
 
 GIVEN_UP_CALL = _check(
@@ -140,6 +149,22 @@ GIVEN_UP_AGENT = _check(
     "Look at the log of the program.",
     always=True,
 )
+AGENT_INSIDE_ITSELF = _check(
+    "agent-inside-itself",
+    "An agent span is right inside of one with its name, with no tool call between them: it may be a step of that agent, or an agent "
+    "that it delegates to.",
+    "programs write an agent's span for each of its turns or steps, too",
+    ("agents",),
+    _AGENTS,
+)
+AGENT_BESIDE_ANOTHER = _check(
+    "agent-beside-another",
+    "An agent started after another one and outside of it, and neither tool calls nor what models asked for are recorded: it may have "
+    "been handed over to.",
+    "a handoff is a request of a model, or the execution of a tool",
+    ("agents",),
+    _AGENTS,
+)
 AGENT_NOT_RECEIVED = _check(
     "agent-not-received",
     "A model call works for no agent, while others do, below a span that its instrumentation does not export where an error ended it: "
@@ -175,6 +200,13 @@ LAST_ANSWER_NOT_RECORDED = _check(
     ("errors", "unrecovered_errors"),
     "Look at the exit code or the output of the program.",
     always=True,
+)
+PARENT_NOT_RECEIVED = _check(
+    "parent-not-received",
+    "The parent of a span is one of its own process and was not received: it may have failed.",
+    "some instrumentations never export the span that an error ended",
+    ("errors", "unrecovered_errors"),
+    "Look at the exit code or the output of the program.",
 )
 ENDED_ON_REQUEST = _check(
     "ended-on-request",

@@ -10,11 +10,12 @@ from clawtrace.facts.checks.findings import Findings
 from clawtrace.facts.checks.rules import (
     DETAILS_BEYOND_WHOLE,
     SAME_RESPONSE_OTHER_USAGE,
+    STATED_INSIDE_STATED,
     TOTAL_UNLIKE_PARTS,
     USAGE_BELOW_ANSWER,
 )
 
-__all__ = ["check_usage"]
+__all__ = ["check_stated", "check_usage"]
 
 _WORDS_PER_TOKEN = 2
 """So many words are not one token: half of what was recorded is proof enough."""
@@ -43,6 +44,25 @@ def check_usage(run: RunSpans, models: Sequence[LlmCall], findings: Findings) ->
         if findings.calls:
             call.input_tokens = None if (call.index, "input_tokens") in findings.calls else call.input_tokens
             call.output_tokens = None if (call.index, "output_tokens") in findings.calls else call.output_tokens
+
+
+def check_stated(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
+    """Find sums that agents state inside of other sums, where only sums tell what was used."""
+    if any(call.input_tokens is not None or call.output_tokens is not None for call in models):
+        return
+    stated = [
+        index
+        for kind in ("agent", "chain")
+        for index in run.kinds.get(kind, ())
+        if ((span := run.spans[index]).rollup_input_tokens or span.rollup_output_tokens)
+        and run.words(index).rollup == "all"
+        and findings.holds(STATED_INSIDE_STATED, index)
+    ]
+    if len(stated) > 1:
+        inside = run.inside(stated)
+        inner = next((index for index in stated if inside(index)), None)
+        if inner is not None:
+            findings.add(STATED_INSIDE_STATED, inner)
 
 
 def _with_different_usage(run: RunSpans) -> set[int | None]:

@@ -14,7 +14,7 @@ from clawtrace.facts.checks.agents import check_agents
 from clawtrace.facts.checks.findings import Findings
 from clawtrace.facts.checks.models import check_ends, check_models
 from clawtrace.facts.checks.tools import check_tools
-from clawtrace.facts.checks.usage import check_usage
+from clawtrace.facts.checks.usage import check_stated, check_usage
 from clawtrace.facts.commands.commands import Command, commands, unsplit
 from clawtrace.facts.runs.agents import Activation, activations
 from clawtrace.facts.runs.clocks import on_another_clock
@@ -70,11 +70,14 @@ class RunFacts:
         self.findings = Findings(spans)
         """Contradictions within the trace, and what is unknown for them."""
         check_usage(spans, self.models, self.findings)
+        check_stated(spans, self.models, self.findings)
         check_models(spans, self.models, self.findings)
         found = tool_calls(spans, self.models, executions_of)
         self.tools: ToolCalls = check_tools(spans, self.models, found, self.findings)
         self.background: list[ToolCallRow] = background_calls(spans)
-        self.agents: list[Activation] = _checked(spans, activations(spans, self.tools.handed), self.findings)
+        self.agents: list[Activation] = _checked(
+            spans, self.models, activations(spans, self.tools.handed), self.findings
+        )
         self.failures: list[Failure] = failures(spans, self.models, self.tools.calls, self.tools.histories.agents)
         self.shifted: Set[int] = on_another_clock(spans)
         """Spans of which it is unknown when they ran."""
@@ -217,9 +220,11 @@ def message_rows(run_id: str, run: RunSpans) -> Iterator[tuple[Any, ...]]:
     )
 
 
-def _checked(run: RunSpans, agents: list[Activation], findings: Findings) -> list[Activation]:
+def _checked(
+    run: RunSpans, models: Sequence[LlmCall], agents: list[Activation], findings: Findings
+) -> list[Activation]:
     """Return the activations; how those came to work that may be no agents, or work inside of one, is unknown."""
-    doubted = check_agents(run, [one.index for one in agents], findings)
+    doubted = check_agents(run, models, [one.index for one in agents], findings)
     return (
         [replace(one, parent=None, via=None) if one.index in doubted else one for one in agents] if doubted else agents
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence, Set
-from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -240,16 +239,22 @@ def _knows_tools(
         return False
     if tools.histories.agents and not models:
         return tools.histories.agents.issuperset(activation.index for activation in agents)
-    if any(span.kind in ("tool", "agent") and records(span, "tool_calls") is True for span in run.spans):
-        return True
     answered = [call for call in models if call.outcome == "ok"]
+    told = all(_tells(run, call) or not _may_ask(run, call) for call in answered)
+    working = [
+        n for kind in ("tool", "agent") for n in run.kinds.get(kind, ()) if records(run.spans[n], "tool_calls") is True
+    ]
+    # That an agent's framework writes spans of tools is not known where only general rules read the agent's own.
+    sums = not models and any(run.spans[n].rollup_input_tokens or run.spans[n].rollup_output_tokens for n in working)
+    if any(run.spans[n].kind == "tool" or (told and not sums) or run.evidence(n) != "generic" for n in working):
+        return True
     # Of an agent whose framework records no tool call, requests that nothing answers may have been answered in prose.
     in_part = any(
         (span.source == "log" or span.kind == "agent") and records(span, "tool_calls") is False for span in run.spans
     )
     if not answered or in_part:
         return False
-    return all(map(partial(_tells, run), answered)) or not any(_may_ask(run, call) for call in answered)
+    return told
 
 
 def _tells(run: RunSpans, call: LlmCall) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
+from clawtrace.dialects.python_repr import as_json
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.rules import NAMELESS_TOOL_SPAN
 from clawtrace.facts.calls.run_spans import RunSpans
@@ -168,8 +169,8 @@ def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
         error = next((span.error for span in reversed(layers) if span.error is not None), None)
         outcome = _outcome(layers, run.evidence(outer) == "generic")
     return Execution(
-        outer, facts.tool_call_id, facts.tool_name, agent, turn, start_ns, end_ns, facts.tool_arguments, facts.tool_result,
-        outcome, error, "log" if facts.source == "log" else "span", facts.exit_code, facts.tool_command,
+        outer, facts.tool_call_id, facts.tool_name, agent, turn, start_ns, end_ns, as_json(facts.tool_arguments),
+        facts.tool_result, outcome, error, "log" if facts.source == "log" else "span", facts.exit_code, facts.tool_command,
         number,
     )  # fmt: skip
 

@@ -353,8 +353,8 @@ def answered_by_handoffs(run: RunSpans, waiting: Sequence[ToolRequest]) -> set[i
 def transfers(run: RunSpans, waiting: Sequence[ToolRequest]) -> dict[int, int]:
     """Return by request number the activation that it handed to, where nothing but the request shows a handoff.
 
-    The request names the agent (`handoff_tools` of the dialects), and that agent is the next one at work in the trace, not
-    inside of the one that asked. Other handoffs to agents of the run in the same answer, which the framework ignored, have that
+    The request names the agent (`handoff_tools` of the dialects), and that agent is the next one at work in the trace, or in
+    the run, not inside of the one that asked. Other handoffs to agents of the run in the same answer, which the framework ignored, have that
     activation, too.
     """
     dialects = {span.dialect for span in run.spans} if waiting else ()
@@ -366,19 +366,20 @@ def transfers(run: RunSpans, waiting: Sequence[ToolRequest]) -> dict[int, int]:
     """By trace, with their starts, in order."""
     for index in run.kinds.get("agent", ()):
         if run.role[index] is None:
-            agents[run.spans[index].trace_id].append((run.spans[index].start_ns, index))
+            for trace in (run.spans[index].trace_id, ""):
+                agents[trace].append((run.spans[index].start_ns, index))
     trace_of = {run.group[index]: run.spans[index].trace_id for index in run.kinds.get("llm", ())}
     handed: dict[int, int] = {}
     given: set[int] = set()
     for request, names in named:
-        of_trace = agents.get(trace_of[request.group], ())
-        place = bisect_left(of_trace, (request.start_ns,))
-        to = of_trace[place][1] if place < len(of_trace) else None
-        if to is None or to in given or request.agent is None or run.agent[to] == request.agent:
-            continue
-        if slug(run.spans[to].agent_name) in names:
-            handed[request.number] = to
-            given.add(to)
+        for trace in (trace_of[request.group], ""):
+            to = _next_of(agents[trace], request)
+            if to is None or to in given or request.agent is None or run.agent[to] == request.agent:
+                continue
+            if slug(run.spans[to].agent_name) in names:
+                handed[request.number] = to
+                given.add(to)
+                break
     # Of several handoffs in one answer one is carried out, and the others are answered without: they are no tool calls either.
     won = {request.group: handed[request.number] for request, _ in named if request.number in handed}
     known = {slug(run.spans[index].agent_name) for of_trace in agents.values() for _, index in of_trace}
@@ -388,3 +389,9 @@ def transfers(run: RunSpans, waiting: Sequence[ToolRequest]) -> dict[int, int]:
         if request.group in won and not names.isdisjoint(known)
     }
     return ignored | handed
+
+
+def _next_of(agents: Sequence[tuple[int, int]], request: ToolRequest) -> int | None:
+    """Return the first activation that started when a request had been answered, or later."""
+    place = bisect_left(agents, (request.start_ns,))
+    return agents[place][1] if place < len(agents) else None

@@ -111,9 +111,9 @@ class TestRemoteAgents:
         assert lab.rows(OWNERS) == [(hex_id("m"), "writer"), (hex_id("n"), "assistant")]
 
     def test_an_agent_that_calls_itself_is_at_work_twice(self, lab: Lab) -> None:
-        lab.put(agent("a"), agent("b", "a", at=10, to=60))
+        lab.put(agent("a"), tool("t", "a", at=5), agent("b", "t", at=6, to=60))
 
-        assert lab.rows(ACTIVATIONS) == [("assistant", None, "root"), ("assistant", 1, "nesting")]
+        assert lab.rows(ACTIVATIONS) == [("assistant", None, "root"), ("assistant", 1, "tool")]
 
 
 class TestExchanges:

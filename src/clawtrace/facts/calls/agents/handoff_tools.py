@@ -51,13 +51,19 @@ def handoff_tools(
     """When each agent asked a model."""
     for index, span in enumerate(spans):
         if span.kind == "agent" and role[index] not in ("wrapper", "accounting"):
-            at_work[span.trace_id, slug(span.agent_name)].append((span.start_ns, index))
+            for trace in (span.trace_id, ""):
+                at_work[trace, slug(span.agent_name)].append((span.start_ns, index))
         elif span.kind == "llm":
             asking[agent[index]].append(span.start_ns)
     found: dict[int, str] = {}
     for tool, names in asked.items():
         span = spans[tool]
-        meant = [at_work[span.trace_id, name] for name in names if (span.trace_id, name) in at_work]
+        # Programs that write no span around their agents begin a trace with each.
+        meant = [
+            at_work[trace, name]
+            for name in names
+            if ((trace := span.trace_id), name) in at_work or ((trace := ""), name) in at_work
+        ]
         within = any((one := _first(of, span.start_ns)) is not None and one[0] < span.last_ns for of in meant)
         to_ns, to = min((one for of in meant if (one := _first(of, span.last_ns)) is not None), default=(0, -1))
         name = spans[to].agent_name if to >= 0 else None

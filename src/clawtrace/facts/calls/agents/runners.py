@@ -106,7 +106,7 @@ class _Runners:
         if _may_run(span):
             nested_step = span.role == "runner" and self._above[index] is not None
             return bool(busy) or nested_step or (not inner and self._has_busy_sibling(index))
-        return span.role is None and len(inner) == 1 == len(busy) and self._same(span, self._spans[inner[0]])
+        return span.role is None and bool(busy) and all(self._same(span, self._spans[other]) for other in inner)
 
     def _same(self, outer: Span, inner: Span) -> bool:
         """Return whether two agent spans of one instrumentation inside of each other have one name."""

@@ -33,7 +33,7 @@ class NestedCall:
     scopes: set[str]
     start_ns: int = 0
     last_ns: int = 0
-    """When the first span of a tool call ran."""
+    """When its first span ran."""
 
 
 class NestedCalls:
@@ -58,7 +58,8 @@ class NestedCalls:
         """Return the call of a model span; `above` is that of its nearest ancestor among models, tools and agents, if a model's."""
         identity, scope = span.response_id, span.scope
         found = self._elsewhere(identity, scope)
-        if above is not None:
+        # What starts after a call has ended is what followed from it, wherever it hangs.
+        if above is not None and span.start_ns <= above.last_ns:
             if identity is None or above.identity == identity:
                 return self._join(index, above, scope, NESTED_MODEL_SPAN)
             if above.identity is None and found is None:

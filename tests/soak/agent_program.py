@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import random
 import sys
 import threading
@@ -149,13 +150,30 @@ def write(**record: Any) -> None:
         log.write(line + "\n")
 
 
-class _NamesRun(SpanProcessor):
+class NamesRun(SpanProcessor):
     """Writes the run into each span that is started in its context, and leaves the others to their trace."""
 
     def on_start(self, span: Any, parent_context: Any = None) -> None:  # noqa: ARG002
         run = _RUN.get(None)
         if run is not None:
             span.set_attribute("clawtrace.run_id", run)
+
+
+def autolog(library: str) -> None:
+    """Switch on MLflow's autolog of a library; its spans go to the endpoint of the environment."""
+    os.environ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] = os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] + "/v1/traces"
+    os.environ["OTEL_EXPORTER_OTLP_PROTOCOL"] = "http/protobuf"
+    os.environ["MLFLOW_ENABLE_ASYNC_TRACE_LOGGING"] = "false"
+    import mlflow
+    from mlflow.tracing import provider
+
+    folder = Path(sys.argv[3]).parent
+    mlflow.set_tracking_uri(f"sqlite:///{folder / f'mlflow-{os.getpid()}.db'}")
+    getattr(mlflow, library).autolog()
+    with mlflow.start_span("made before it is asked for its provider"):
+        pass
+    processors = provider.provider.get()._active_span_processor
+    processors._span_processors = (NamesRun(), *processors._span_processors)
 
 
 def main(
@@ -165,11 +183,11 @@ def main(
 
     Args:
         run: has the conversation of one job and returns the last answer.
-        instrument: how to switch on an instrumentation, by name.
+        instrument: how to switch on an instrumentation, by name. What brings a tracer provider of its own takes `NamesRun` there.
         together: how many runs may be under way at once.
     """
     provider = TracerProvider()
-    provider.add_span_processor(_NamesRun())
+    provider.add_span_processor(NamesRun())
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     trace.set_tracer_provider(provider)
     for name in filter(None, sys.argv[1].split(",")):

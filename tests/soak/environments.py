@@ -1,6 +1,7 @@
 """The frameworks: each one script in `frameworks/`, whose first lines say what it needs (PEP 723), in a separate environment.
 
-A script is of Python, with requirements of PyPI, or of JavaScript (`.mjs`), with packages of npm.
+A script is of Python, with requirements of PyPI, or of JavaScript (`.mjs`), with packages of npm. Instrumentations that cannot be
+installed next to the others, or are large, have an environment each: `[tool.soak.environments]` lists all that it needs.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ class Framework:
     """One agent program and what its first lines say of it."""
 
     name: str
+    """Of the script; with the instrumentations, as `openai-agents+mlflow`, where these have an environment of their own."""
     script: Path
     dependencies: tuple[str, ...]
     instrumentations: tuple[str, ...]
@@ -51,19 +53,23 @@ class Framework:
 def frameworks() -> dict[str, Framework]:
     """Return all frameworks by name."""
     paths = sorted(path for path in (HERE / "frameworks").iterdir() if path.suffix in (".py", ".mjs"))
-    return {path.stem.replace("_", "-"): _framework(path) for path in paths}
+    return {framework.name: framework for path in paths for framework in _frameworks(path)}
 
 
-def _framework(script: Path) -> Framework:
+def _frameworks(script: Path) -> Iterator[Framework]:
     block = re.search(r"(?m)^(#|//) /// script$\n((?:\1.*\n)+?)\1 ///$", script.read_text(encoding="utf-8"))
     assert block, f"{script.name} does not say what it needs"
     said: dict[str, Any] = tomllib.loads(re.sub(r"(?m)^(#|//) ?", "", block[2]))
     soak = said["tool"]["soak"]
-    return Framework(
-        script.stem.replace("_", "-"), script, tuple(said["dependencies"]), tuple(soak.get("instrumentations", ("",))),
-        tuple(soak.get("helpers", ())), soak.get("named-agents", True), tuple(soak.get("pseudo-tools", ())),
-        tuple(soak.get("counts-itself", ())), soak.get("main-agent", "assistant"),
+    name = script.stem.replace("_", "-")
+    shared = Framework(
+        name, script, tuple(said["dependencies"]), tuple(soak.get("instrumentations", ("",))), tuple(soak.get("helpers", ())),
+        soak.get("named-agents", True), tuple(soak.get("pseudo-tools", ())), tuple(soak.get("counts-itself", ())), soak.get("main-agent", "assistant"),
     )  # fmt: skip
+    yield shared
+    for alone, dependencies in soak.get("environments", {}).items():
+        own = f"{name}+{alone.replace(',', '+')}"
+        yield replace(shared, name=own, dependencies=tuple(dependencies), instrumentations=(alone,))
 
 
 def program_of(framework: Framework) -> tuple[str, ...]:

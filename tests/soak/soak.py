@@ -77,7 +77,8 @@ class Batch:
     @property
     def client(self) -> str:
         """Name of the framework with its instrumentations."""
-        return "+".join(filter(None, (self.framework.name, *self.instrumentation.split(","))))
+        framework = self.framework.name.partition("+")[0]
+        return "+".join(filter(None, (framework, *self.instrumentation.split(","))))
 
     @property
     def again(self) -> str:
@@ -295,7 +296,11 @@ def exit_code(tallies: dict[str, Tally]) -> int:
 def main() -> int:
     """Run what the command line says; return what `report` says of it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--framework", action="append", help="name of a script in frameworks/; by default all")
+    parser.add_argument(
+        "--framework",
+        action="append",
+        help="name of a script in frameworks/, or of an environment of it, as openai-agents+mlflow; by default all",
+    )
     parser.add_argument("--runs", type=int, default=500, help="runs of each framework and set of instrumentations")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--only", help="make this one run again, and record it in any case")

@@ -125,20 +125,20 @@ def test_offers_of_which_one_was_dropped_say_nothing() -> None:
     """An SDK drops attributes past its limit: that a tool is not among the rest says nothing."""
     rest = {key.replace(".0.", ".1."): value for key, value in OPENINFERENCE.items()}
 
-    assert of_program(rest, "get_wether", "{}").rows(CALLS) == [("get_wether", "unknown")]
+    assert of_program(rest, "get_wether", "{}", "It rains").rows(CALLS) == [("get_wether", "unknown")]
 
 
-def of_program(offered: dict[str, str], name: str, arguments: str) -> Lab:
+def of_program(offered: dict[str, str], name: str, arguments: str, result: str = "Error") -> Lab:
     """A program asks a model twice; the second request carries the result of the call that the first answer asked for."""
     if "llm.request.functions.0.name" in offered:
         scope, attributes = "opentelemetry.instrumentation.openai.v1", {"llm.request.type": "chat"}
         first = {"gen_ai.output.messages": asks(("c1", name, json.loads(arguments)))}
-        second = {"gen_ai.input.messages": answered("c1", "Error"), "gen_ai.output.messages": says("no")}
+        second = {"gen_ai.input.messages": answered("c1", result), "gen_ai.output.messages": says("no")}
     else:
         scope, attributes = "openinference.instrumentation.openai", {"openinference.span.kind": "LLM"}
         written, read = "llm.output_messages.0.message", "llm.input_messages.0.message"
         call = f"{written}.tool_calls.0.tool_call"
         first = {f"{call}.id": "c1", f"{call}.function.name": name, f"{call}.function.arguments": arguments}
-        second = {f"{read}.role": "tool", f"{read}.tool_call_id": "c1", f"{read}.content": "Error"}
+        second = {f"{read}.role": "tool", f"{read}.tool_call_id": "c1", f"{read}.content": result}
     spans = (chat("m", at=1, **attributes, **offered, **first), chat("n", at=10, **attributes, **offered, **second))
     return Lab().put(*(replace(span, scope=scope) for span in spans))

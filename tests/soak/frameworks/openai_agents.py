@@ -12,6 +12,12 @@
 # instrumentations = ["openinference", "openllmetry", "genai", "openinference,openllmetry"]
 # helpers = ["handoff", "tool"]
 # pseudo-tools = ["transfer_to_researcher"]
+# [tool.soak.environments]
+# mlflow = [
+#     "openai-agents==0.24.0", "openai==3.54.0", "mlflow-skinny==3.17.2", "mlflow-tracing==3.17.2", "pandas==3.1.1",
+#     "opentelemetry-exporter-otlp-proto-http==1.45.2",
+# ]
+# logfire = ["openai-agents==0.24.0", "openai==3.54.0", "logfire==5.2.0", "opentelemetry-exporter-otlp-proto-http==1.45.2"]
 # ///
 """Agents of the OpenAI Agents SDK, over Responses and over Chat Completions."""
 
@@ -19,7 +25,7 @@ from __future__ import annotations
 
 import asyncio
 
-from agent_program import MODEL, TOOLS, Job, logged, main, system
+from agent_program import MODEL, TOOLS, Job, NamesRun, autolog, logged, main, system
 from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool
 from openai import AsyncOpenAI
 
@@ -76,5 +82,21 @@ def _genai(provider: object) -> None:
     OpenAIAgentsInstrumentor().instrument(tracer_provider=provider)
 
 
+def _mlflow(_: object) -> None:
+    autolog("openai")
+
+
+def _logfire(_: object) -> None:
+    import logfire
+
+    # It exports to the endpoint of the environment.
+    logfire.configure(send_to_logfire=False, console=False, additional_span_processors=[NamesRun()], metrics=False)
+    logfire.instrument_openai_agents()
+
+
+INSTRUMENT = {
+    "openinference": _openinference, "openllmetry": _openllmetry, "genai": _genai, "mlflow": _mlflow, "logfire": _logfire,
+}  # fmt: skip
+
 if __name__ == "__main__":
-    main(run, {"openinference": _openinference, "openllmetry": _openllmetry, "genai": _genai}, together=3)
+    main(run, INSTRUMENT, together=3)

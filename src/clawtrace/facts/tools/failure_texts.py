@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["says_that_arguments_lack", "says_that_it_failed"]
+__all__ = ["may_say_that_none_ran", "says_that_arguments_lack", "says_that_it_failed"]
 
 _BEGINNING = 200
 
@@ -33,6 +33,18 @@ _LACKING = re.compile(
 def says_that_arguments_lack(text: str | None) -> bool:
     """Return whether a failure may be that of a call which could not begin: the tool may have run, or not."""
     return text is not None and _LACKING.search(text) is not None
+
+
+_OF_REFUSALS = re.compile(
+    r"""(?ix) error | exception | fail | invalid | unknown | unexpected | unsupported | missing | required | refus | denied
+    | (no|not|n't) \s (\S+ \s)? (a \s)? (tool|function|such|found|exist|available|valid|fit|match|allowed|call) | cannot | unable"""
+)
+"""Words of a program that answers for a call of a tool that it does not have, or whose arguments it does not take."""
+
+
+def may_say_that_none_ran(result: str | None) -> bool:
+    """Return whether a result may be the answer of a program that ran no tool."""
+    return result is not None and _OF_REFUSALS.search(result[:_BEGINNING]) is not None
 
 
 def says_that_it_failed(result: str | None, generic: bool) -> bool:

@@ -21,9 +21,9 @@ class Offers:
         self._of_text: dict[str, dict[str, frozenset[str]]] = {}
         self._of_group: dict[int, dict[str, frozenset[str]]] | None = None
 
-    def lack(self, request: ToolRequest, arguments: str | None) -> bool:
+    def lack(self, request: ToolRequest) -> bool:
         """Return whether a call asks for a tool that was not offered, or lacks an argument that it needs."""
-        return self.fit(request, request.name, arguments) is False
+        return self.fit(request, request.name, request.arguments) is False
 
     def fit(self, request: ToolRequest | None, name: str | None, arguments: str | None) -> bool | None:
         """Return whether a call is of a tool that was offered, with each argument that it needs; None where nothing tells.

@@ -14,7 +14,7 @@ from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.rules import NAMELESS_TOOL_SPAN
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.span import Span, merged, same_tool
-from clawtrace.facts.tools.failure_texts import says_that_arguments_lack, says_that_it_failed
+from clawtrace.facts.tools.failure_texts import may_say_that_none_ran, says_that_arguments_lack, says_that_it_failed
 from clawtrace.facts.tools.histories import Histories, RecordedCall, histories
 from clawtrace.facts.tools.misfits import Offers, is_broken
 from clawtrace.facts.tools.results import Result, results, went_unseen
@@ -90,20 +90,20 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
     if finals:
         executions = [execution for execution in executions if execution.name not in finals]
     asked = [request for request in requests(run, models) if request.name not in finals]
-    matched = match(asked, executions)
+    offers = Offers(run)
+    matched = match(asked, executions, offers.lack)
     answers = results(run, models, asked)
     of_execution = {executions[e].group: asked[r] for r, e in matched.items()}
     nameless = match_nameless(asked, executions, matched)
     of_execution |= {executions[e].group: asked[r] for e, (r, sure) in nameless.items() if sure}
     carried_out = {*matched, *(number for number, _ in nameless.values())}
     conversations = histories(run)
-    unsure = _unsure(asked, executions, matched, {*answers, *carried_out})
+    unsure = _unsure(asked, executions, matched, carried_out, offers)
     asked_for = {group: request for group, request in of_execution.items() if request.number not in unsure}
     found = [
         _with_history(_executed(execution, asked_for.get(execution.group), answers), conversations)
         for execution in executions
     ]
-    offers = Offers(run)
     found = [
         _as_refused(run, call, groups[execution.group], of_execution.get(execution.group), offers, executions_of)
         for call, execution in zip(found, executions, strict=True)
@@ -112,7 +112,10 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
     handed = transfers(run, waiting)
     gone = answered_by_handoffs(run, waiting) | handed.keys()
     waiting = [request for request in waiting if request.number not in gone]
-    answered = _answered(run, [request for request in waiting if request.number in answers], answers, executions_of)
+    spanned = {execution.name for execution in executions}
+    answered = _answered(
+        run, [request for request in waiting if request.number in answers], answers, executions_of, spanned
+    )
     found += [_requested(request, answers.get(request.number), answered, offers) for request in waiting]
     # What spans in another place also record is one call.
     known = {(call.call_id, call.name) for call in found if call.call_id is not None}
@@ -133,7 +136,7 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
         unseen,
         {to: asked[number].agent for number, to in handed.items()},
         conversations,
-        [one for one in waiting if one.number not in answers and offers.lack(one, one.arguments)],
+        [one for one in waiting if one.number not in answers and offers.lack(one)],
     )
 
 
@@ -207,23 +210,39 @@ def final_answers(spans: Sequence[Span]) -> set[str]:
 
 
 def _unsure(
-    asked: Sequence[ToolRequest], executions: Sequence[Execution], matched: Mapping[int, int], done: Container[int]
+    asked: Sequence[ToolRequest],
+    executions: Sequence[Execution],
+    matched: Mapping[int, int],
+    carried_out: Container[int],
+    offers: Offers,
 ) -> set[int]:
     """Return the requests of which only the name says that an execution carried them out, where it says so of another one, too.
 
-    That is one of the same answer, with other arguments, that is not `done`: nothing carried it out or answered it.
+    That is one of the same answer, or of any where agents are unknown, with other arguments, that nothing carried out; and that
+    fits what was offered, unless neither does.
     """
-    left: dict[tuple[int, str], set[str | None]] = defaultdict(set)
-    for request in asked:
-        if request.number not in done:
-            left[request.group, request.name].add(request.arguments)
-    return {
-        asked[one].number
+    doubtful = {
+        asked[one]: _where(asked[one])
         for one, other in matched.items()
-        if executions[other].arguments is None
-        and executions[other].call_id is None
-        and left.get((asked[one].group, asked[one].name), set()) - {asked[one].arguments}
+        if executions[other].arguments is None and executions[other].call_id is None
     }
+    left: dict[tuple[int | None, str], list[ToolRequest]] = defaultdict(list)
+    places = set(doubtful.values())
+    for request in asked:
+        if request.number not in carried_out and _where(request) in places:
+            left[_where(request)].append(request)
+    return {
+        request.number
+        for request, place in doubtful.items()
+        if any(
+            other.arguments != request.arguments and (offers.lack(request) or not offers.lack(other))
+            for other in left.get(place, ())
+        )
+    }
+
+
+def _where(request: ToolRequest) -> tuple[int | None, str]:
+    return None if request.agent is None else request.group, request.name
 
 
 def _executed(execution: Execution, request: ToolRequest | None, results: dict[int, Result]) -> ToolCallRow:
@@ -275,13 +294,18 @@ def _as_refused(
 
 
 def _answered(
-    run: RunSpans, waiting: Sequence[ToolRequest], answers: Mapping[int, Result], executions_of: ExecutionsOf
+    run: RunSpans,
+    waiting: Sequence[ToolRequest],
+    answers: Mapping[int, Result],
+    executions_of: ExecutionsOf,
+    spanned: Container[str | None],
 ) -> dict[int, Literal["unknown", "unexecuted"] | None]:
     """Return by number what became of requests that messages answer and no span executes.
 
     Where the instrumentation of the model call, or of an agent around it, writes a span for every execution, and the answer is
     what the framework says when it runs no tool, none was run. A span that is missing is not enough: tools may also be run by
-    the program that called the agent, or in its own loop. What the provider executes itself has no span.
+    the program that called the agent, or in its own loop. What the provider executes itself has no span. Where no instrumentation
+    writes any, a call of a tool that has some (`spanned`), by the program, may have been refused.
     """
     writers: dict[int, set[tuple[str, str]]] = {}
     if waiting:
@@ -299,6 +323,8 @@ def _answered(
         refused = any(one.refused(request.name, answers[request.number].text) for one in words)
         seen = any(one.written == "spans" for one in words)
         found[request.number] = "unexecuted" if refused else None if seen or not words else "unknown"
+        if not seen and request.name in spanned and found[request.number] == "unknown":
+            found[request.number] = None
         if request.served:
             found[request.number] = "unknown"
     return found
@@ -313,10 +339,7 @@ def _requested(
     outcome: Outcome | None = "requested"
     if answer is not None:
         outcome = answered[request.number]
-        fits = False if is_broken(request.arguments) else offers.fit(request, request.name, request.arguments)
-        unread = request.call_id is None and answer.text is None
-        doubt = fits is None and (unread or says_that_arguments_lack(answer.text))
-        if outcome == "unknown" and (fits is False or doubt):
+        if outcome == "unknown" and not request.served and _may_be_refused(request, answer, offers):
             outcome = None  # the program, too, may refuse a call
         if answer.failed is False:
             outcome = "ok"  # no framework says so of what it refused to run
@@ -326,6 +349,12 @@ def _requested(
         None, request.call_id, request.name, request.agent, request.turn, request.start_ns, None,
         _unwrapped(request.arguments), answer and answer.text, outcome, None, "message", None, None,
     )  # fmt: skip
+
+
+def _may_be_refused(request: ToolRequest, answer: Result, offers: Offers) -> bool:
+    fits = False if is_broken(request.arguments) else offers.fit(request, request.name, request.arguments)
+    unread = request.call_id is None and answer.text is None
+    return not fits if fits is not None else unread or may_say_that_none_ran(answer.text)
 
 
 def _with_history(call: ToolCallRow, conversations: Histories) -> ToolCallRow:

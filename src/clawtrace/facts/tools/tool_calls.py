@@ -15,18 +15,12 @@ from clawtrace.facts.calls.rules import NAMELESS_TOOL_SPAN
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.span import Span, merged, same_tool
 from clawtrace.facts.tools.failure_texts import may_say_that_none_ran, says_that_arguments_lack, says_that_it_failed
+from clawtrace.facts.tools.handed_over import answered_by_handoffs, transfers
 from clawtrace.facts.tools.histories import Histories, RecordedCall, histories
 from clawtrace.facts.tools.misfits import Offers, is_broken
 from clawtrace.facts.tools.results import Result, results, went_unseen
 from clawtrace.facts.tools.tool_call import Execution, Outcome, ToolCallRow
-from clawtrace.facts.tools.tool_requests import (
-    ToolRequest,
-    answered_by_handoffs,
-    match,
-    match_nameless,
-    requests,
-    transfers,
-)
+from clawtrace.facts.tools.tool_requests import ToolRequest, match, match_nameless, requests
 
 __all__ = [
     "Execution",

@@ -244,9 +244,12 @@ def _knows_tools(
     working = [
         n for kind in ("tool", "agent") for n in run.kinds.get(kind, ()) if records(run.spans[n], "tool_calls") is True
     ]
-    # That an agent's framework writes spans of tools is not known where only general rules read the agent's own.
+    # That an agent's framework writes spans of tools is not known where only general rules read the agent's own; what a product's
+    # log tells, its own dialect reads.
     sums = not models and any(run.spans[n].rollup_input_tokens or run.spans[n].rollup_output_tokens for n in working)
-    if any(run.spans[n].kind == "tool" or (told and not sums) or run.evidence(n) != "generic" for n in working):
+    if (told and not sums and working) or any(
+        run.spans[n].kind == "tool" or run.spans[n].source == "log" or run.evidence(n) != "generic" for n in working
+    ):
         return True
     # Of an agent whose framework records no tool call, requests that nothing answers may have been answered in prose.
     in_part = any(

@@ -139,7 +139,7 @@ JOIN selected_runs AS s ON s.run_id = e.run_id
         if outcome.holds is None and row["hidden"] and not row["doubtful"]:
             return f"{plural(row['hidden'], 'span')} failed around an ignored error with another message, perhaps for another reason."
         if outcome.holds is None and not row["doubtful"]:
-            return "Whether anything failed is unknown: requested tools ran, and no span records how they ended."
+            return "Whether anything failed is unknown."
         if outcome.holds is None:
             return f"{plural(row['doubtful'], 'error')} may have been recovered; whether a retry succeeded is unknown."
         if outcome.holds:

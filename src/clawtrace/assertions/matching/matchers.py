@@ -99,8 +99,16 @@ def is_found_in_every(pattern: str, *texts: str) -> bool:
     return _WILD.fullmatch(pattern) is not None and all(map(compile_regex(pattern), texts))
 
 
-_UNCLOSED = re.compile(r"^(?:[^\[]|\[!?+\]?+[^\]]*\])*+\[")
-"""A bracket that no other one closes."""
+def _unclosed(pattern: str) -> int | None:
+    """Return the 1-based place of a glob's first `[` that no `]` closes; a `]` right after `[` or `[!` closes none."""
+    at = pattern.find("[")
+    while at >= 0:
+        first = at + 1 + pattern.startswith("!", at + 1)
+        end = pattern.find("]", first + 1)
+        if end < 0:
+            return at + 1
+        at = pattern.find("[", end)
+    return None
 
 
 def _compile_glob(pattern: str) -> Predicate:
@@ -108,9 +116,8 @@ def _compile_glob(pattern: str) -> Predicate:
 
     if not pattern:
         raise ValueError("the glob is empty: write what it should match, for example 'glob:memory.*'")
-    unclosed = _UNCLOSED.search(pattern)
-    if unclosed is not None:
-        at = unclosed.end()
+    at = _unclosed(pattern)
+    if at is not None:
         raise ValueError(
             f"invalid glob {pattern!r}: `[` at character {at} is never closed; `[[]` is the character itself"
         )

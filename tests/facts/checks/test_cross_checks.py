@@ -73,6 +73,12 @@ def asked_next(id: str, at: int) -> S:
     return S(id, "", at, at + 5, "AgentWorkflow.task", attributes, scope="opentelemetry.instrumentation.llamaindex")
 
 
+def served(id: str, at: int) -> S:
+    """What an MCP server wrote of a call, in a trace of its own."""
+    attributes = {"mcp.method.name": "tools/call", "gen_ai.tool.name": "get_weather"}
+    return S(id, "", at, at + 1, "tools/call get_weather", attributes, scope="mcp-python-sdk", trace="b" * 32)
+
+
 def smolagents(parent: str) -> tuple[S, ...]:
     """An agent at work, and a step of another one below `parent`."""
     scope, kind = "openinference.instrumentation.smolagents", "openinference.span.kind"
@@ -135,6 +141,10 @@ SMALLEST = {
     "execution-without-request": Smallest(
         (agent("a"), replace(WAITING), tool("t", "a", at=10), tool("u", "a", at=20)),
         (agent("a"), replace(WAITING), tool("t", "a", at=10)),
+    ),
+    "server-span-alone": Smallest(
+        (agent("a"), tool("t", "a", at=10), tool("u", "a", at=20), served("v", 10), served("w", 15)),
+        (agent("a"), tool("t", "a", at=10), tool("u", "a", at=20), served("v", 10), served("w", 20)),
     ),
     "request-in-other-span": Smallest(
         (agent("a"), replace(WAITING), S("t", "a", 10, name="get_weather")),

@@ -185,6 +185,15 @@ EXECUTION_WITHOUT_REQUEST = _check(
     ("tool_calls",),
     _TOOLS,
 )
+SERVER_SPAN_ALONE = _check(
+    "server-span-alone",
+    "A tool's server wrote a span of a call in the time of no call of that tool, while other spans of it are layers of calls: the "
+    "client's span was not recorded, and with it the tool's full name, and whether the server refused the call.",
+    "a server's span is a layer of the call that its client records",
+    ("tool_calls", "errors", "unrecovered_errors"),
+    "An instrumentation that records each tool call of the client.",
+    always=True,
+)
 REQUEST_IN_OTHER_SPAN = _check(
     "request-in-other-span",
     "A model requested a tool that no tool span executed, and a span that is not read as a tool call has the tool's name.",

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
 from clawtrace.dialects.part import Part
 from clawtrace.facts.calls.llm_calls import LlmCall
+from clawtrace.facts.calls.rules import LAYER_OF_TOOL
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
-from clawtrace.facts.checks.rules import ENDED_ON_MISFIT, EXECUTION_WITHOUT_REQUEST, REQUEST_IN_OTHER_SPAN
+from clawtrace.facts.checks.rules import (
+    ENDED_ON_MISFIT,
+    EXECUTION_WITHOUT_REQUEST,
+    REQUEST_IN_OTHER_SPAN,
+    SERVER_SPAN_ALONE,
+)
 from clawtrace.facts.spans.span import same_tool
 from clawtrace.facts.tools.tool_call import ToolCallRow
 from clawtrace.facts.tools.tool_calls import ToolCalls
@@ -22,7 +29,7 @@ def check_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, find
     """Return the tool calls, those of which it is doubtful that they were executed with an unknown outcome."""
     _check_other_spans(run, tools.calls, findings)
     _check_ends(run, models, tools, findings)
-    doubted = _without_request(run, models, tools, findings)
+    doubted = _without_request(run, models, tools, findings) | _without_client(run, tools.calls, findings)
     if not doubted:
         return tools
     calls = [replace(call, outcome=None) if id(call) in doubted else call for call in tools.calls]
@@ -91,4 +98,20 @@ def _without_request(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls,
         elif one.call_id not in ids and one.index is not None and findings.holds(EXECUTION_WITHOUT_REQUEST, one.index):
             findings.add(EXECUTION_WITHOUT_REQUEST, one.index)
             doubted.add(id(one))
+    return doubted
+
+
+def _without_client(run: RunSpans, calls: Sequence[ToolCallRow], findings: Findings) -> set[int]:
+    """Return the calls, by identity, that only their server recorded, while calls of a client have other layers of that scope."""
+    scopes = {span.scope for span, rule in zip(run.spans, run.rule, strict=True) if rule is LAYER_OF_TOOL}
+    doubted = set()
+    for call in calls if scopes else ():
+        if (
+            call.index is not None
+            and run.rule[call.index] is not LAYER_OF_TOOL
+            and run.spans[call.index].scope in scopes
+            and any(fnmatchcase(run.spans[call.index].name, layer.span) for layer in run.words(call.index).layers)
+        ):
+            findings.add(SERVER_SPAN_ALONE, call.index)
+            doubted.add(id(call))
     return doubted

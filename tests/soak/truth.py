@@ -19,7 +19,7 @@ from random_model import LAST_TOOLS, agent_of, field_of, fields_wanted
 from clawtrace.testing import Exchange
 
 HELPER = "researcher"
-HELPER_TOOLS = ("ask_researcher", "researcher")
+HELPER_TOOLS = ("ask_researcher", "researcher", "task")
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,15 @@
 #     "openinference", "openllmetry", "genai", "langsmith", "openinference,langsmith", "openinference,openllmetry",
 # ]
 # helpers = ["tool"]
+# [tool.soak.environments]
+# langfuse = [
+#     "langchain==1.4.7", "langgraph==1.2.22", "langchain-openai==1.7.3", "langfuse==5.0.4",
+#     "opentelemetry-exporter-otlp-proto-http==1.45.2",
+# ]
+# mlflow = [
+#     "langchain==1.4.7", "langgraph==1.2.22", "langchain-openai==1.7.3", "mlflow-skinny==3.17.2", "mlflow-tracing==3.17.2",
+#     "pandas==3.1.1", "opentelemetry-exporter-otlp-proto-http==1.45.2",
+# ]
 # ///
 """An agent of LangChain, which is a graph of LangGraph."""
 
@@ -28,12 +37,13 @@ sys.path.remove(sys.path[0])  # this file has the framework's name
 if "langsmith" in sys.argv[1]:
     os.environ |= {"LANGSMITH_TRACING": "true", "LANGSMITH_OTEL_ENABLED": "true", "LANGSMITH_OTEL_ONLY": "true"}
 
-from agent_program import MAX_STEPS, MODEL, TOOLS, Job, logged, main, system
+from agent_program import MAX_STEPS, MODEL, TOOLS, Job, autolog, logged, main, system
 from langchain.agents import create_agent
 from langchain_core.tools import StructuredTool
 from langchain_core.tracers.langchain import wait_for_all_tracers
 from langchain_openai import ChatOpenAI
 from opentelemetry import trace
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 
 def run(job: Job) -> str | None:
@@ -61,11 +71,19 @@ def _run(job: Job) -> str | None:
 
         tools.append(StructuredTool.from_function(logged(ask_researcher)))
     agent = create_agent(model, tools, system_prompt=system("assistant"), name="assistant")
+    settings: Any = {"recursion_limit": 4 * MAX_STEPS, "callbacks": _callbacks()}
     messages: list[Any] = []
     for turn in job.turns:
-        given = {"messages": [*messages, ("user", turn)]}
-        messages = agent.invoke(given, {"recursion_limit": 4 * MAX_STEPS})["messages"]
+        messages = agent.invoke({"messages": [*messages, ("user", turn)]}, settings)["messages"]
     return messages[-1].text
+
+
+def _callbacks() -> list[Any]:
+    if sys.argv[1] != "langfuse":
+        return []
+    from langfuse.langchain import CallbackHandler
+
+    return [CallbackHandler()]
 
 
 def _openinference(provider: Any) -> None:
@@ -86,9 +104,17 @@ def _genai(provider: Any) -> None:
     LangChainInstrumentor().instrument(tracer_provider=provider)
 
 
+def _langfuse(provider: Any) -> None:
+    from langfuse import Langfuse
+
+    # Its own exporter sends nothing: the provider's does.
+    Langfuse(public_key="none", secret_key="none", tracer_provider=provider, span_exporter=InMemorySpanExporter())
+
+
+INSTRUMENT = {
+    "openinference": _openinference, "openllmetry": _openllmetry, "genai": _genai, "langsmith": lambda _: None,
+    "langfuse": _langfuse, "mlflow": lambda _: autolog("langchain"),
+}  # fmt: skip
+
 if __name__ == "__main__":
-    main(
-        run,
-        {"openinference": _openinference, "openllmetry": _openllmetry, "genai": _genai, "langsmith": lambda _: None},
-        together=3,
-    )
+    main(run, INSTRUMENT, together=3)

@@ -6,10 +6,16 @@
 #     "opentelemetry-exporter-otlp-proto-http==1.45.2",
 # ]
 # [tool.soak]
-# instrumentations = ["native", "native,openinference"]
+# instrumentations = ["native", "native,openinference", "format2"]
 # helpers = ["tool"]
+# [tool.soak.environments]
+# logfire = ["pydantic-ai-slim[openai]==2.68.0", "logfire==5.2.0", "opentelemetry-exporter-otlp-proto-http==1.45.2"]
+# anthropic = [
+#     "pydantic-ai-slim[anthropic]==2.68.0", "anthropic==2.12.0", "opentelemetry-sdk==1.45.2",
+#     "opentelemetry-exporter-otlp-proto-http==1.45.2",
+# ]
 # ///
-"""Agents of Pydantic AI."""
+"""Agents of Pydantic AI, over OpenAI's SDK or over Anthropic's, which writes spans of its own."""
 
 from __future__ import annotations
 
@@ -19,11 +25,9 @@ from typing import Any
 
 sys.path.remove(sys.path[0])  # this file has the framework's name
 
-from agent_program import MODEL, TOOLS, Job, logged, main, system
+from agent_program import MODEL, TOOLS, Job, NamesRun, logged, main, system
 from pydantic_ai import Agent, Tool
 from pydantic_ai.models.instrumented import InstrumentationSettings
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.providers.openai import OpenAIProvider
 
 
 def run(job: Job) -> str | None:
@@ -31,7 +35,7 @@ def run(job: Job) -> str | None:
 
 
 async def _run(job: Job) -> str | None:
-    model = OpenAIChatModel(MODEL, provider=OpenAIProvider(base_url=job.url, api_key="none"))
+    model = _anthropic_model(job) if sys.argv[1] == "anthropic" else _openai_model(job)
     tools = [Tool(tool, takes_ctx=False) for tool in TOOLS.values()]
     agent = Agent(model, name="assistant", system_prompt=system("assistant"), tools=tools, retries=2)
     if job.helper == "tool":
@@ -47,6 +51,20 @@ async def _run(job: Job) -> str | None:
         said = await agent.run(turn, message_history=history, event_stream_handler=_read if job.stream else None)
         history, output = said.all_messages(), said.output
     return output
+
+
+def _openai_model(job: Job) -> Any:
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    return OpenAIChatModel(MODEL, provider=OpenAIProvider(base_url=job.url, api_key="none"))
+
+
+def _anthropic_model(job: Job) -> Any:
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    return AnthropicModel(MODEL, provider=AnthropicProvider(base_url=job.url.removesuffix("/v1"), api_key="none"))
 
 
 async def _read(_: Any, events: Any) -> None:
@@ -67,5 +85,21 @@ def _openinference(provider: Any) -> None:
     )
 
 
+def _format2(provider: Any) -> None:
+    Agent.instrument_all(InstrumentationSettings(tracer_provider=provider, version=2))
+
+
+def _logfire(_: Any) -> None:
+    import logfire
+
+    # It exports to the endpoint of the environment.
+    logfire.configure(send_to_logfire=False, console=False, additional_span_processors=[NamesRun()], metrics=False)
+    logfire.instrument_pydantic_ai()
+
+
+INSTRUMENT = {
+    "native": _native, "openinference": _openinference, "format2": _format2, "logfire": _logfire, "anthropic": _native,
+}  # fmt: skip
+
 if __name__ == "__main__":
-    main(run, {"native": _native, "openinference": _openinference}, together=3)
+    main(run, INSTRUMENT, together=3)

@@ -191,13 +191,13 @@ def _outcome(layers: Sequence[Span], generic: bool) -> Outcome | None:
 
 
 def final_answers(spans: Sequence[Span]) -> set[str]:
-    """Return the names of tools that a request declared as final answers: they are no tool calls, executed or not."""
+    """Return the names of tools that are said to be final answers or handoffs: they are no tool calls, executed or not."""
     names: set[str] = set()
     for text in {span.pseudo_tools for span in spans} - {None}:
         try:
             listed = json.loads(text or "")
         except ValueError:
-            continue
+            listed = [text]  # one name
         if isinstance(listed, list):
             names.update(name for name in listed if isinstance(name, str))
     return names

@@ -143,6 +143,32 @@ def fits(tool: Callable[..., str], given: Any) -> bool:
     )
 
 
+def execute(name: str, arguments: Any, tools: Mapping[str, Callable[..., Any]]) -> str:
+    """Return what a program that executes the tools itself answers to a call; `arguments` are JSON or an object."""
+    try:
+        given = json.loads(arguments) if isinstance(arguments, str) else arguments
+        if not fits(tools[name], given):
+            return "Error: the arguments do not fit"
+        return str(tools[name](**given))
+    except KeyError:
+        return f"Error: there is no tool {name}"
+    except ValueError as error:
+        return f"Error: {error}"
+
+
+def offered(tools: Mapping[str, Callable[..., Any]]) -> list[dict[str, Any]]:
+    """Return tools as a request of Chat Completions offers them."""
+    return [
+        {"type": "function", "function": {"name": name, "description": tool.__doc__, "parameters": schema(tool)}}
+        for name, tool in tools.items()
+    ]
+
+
+def begin(run: str) -> None:
+    """Say which run is at work from here on."""
+    _RUN.set(run)
+
+
 def write(**record: Any) -> None:
     """Log what happened in the run that is at work."""
     line = json.dumps({"run": _RUN.get(), **record}, default=str)
@@ -195,7 +221,7 @@ def main(
     jobs = [Job(**job) for job in json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))]
 
     def one(job: Job) -> None:
-        _RUN.set(job.run)
+        begin(job.run)
         try:
             output, raised = run(job), None
         except Exception as error:

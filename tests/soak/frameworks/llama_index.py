@@ -12,6 +12,11 @@
 # instrumentations = ["openinference", "openllmetry"]
 # helpers = ["handoff"]
 # pseudo-tools = ["handoff"]
+# [tool.soak.environments]
+# otel = [
+#     "llama-index-core==0.14.25", "llama-index-llms-openai==0.8.3", "llama-index-workflows==2.26.1",
+#     "llama-index-observability-otel==0.7.0", "opentelemetry-exporter-otlp-proto-http==1.45.2",
+# ]
 # ///
 """A workflow of LlamaIndex's agents; one may hand over to another."""
 
@@ -69,5 +74,12 @@ def _openllmetry(provider: Any) -> None:
     LlamaIndexInstrumentor().instrument(tracer_provider=provider)
 
 
+def _otel(provider: Any) -> None:
+    from llama_index.observability.otel import LlamaIndexOpenTelemetry
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+    LlamaIndexOpenTelemetry(tracer_provider=provider, span_exporter=OTLPSpanExporter()).start_registering()
+
+
 if __name__ == "__main__":
-    main(run, {"openinference": _openinference, "openllmetry": _openllmetry}, together=3)
+    main(run, {"openinference": _openinference, "openllmetry": _openllmetry, "otel": _otel}, together=3)

@@ -30,7 +30,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
-from agent_program import MAX_STEPS, MODEL, TOOLS, Job, fits, main, schema, system
+from agent_program import MAX_STEPS, MODEL, TOOLS, Job, fits, main, offered, system
 from openai import OpenAI
 from opentelemetry import trace
 
@@ -82,20 +82,13 @@ def execute(name: str, arguments: str, tools: Tools) -> str:
         return f"Error: {error}"
 
 
-def _offered(tools: Tools) -> Any:
-    return [
-        {"type": "function", "function": {"name": name, "description": tool.__doc__, "parameters": schema(tool)}}
-        for name, tool in tools.items()
-    ]
-
-
 def _whole(client: Any, messages: list[Any], tools: Tools) -> dict[str, Any]:
-    said = client.chat.completions.create(model=MODEL, messages=messages, tools=_offered(tools))
+    said = client.chat.completions.create(model=MODEL, messages=messages, tools=offered(tools))
     return said.choices[0].message.model_dump(include={"role", "content", "tool_calls"}, exclude_none=False)
 
 
 def _streamed(client: Any, messages: list[Any], tools: Tools, job: Job) -> dict[str, Any]:
-    asked: Any = {"model": MODEL, "messages": messages, "tools": _offered(tools), "stream": True}
+    asked: Any = {"model": MODEL, "messages": messages, "tools": offered(tools), "stream": True}
     if job.count_stream:
         asked["stream_options"] = {"include_usage": True}
     text, calls = "", {}

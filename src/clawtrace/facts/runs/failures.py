@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from clawtrace.facts.calls.llm_calls import LlmCall
@@ -123,10 +124,10 @@ def _made_again(run: RunSpans, index: int) -> bool:
 
 
 def _without_echoes(run: RunSpans, failed: Sequence[int]) -> Sequence[int]:
-    """Return the failures without those that repeat the one of a call next to them.
+    """Return the failures without those that repeat the one of a call next to them, or around them.
 
     A framework may write a step next to the call that it makes: one that holds the call's time, is itself no call, and failed
-    with the same words.
+    with the same words. An agent may fail with the words of the tool call that it is.
     """
     by_error: dict[tuple[str, str], list[int]] = {}
     for index in failed:
@@ -135,6 +136,12 @@ def _without_echoes(run: RunSpans, failed: Sequence[int]) -> Sequence[int]:
             by_error.setdefault((run.spans[index].trace_id, words), []).append(index)
     echoes: set[int] = set()
     for alike in by_error.values():
+        inward = pairwise(sorted(alike, key=run.enter.__getitem__))
+        echoes.update(
+            agent
+            for tool, agent in inward
+            if (run.spans[tool].kind, run.spans[agent].kind) == ("tool", "agent") and run.encloses(tool, agent)
+        )
         ends = _NEVER
         """The earliest end of a call that started no earlier."""
         for index in sorted(alike, key=lambda n: (run.spans[n].start_ns, -run.spans[n].last_ns, n), reverse=True):

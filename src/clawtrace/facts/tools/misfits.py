@@ -12,14 +12,17 @@ from clawtrace.facts.tools.tool_requests import ToolRequest
 
 __all__ = ["Offers", "is_broken"]
 
+Needed = frozenset[str] | None
+"""Names of the arguments that a tool needs; None where its definition leaves its parameters open."""
+
 
 class Offers:
     """What the model calls of a run were offered, read where a call is in doubt."""
 
     def __init__(self, run: RunSpans) -> None:
         self._run = run
-        self._of_text: dict[str, dict[str, frozenset[str]]] = {}
-        self._of_group: dict[int, dict[str, frozenset[str]]] | None = None
+        self._of_text: dict[str, dict[str, Needed]] = {}
+        self._of_group: dict[int, dict[str, Needed]] | None = None
 
     def lack(self, request: ToolRequest) -> bool:
         """Return whether a call asks for a tool that was not offered, or lacks an argument that it needs."""
@@ -34,13 +37,12 @@ class Offers:
             return None
         offered = None if request is None else self._groups().get(request.group)
         if offered and request is not None:
-            needed = offered.get(request.name)
-            return needed is not None and not _lacks(arguments, needed)
+            return _fits(arguments, offered[request.name]) if request.name in offered else False
         elsewhere = [tools[name] for tools in self._groups().values() if name in tools] if name is not None else []
-        lacks = {_lacks(arguments, needed) for needed in elsewhere}
-        return not lacks.pop() if len(lacks) == 1 else None
+        fits = {_fits(arguments, needed) for needed in elsewhere}
+        return fits.pop() if len(fits) == 1 else None
 
-    def _groups(self) -> dict[int, dict[str, frozenset[str]]]:
+    def _groups(self) -> dict[int, dict[str, Needed]]:
         if self._of_group is None:
             self._of_group = {}
             for index in self._run.kinds.get("llm", ()):
@@ -63,9 +65,9 @@ def is_broken(arguments: str | None) -> bool:
     return text.startswith("{") and _object(text) is None
 
 
-def _lacks(arguments: str | None, needed: frozenset[str]) -> bool:
+def _fits(arguments: str | None, needed: Needed) -> bool | None:
     given = _object(arguments)
-    return given is not None and not needed <= given.keys()
+    return None if needed is None else given is None or needed <= given.keys()
 
 
 def _object(text: str | None) -> dict[str, Any] | None:
@@ -79,7 +81,7 @@ def _object(text: str | None) -> dict[str, Any] | None:
 _NUMBERED = re.compile(r"\.([0-9]{1,9})\.")
 
 
-def _tools(text: str) -> dict[str, frozenset[str]]:
+def _tools(text: str) -> dict[str, Needed]:
     """Return the names of the arguments that each tool needs; nothing where one of the tools is in no form that is known."""
     try:
         listed = json.loads(text)
@@ -87,14 +89,15 @@ def _tools(text: str) -> dict[str, frozenset[str]]:
         return {}
     if isinstance(listed, dict):
         listed = _numbered(listed)
-    found: dict[str, frozenset[str]] = {}
+    found: dict[str, Needed] = {}
     for listed_tool in listed if isinstance(listed, Sequence) and not isinstance(listed, str) else ():
         value = _object(listed_tool) if isinstance(listed_tool, str) else listed_tool
         inners = (value.get(key) for key in ("function", "data")) if isinstance(value, dict) else ()
         inner = next((one for one in inners if isinstance(one, dict)), value)
         if not isinstance(inner, dict) or not isinstance(inner.get("name"), str):
             return {}
-        found[inner["name"]] = _required(inner)
+        open_ = "parameters" in inner and inner["parameters"] is None
+        found[inner["name"]] = None if open_ else _required(inner)
     return found
 
 

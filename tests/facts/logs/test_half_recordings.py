@@ -9,7 +9,11 @@ import conformance
 import pytest
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
-CASES = conformance.recordings(RECORDINGS, ("claude-code", "codex", "gemini-cli"))
+CASES = [
+    path
+    for path in conformance.recordings(RECORDINGS, ("claude-code", "codex", "gemini-cli"))
+    if any(path.glob("logs.*"))
+]
 
 
 @pytest.mark.parametrize("missing", ["traces", "logs"])

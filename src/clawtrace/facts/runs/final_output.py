@@ -108,13 +108,16 @@ def _is_repeated(run: RunSpans, models: Sequence[LlmCall], word: str | None) -> 
 
 
 def _is_joined(run: RunSpans, models: Sequence[LlmCall], word: str | None) -> bool:
-    """Return whether an agent's word is that of several answers: a program is given all of them, or the last alone."""
+    """Return whether an agent's word is that of several answers: a program is given all of them, or the last alone.
+
+    Of several of which the last has no text, it is the text of those before.
+    """
     texts = [
         _text(run.said(call.voice, "output")) for call in models if call.voice is not None and call.outcome == "ok"
     ]
-    if not word or not texts or texts[-1] in (None, word):
+    if not word or not texts or texts[-1] == word:
         return False
-    return any(text and word != text and word.startswith(text) for text in texts[:-1])
+    return any(text and word.startswith(text) and (word != text or not texts[-1]) for text in texts[:-1])
 
 
 def _asks(parts: Sequence[Part]) -> bool:

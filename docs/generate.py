@@ -168,8 +168,8 @@ def verified(file: DialectFile) -> str:
 
 def dialect_page(dialect: Dialect, found: Mapping[str, Dialect]) -> str:
     """Return the page of one dialect: what it records, and the rules that are its own."""
+    from clawtrace.dialects.columns import RECORDABLE
     from clawtrace.dialects.explain import condition_words, rule_words
-    from clawtrace.dialects.rules import RECORDABLE
 
     file = dialect.file
     base = found[file.extends].file if file.extends else None
@@ -229,14 +229,14 @@ def dialect_words() -> str:
     """Return the page of the words that a dialect file is written in."""
     import inspect
 
-    from clawtrace.dialects import rules, schema
+    from clawtrace.dialects import columns, rules, schema
     from clawtrace.support.attribute_docs import attribute_docs
 
     parts = [
         f"# The words of a dialect file\n\n{NOTE}\nHow they work together, with an example: "
         "[../dialects.md](../dialects.md). `parent.` before an attribute key means the parent span's attribute.\n",
-        "## Columns\n\n" + ", ".join(f"`{name}`" for name in rules.COLUMN_TYPES) + ".\n",
-        "## Facts of `records`\n\n" + ", ".join(f"`{name}`" for name in rules.RECORDABLE) + ".\n",
+        "## Columns\n\n" + ", ".join(f"`{name}`" for name in columns.COLUMN_TYPES) + ".\n",
+        "## Facts of `records`\n\n" + ", ".join(f"`{name}`" for name in columns.RECORDABLE) + ".\n",
     ]
     models = [
         schema.DialectFile, rules.SpanTests, schema.Detect, rules.Condition, rules.ColumnRule, rules.KindRule, rules.RoleRule,

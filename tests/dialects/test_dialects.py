@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from clawtrace.dialects import load_dialects
+from clawtrace.dialects.columns import COLUMN_TYPES, RECORDABLE
 from clawtrace.dialects.compile import Compiler
 from clawtrace.dialects.expressions import Seen
-from clawtrace.dialects.rules import COLUMN_TYPES, RECORDABLE, ColumnRule, Condition
+from clawtrace.dialects.rules import ColumnRule, Condition
 from clawtrace.dialects.schema import Recorded
 from clawtrace.errors import ConfigError
 

@@ -169,9 +169,9 @@ class Program:
         if how == "handoff":
             with self._tool_span(name, place, call) as done:
                 done["result"] = "Transferred to researcher"
-            # The one that takes over works beside the one that gave up, or inside of it.
-            beside = self._random.choice([True, False]) and isinstance(span, dict)
-            return self._agent("researcher", own, span["parent"] if beside else span, 1)
+            # The one that takes over works next to the one that gave up, or inside of it.
+            outside = self._random.choice([True, False]) and isinstance(span, dict)
+            return self._agent("researcher", own, span["parent"] if outside else span, 1)
         self.truth["tools"].append({"name": tool, "arguments": arguments, "error": False})
         with self._tool_span(name, place, call) as done:
             if how == "service":

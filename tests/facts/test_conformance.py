@@ -72,7 +72,7 @@ PAIRINGS: dict[str, tuple[str, ...]] = {
     "the SDK twice": ("opentelemetry.util.genai.handler", "openinference.instrumentation.openai"),
     "Anthropic's SDK below Pydantic AI": ("pydantic-ai", ANTHROPIC),
     "Anthropic's SDK below OpenInference": ("openinference.instrumentation.anthropic", ANTHROPIC),
-    "Anthropic's SDK beside OpenLLMetry, below LangChain": (
+    "Anthropic's SDK and OpenLLMetry, below LangChain": (
         "openinference.instrumentation.langchain", "opentelemetry.instrumentation.anthropic", ANTHROPIC,
     ),
     "DSPy over LiteLLM": ("openinference.instrumentation.dspy", "openinference.instrumentation.litellm"),
@@ -80,7 +80,7 @@ PAIRINGS: dict[str, tuple[str, ...]] = {
         "openinference.instrumentation.openai_agents", "mcp-python-sdk", "fastmcp",
     ),
 }  # fmt: skip
-"""Scopes of one run whose spans tell of the same calls: what dialects.md §11 and §16 name, as far as it can be recorded."""
+"""Scopes of one run whose spans record the same calls: what dialects.md §11 and §16 name, as far as it can be recorded."""
 
 
 def _unknown() -> dict[str, dict[str, str]]:

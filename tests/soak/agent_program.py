@@ -209,7 +209,7 @@ def main(
 
     Args:
         run: has the conversation of one job and returns the last answer.
-        instrument: how to switch on an instrumentation, by name. What brings a tracer provider of its own takes `NamesRun` there.
+        instrument: how to switch on an instrumentation, by name. What brings its tracer provider takes `NamesRun` there.
         together: how many runs may be under way at once.
     """
     provider = TracerProvider()

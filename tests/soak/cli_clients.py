@@ -1,4 +1,4 @@
-"""Coding agents as clients of the soak: how each is started, which of its own tools the model calls, and what its refusals say."""
+"""Coding agents as clients of the soak: how each is started, which of its tools the model calls, and what its refusals say."""
 
 from __future__ import annotations
 

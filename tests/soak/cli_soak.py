@@ -2,7 +2,7 @@
 
     python tests/soak/cli_soak.py [--client NAME]… [--runs N] [--seed S] [--only RUN] [--out FOLDER] [--unknown]
 
-Each run is one process of the program from npm for each turn, in a workspace and a home of its own, as `clawtrace run` starts it.
+Each run is one process of the program from npm for each turn, in a new workspace and home, as `clawtrace run` starts it.
 """
 
 from __future__ import annotations

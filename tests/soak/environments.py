@@ -33,7 +33,7 @@ class Framework:
     """One agent program and what its first lines say of it."""
 
     name: str
-    """Of the script; with the instrumentations, as `openai-agents+mlflow`, where these have an environment of their own."""
+    """Of the script; with the instrumentations, as `openai-agents+mlflow`, where these have a separate environment."""
     script: Path
     dependencies: tuple[str, ...]
     instrumentations: tuple[str, ...]
@@ -47,7 +47,7 @@ class Framework:
     counts_itself: tuple[str, ...]
     """The instrumentations with which tokens are counted where the model's server sends no numbers."""
     main_agent: str
-    """What the first agent is called, where the framework lets nobody name it."""
+    """What the first agent is called, where the framework does not let the program name it."""
 
 
 def frameworks() -> dict[str, Framework]:

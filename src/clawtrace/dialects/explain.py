@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from clawtrace.dialects.columns import COLUMN_TYPES
 from clawtrace.dialects.compile import Compiler, with_parents
 from clawtrace.dialects.expressions import Seen
 from clawtrace.dialects.load import Dialect
-from clawtrace.dialects.rules import COLUMN_TYPES, SPAN_TESTS, ColumnRule, Condition, MessageRule
+from clawtrace.dialects.rules import SPAN_TESTS, ColumnRule, Condition, MessageRule
 
 __all__ = ["Explainer", "Filled", "condition_words", "rule_words"]
 

@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from clawtrace.dialects.rules import COLUMN_TYPES, ColumnRule, Condition
+from clawtrace.dialects.columns import COLUMN_TYPES
+from clawtrace.dialects.rules import ColumnRule, Condition
 from clawtrace.support.yaml_reading import read_yaml
 
 __all__ = ["PARENT_COLUMNS", "PARENT_MAP", "RESOURCE", "SPAN", "Expressions", "Seen", "macros", "quote"]

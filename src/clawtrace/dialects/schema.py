@@ -8,9 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from clawtrace.dialects.columns import COLUMN_TYPES, RECORDABLE
 from clawtrace.dialects.rules import (
-    COLUMN_TYPES,
-    RECORDABLE,
     Condition,
     DialectPart,
     EmitRule,
@@ -225,7 +224,7 @@ class DialectFile(SpanTests, DialectPart):
     """Delegations (`agents.via`) that are known only from times, because no span names the agents. ``handoff``: it goes to the
     next activation that is a sibling or a child of its own agent's. ``tool``: the span of an agent that was called as a tool
     has no span of its caller above it; the caller is the agent during whose tool span it ran. ``trace``: the same, and it may
-    have a trace of its own."""
+    begin another trace."""
     answer_forms: Annotated[list[str], Merge.BEFORE] = []
     """Forms in which a framework has models write their answers: regular expressions that fit the text from its beginning,
     whose first group is the answer. Without that group the text is of the form, and which part of it answers is not known."""

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.dialects import Dialect
+from clawtrace.dialects.columns import COLUMN_TYPES
 from clawtrace.dialects.compile import ROW_FACT_COLUMNS, Compiler
 from clawtrace.dialects.expressions import Seen
 from clawtrace.dialects.messages import parse_messages
 from clawtrace.dialects.part import Part
-from clawtrace.dialects.rules import COLUMN_TYPES, SPAN_TESTS
+from clawtrace.dialects.rules import SPAN_TESTS
 from clawtrace.facts.calls.cached_input import with_cached_input
 from clawtrace.facts.calls.evidence.dispatchers import with_dispatchers
 from clawtrace.facts.calls.evidence.layers import with_layers

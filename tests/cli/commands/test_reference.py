@@ -12,7 +12,7 @@ import yaml
 from clawtrace.assertions.registry import names
 from clawtrace.cli.main import cli
 from clawtrace.dialects import load_dialects
-from clawtrace.dialects.rules import RECORDABLE
+from clawtrace.dialects.columns import RECORDABLE
 from clawtrace.runners.starting.telemetry_env import table
 
 

@@ -74,7 +74,7 @@ def asked_next(id: str, at: int) -> S:
 
 
 def served(id: str, at: int) -> S:
-    """What an MCP server wrote of a call, in a trace of its own."""
+    """What an MCP server wrote of a call, in another trace."""
     attributes = {"mcp.method.name": "tools/call", "gen_ai.tool.name": "get_weather"}
     return S(id, "", at, at + 1, "tools/call get_weather", attributes, scope="mcp-python-sdk", trace="b" * 32)
 
@@ -133,7 +133,7 @@ SMALLEST = {
         (agent("a"), chat("n", "a"), agent("b", "a", at=10), chat("m", "b", at=11)),
         (agent("a"), tool("t", "a", at=9), agent("b", "t", at=10), chat("m", "b", at=11)),
     ),
-    "agent-beside-another": Smallest(
+    "agent-after-another": Smallest(
         (agent("a", to=20), agent("b", at=30, agent="writer")),
         (agent("a", to=20), chat("m", "a"), agent("b", at=30, agent="writer")),
     ),

@@ -155,7 +155,7 @@ def test_an_answer_that_the_program_could_not_use_was_given(lab: Lab) -> None:
 
 
 def test_the_failure_of_an_agent_that_two_instrumentations_record_is_one(lab: Lab) -> None:
-    """In the one the failed call is inside of the agent's span, in the other beside it."""
+    """In the one the failed call is inside of the agent's span, in the other next to it."""
     no_end = {"gen_ai.response.finish_reasons": None}
     for scope, parent in (("one", "a"), ("two", "r")):
         spans = [

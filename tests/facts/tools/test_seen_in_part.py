@@ -67,7 +67,7 @@ def test_a_log_that_records_an_agent_and_no_tool(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("flags", "answer"),
     [(0x100, None), (0x300, "21 degrees"), (0, "21 degrees")],
-    ids=["of its own", "remote", "not stated"],
+    ids=["same process", "remote", "not stated"],
 )
 def test_work_that_went_on_where_nothing_was_received(lab: Lab, flags: int, answer: str | None) -> None:
     """A span after the last model call, whose parent was lost with the program's end: the model may have answered again."""

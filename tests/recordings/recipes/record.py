@@ -38,7 +38,7 @@ _SIGNALS = {
     "/v2/traces": ("traces", ExportTraceServiceRequest),
     "/v1/logs": ("logs", ExportLogsServiceRequest),
 }
-"""By the end of the path: some send to a path of their own."""
+"""By the end of the path: some send to another path."""
 _TIME_LIMIT_S = 180
 _NOT_RECORDED = ("host.", "process.", "os.", "service.instance.id")
 """Resource attributes that describe the machine: they are left out of a recording."""

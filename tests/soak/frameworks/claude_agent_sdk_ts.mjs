@@ -10,7 +10,7 @@
 // [tool.soak]
 // instrumentations = ["openinference"]
 // ///
-// The Claude Agent SDK, whose agent is a program of its own that asks the model; its tools are those of a server in this process.
+// The Claude Agent SDK, whose agent is another program, which asks the model; its tools are those of a server in this process.
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

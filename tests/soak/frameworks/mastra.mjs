@@ -41,7 +41,7 @@ const run = async (job) => {
     description: 'Ask the researcher.',
     inputSchema: z.object({ question: z.string() }),
     execute: logged('ask_researcher', async ({ question }, { tracingContext }) => {
-      // Without it the researcher has a trace of its own.
+      // Without it the researcher begins another trace.
       const options = job.count_stream ? { tracingContext } : {};
       return (await researcher.generate(question, { maxSteps: MAX_STEPS, ...options })).text;
     }),

@@ -15,7 +15,7 @@
 #     "opentelemetry-exporter-otlp-proto-http==1.45.2",
 # ]
 # ///
-"""Agents of Pydantic AI, over OpenAI's SDK or over Anthropic's, which writes spans of its own."""
+"""Agents of Pydantic AI, over OpenAI's SDK or over Anthropic's, which writes spans, too."""
 
 from __future__ import annotations
 

@@ -42,8 +42,8 @@ def command(as_json: bool) -> None:
 
 
 def _facts(dialect: Dialect) -> dict[str, object]:
+    from clawtrace.dialects.columns import RECORDABLE
     from clawtrace.dialects.explain import condition_words
-    from clawtrace.dialects.rules import RECORDABLE
 
     return {
         "dialect": dialect.name,
@@ -58,7 +58,7 @@ def _facts(dialect: Dialect) -> dict[str, object]:
 
 
 def _print(dialect: Dialect, console: ConsoleOutput) -> None:
-    from clawtrace.dialects.rules import RECORDABLE
+    from clawtrace.dialects.columns import RECORDABLE
 
     console.line((dialect.name, "bold"), (f"  {dialect.file.title}", ""))
     console.paragraph(dialect.file.about.strip(), indent="  ")

@@ -9,7 +9,7 @@ from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
 from clawtrace.facts.checks.rules import (
-    AGENT_BESIDE_ANOTHER,
+    AGENT_AFTER_ANOTHER,
     AGENT_INSIDE_ITSELF,
     AGENT_WITHOUT_CALLS,
     GIVEN_UP_AGENT,
@@ -40,7 +40,7 @@ def check_agents(run: RunSpans, models: Sequence[LlmCall], activations: Sequence
         above = run.agent[index]
         if above in counted and above is not None:
             inner[above].append(index)
-    doubted = _beside(run, models, activations, findings)
+    doubted = _after_another(run, models, activations, findings)
     for index in activations:
         above = run.agent[index]
         repeats = above in counted and above is not None and _repeats(run, index, above)
@@ -89,18 +89,20 @@ def _repeats(run: RunSpans, index: int, above: int) -> bool:
     )
 
 
-def _beside(run: RunSpans, models: Sequence[LlmCall], activations: Sequence[int], findings: Findings) -> set[int]:
-    """Return the agents that another one may have handed over to, where nothing tells what that one asked for."""
-    told = bool(models) and all(call.voice is not None or call.asks is False for call in models)
-    if told or "tool" in run.kinds or "handoff" in run.role:
+def _after_another(
+    run: RunSpans, models: Sequence[LlmCall], activations: Sequence[int], findings: Findings
+) -> set[int]:
+    """Return the agents that another one may have handed over to, where nothing recorded says what that one asked for."""
+    recorded = bool(models) and all(call.voice is not None or call.asks is False for call in models)
+    if recorded or "tool" in run.kinds or "handoff" in run.role:
         return set()
     names: dict[int | None, set[str | None]] = defaultdict(set)
     found: set[int] = set()
     for index in activations:
         span = run.spans[index]
         before = names[run.agent[index]]
-        if before - {span.agent_name} and span.parent_agent is None and findings.holds(AGENT_BESIDE_ANOTHER, index):
-            findings.add(AGENT_BESIDE_ANOTHER, index)
+        if before - {span.agent_name} and span.parent_agent is None and findings.holds(AGENT_AFTER_ANOTHER, index):
+            findings.add(AGENT_AFTER_ANOTHER, index)
             found.add(index)
         before.add(span.agent_name)
     return found

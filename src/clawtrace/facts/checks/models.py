@@ -77,7 +77,7 @@ def unmade_request(run: RunSpans) -> int | None:
 
 
 def _lost_its_parent(run: RunSpans, index: int) -> bool:
-    """Return whether the parent of a span was not received, is known to be of its own process, and is not one that never is."""
+    """Return whether the parent of a span was not received, is known to be in the same process, and is not one that never is."""
     span = run.spans[index]
     if span.parent_span_id is None or span.parent_sid is not None or run.cut[index]:
         return False

@@ -124,7 +124,7 @@ FAILED_WITH_USAGE = _check(
     "failed-with-usage",
     "A model span failed and records output tokens, but not how its answer ended: the model may have answered before the program "
     "could not use it, or the stream of its answer broke off.",
-    "some clients fail on answers that they cannot use, and some streams tell their usage as they go",
+    "some clients fail on answers that they cannot use, and some streams report their usage as they go",
     ("llm_calls", "failed_llm_attempts"),
     "An instrumentation that records finish reasons.",
     always=True,
@@ -157,8 +157,8 @@ AGENT_INSIDE_ITSELF = _check(
     ("agents",),
     _AGENTS,
 )
-AGENT_BESIDE_ANOTHER = _check(
-    "agent-beside-another",
+AGENT_AFTER_ANOTHER = _check(
+    "agent-after-another",
     "An agent started after another one and outside of it, and neither tool calls nor what models asked for are recorded: it may have "
     "been handed over to.",
     "a handoff is a request of a model, or the execution of a tool",
@@ -212,7 +212,7 @@ LAST_ANSWER_NOT_RECORDED = _check(
 )
 PARENT_NOT_RECEIVED = _check(
     "parent-not-received",
-    "The parent of a span is one of its own process and was not received: it may have failed.",
+    "The parent of a span is in the same process and was not received: it may have failed.",
     "some instrumentations never export the span that an error ended",
     ("errors", "unrecovered_errors"),
     "Look at the exit code or the output of the program.",

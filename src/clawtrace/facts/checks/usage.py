@@ -47,7 +47,7 @@ def check_usage(run: RunSpans, models: Sequence[LlmCall], findings: Findings) ->
 
 
 def check_stated(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
-    """Find sums that agents state inside of other sums, where only sums tell what was used."""
+    """Find sums that agents state inside of other sums, where only sums record what was used."""
     if any(call.input_tokens is not None or call.output_tokens is not None for call in models):
         return
     stated = [

@@ -12,9 +12,10 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from clawtrace.dialects import Dialect
+from clawtrace.dialects.columns import COLUMN_TYPES
 from clawtrace.dialects.compile import Compiler
 from clawtrace.dialects.expressions import Seen
-from clawtrace.dialects.rules import COLUMN_TYPES, SPAN_TESTS, KindRule, RecordEffect
+from clawtrace.dialects.rules import SPAN_TESTS, KindRule, RecordEffect
 from clawtrace.dialects.schema import Detect, DialectFile, EventRule, JoinPair
 from clawtrace.facts.logs.conversations import adopt, name_agents
 from clawtrace.facts.logs.join import join_records, separate_attempts

@@ -108,7 +108,7 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
 
 
 def _failed_agents(run: RunSpans) -> dict[str | None, list[Span]]:
-    """Return the activations that failed, by name: another span of one of them tells of the same failure."""
+    """Return the activations that failed, by name: another span of one of them records the same failure."""
     found: dict[str | None, list[Span]] = {}
     for index in run.kinds.get("agent", ()):
         span = run.spans[index]

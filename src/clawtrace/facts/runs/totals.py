@@ -240,14 +240,14 @@ def _knows_tools(
     if tools.histories.agents and not models:
         return tools.histories.agents.issuperset(activation.index for activation in agents)
     answered = [call for call in models if call.outcome == "ok"]
-    told = all(_tells(run, call) or not _may_ask(run, call) for call in answered)
+    recorded = all(_tells(run, call) or not _may_ask(run, call) for call in answered)
     working = [
         n for kind in ("tool", "agent") for n in run.kinds.get(kind, ()) if records(run.spans[n], "tool_calls") is True
     ]
     # That an agent's framework writes spans of tools is not known where only general rules read the agent's own; what a product's
-    # log tells, its own dialect reads.
+    # log records, its dialect reads.
     sums = not models and any(run.spans[n].rollup_input_tokens or run.spans[n].rollup_output_tokens for n in working)
-    if (told and not sums and working) or any(
+    if (recorded and not sums and working) or any(
         run.spans[n].kind == "tool" or run.spans[n].source == "log" or run.evidence(n) != "generic" for n in working
     ):
         return True
@@ -257,7 +257,7 @@ def _knows_tools(
     )
     if not answered or in_part:
         return False
-    return told
+    return recorded
 
 
 def _tells(run: RunSpans, call: LlmCall) -> bool:

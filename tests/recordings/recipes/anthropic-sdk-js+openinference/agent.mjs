@@ -13,7 +13,7 @@ instrumentation.manuallyInstrument(Anthropic);
 const client = new Anthropic();
 const tracer = trace.getTracer('agent');
 
-// The program writes spans of its own for agents and tools, named after them, in OpenInference's kinds.
+// The program itself writes spans for agents and tools, named after them, in OpenInference's kinds.
 const spanned = (name, kind, input, body) =>
   tracer.startActiveSpan(name, { attributes: { 'openinference.span.kind': kind, 'input.value': JSON.stringify(input) } }, async (span) => {
     try {

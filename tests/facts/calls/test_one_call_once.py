@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from building import Lab, S, agent, chat, hex_id, tool
 
 
@@ -22,6 +23,23 @@ class TestOneCallOnce:
 
         assert lab.totals("llm_calls", "input_tokens") == (1, 100)
         assert sorted(lab.rows("SELECT counted_as FROM spans WHERE kind = 'llm'")) == [("call",), ("duplicate",)]
+
+    def test_a_call_below_one_that_had_ended(self, lab: Lab) -> None:
+        """One instrumentation of one process writes both: the second followed from the first, whose context it still has."""
+        lab.put(agent("a"), chat("m", "a", at=1), chat("n", "m", at=20))
+
+        assert lab.totals("llm_calls", "input_tokens") == (2, 200)
+
+    @pytest.mark.parametrize(
+        ("scope", "flags"), [("other", 0x100), ("test", 0x300)], ids=["another scope", "another process"]
+    )
+    def test_a_layer_that_seems_to_begin_later_is_one_call(self, lab: Lab, scope: str, flags: int) -> None:
+        """A stream may be asked for when it is first read, and the clock of a server may be ahead."""
+        inner = chat("n", "m", at=20)
+        inner.scope, inner.flags = scope, flags
+        lab.put(agent("a"), chat("m", "a", at=1), inner)
+
+        assert lab.totals("llm_calls", "input_tokens") == (1, 100)
 
     def test_a_span_delivered_twice_counts_once(self, lab: Lab) -> None:
         """T4: even when the store holds both rows."""

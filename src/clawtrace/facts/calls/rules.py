@@ -54,7 +54,7 @@ DISPATCHED_TOOL = _rule(
 NESTED_MODEL_SPAN = _rule(
     "nested-model-span",
     "A model span inside another one, with no agent or tool span between them, is the same call, unless their response ids "
-    "differ, or it started after the other had ended.",
+    "differ, or it is of the same scope and process and started after the other had ended.",
 )
 SAME_RESPONSE_ID = _rule(
     "same-response-id",

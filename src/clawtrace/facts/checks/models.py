@@ -17,12 +17,9 @@ from clawtrace.facts.checks.rules import (
     PARENT_NOT_RECEIVED,
     UNREAD_ANSWER,
 )
-from clawtrace.facts.spans.span import REMOTE_PARENT, Span
+from clawtrace.facts.spans.span import LOCAL_PARENT, REMOTE_PARENT, Span
 
 __all__ = ["check_ends", "check_models", "unmade_request"]
-
-_LOCAL_PARENT = 0x100
-"""Of the flags of a span: it is known whether its parent is remote, and it is not."""
 
 
 def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
@@ -82,7 +79,7 @@ def _lost_its_parent(run: RunSpans, index: int) -> bool:
     if span.parent_span_id is None or span.parent_sid is not None or run.cut[index]:
         return False
     never = any(fnmatchcase(span.name, rule.span) for rule in run.words(index).parent_not_exported)
-    return (span.flags or 0) & REMOTE_PARENT == _LOCAL_PARENT and not never
+    return (span.flags or 0) & REMOTE_PARENT == LOCAL_PARENT and not never
 
 
 def _failed_by_itself(run: RunSpans, call: LlmCall) -> bool:

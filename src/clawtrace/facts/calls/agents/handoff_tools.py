@@ -60,9 +60,7 @@ def handoff_tools(
         span = spans[tool]
         # Programs that write no span around their agents begin a trace with each.
         meant = [
-            at_work[trace, name]
-            for name in names
-            if ((trace := span.trace_id), name) in at_work or ((trace := ""), name) in at_work
+            of for name in names if (of := at_work.get((span.trace_id, name)) or at_work.get(("", name))) is not None
         ]
         within = any((one := _first(of, span.start_ns)) is not None and one[0] < span.last_ns for of in meant)
         to_ns, to = min((one for of in meant if (one := _first(of, span.last_ns)) is not None), default=(0, -1))

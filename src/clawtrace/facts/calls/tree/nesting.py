@@ -15,7 +15,7 @@ from clawtrace.facts.calls.rules import (
     SAME_TOOL_CALL_ID,
     CallRule,
 )
-from clawtrace.facts.spans.span import Span
+from clawtrace.facts.spans.span import REMOTE_PARENT, Span
 
 __all__ = ["NestedCall", "NestedCalls", "ToolsAbove"]
 
@@ -58,8 +58,7 @@ class NestedCalls:
         """Return the call of a model span; `above` is that of its nearest ancestor among models, tools and agents, if a model's."""
         identity, scope = span.response_id, span.scope
         found = self._elsewhere(identity, scope)
-        # What starts after a call has ended is what followed from it, wherever it hangs.
-        if above is not None and span.start_ns <= above.last_ns:
+        if above is not None and not _followed(span, above):
             if identity is None or above.identity == identity:
                 return self._join(index, above, scope, NESTED_MODEL_SPAN)
             if above.identity is None and found is None:
@@ -160,3 +159,13 @@ class ToolsAbove:
             yield self._named.setdefault((top, span.tool_name), {}).setdefault(scope, [])
         if span.tool_call_id is not None:
             yield self._ids.setdefault((top, span.tool_call_id), [])
+
+
+def _followed(span: Span, above: NestedCall) -> bool:
+    """Return whether a model span is what followed from the call above it, which had ended, and no layer of it.
+
+    One scope of one process writes both. A layer of another scope may begin later, as a stream that is asked for when it is first
+    read, and another process has another clock.
+    """
+    remote = (span.flags or 0) & REMOTE_PARENT == REMOTE_PARENT
+    return span.start_ns > above.last_ns and span.scope in above.scopes and not remote

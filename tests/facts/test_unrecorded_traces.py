@@ -147,6 +147,7 @@ class TestTokens:
                 "llm.token_count.completion": 850,
                 "llm.token_count.prompt_details.cache_read": 29447,
                 "llm.token_count.prompt_details.cache_write": 2861,
+                "output.value": "The tests pass.",
             },
             "gen_ai": {
                 "gen_ai.operation.name": "invoke_agent",

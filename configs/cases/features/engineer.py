@@ -2,8 +2,6 @@
 
 All cases of this folder run it, each with a script of its own for the model. Tools work in the current folder, which is
 the run's workspace. ``ask_reviewer`` hands work to a second agent: one more loop, in spans of its own.
-
-Argument: ``--broken`` makes the engineer forget its last tool call, as an unreliable agent does now and then.
 """
 
 import json
@@ -57,17 +55,32 @@ def ask_model(messages: list[dict]) -> dict:
     with tracer.start_as_current_span(f"chat {MODEL}", kind=SpanKind.CLIENT) as span:
         span.set_attributes({"gen_ai.operation.name": "chat", "gen_ai.provider.name": "scripted"})
         span.set_attribute("gen_ai.request.model", MODEL)
+        span.set_attribute("gen_ai.input.messages", json.dumps([as_parts(message) for message in messages]))
         body = json.dumps({"model": MODEL, "messages": messages, "tools": OFFERED}).encode()
         url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
         with urllib.request.urlopen(urllib.request.Request(url, body, {"content-type": "application/json"})) as answer:
             reply = json.load(answer)
+        choice = reply["choices"][0]
         span.set_attribute("gen_ai.response.model", reply["model"])
+        span.set_attribute("gen_ai.response.finish_reasons", [choice["finish_reason"]])
         span.set_attribute("gen_ai.usage.input_tokens", reply["usage"]["prompt_tokens"])
         span.set_attribute("gen_ai.usage.output_tokens", reply["usage"]["completion_tokens"])
-        message = reply["choices"][0]["message"]
-        parts = [{"type": "text", "content": message["content"]}] if message.get("content") else []
-        span.set_attribute("gen_ai.output.messages", json.dumps([{"role": "assistant", "parts": parts}]))
-        return message
+        output = {**as_parts(choice["message"]), "finish_reason": choice["finish_reason"]}
+        span.set_attribute("gen_ai.output.messages", json.dumps([output]))
+        return choice["message"]
+
+
+def as_parts(message: dict) -> dict:
+    """Return a chat message in the form of the GenAI conventions."""
+    if message["role"] == "tool":
+        part = {"type": "tool_call_response", "id": message["tool_call_id"], "response": message["content"]}
+        return {"role": "tool", "parts": [part]}
+    parts = [{"type": "text", "content": message["content"]}] if message.get("content") else []
+    for call in message.get("tool_calls") or []:
+        function = call["function"]
+        arguments = json.loads(function["arguments"])
+        parts.append({"type": "tool_call", "id": call["id"], "name": function["name"], "arguments": arguments})
+    return {"role": message["role"], "parts": parts}
 
 
 def run_tool(call: dict) -> str:
@@ -87,7 +100,6 @@ def run_tool(call: dict) -> str:
 
 def work(name: str, task: str) -> str:
     """Let the agent called `name` work until it answers."""
-    forgetful = "--broken" in sys.argv
     messages = [{"role": "system", "content": f"You are the {name}."}, {"role": "user", "content": task}]
     with tracer.start_as_current_span(f"invoke_agent {name}") as span:
         span.set_attributes({"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name})
@@ -98,8 +110,7 @@ def work(name: str, task: str) -> str:
             if not calls:
                 return message["content"]
             for call in calls:
-                done = "done" if forgetful and call["function"]["name"] == "shell" else run_tool(call)
-                messages.append({"role": "tool", "tool_call_id": call["id"], "content": done})
+                messages.append({"role": "tool", "tool_call_id": call["id"], "content": run_tool(call)})
 
 
 def main() -> None:

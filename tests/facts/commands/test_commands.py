@@ -161,7 +161,7 @@ ASKED = [
     ("claude-code/delegation", {"type": "output_equals", "value": "hi"}, "pass"),
     ("claude-code/delegation", {"type": "exit_code", "value": 0}, "inconclusive"),
     ("codex/delegation", {"type": "ran", "pattern": "^echo hi"}, "pass"),
-    ("codex/delegation", {"type": "ran", "pattern": "^echo hi", "status": "ok"}, "inconclusive"),
+    ("codex/delegation", {"type": "ran", "pattern": "^echo hi", "status": "ok"}, "pass"),
     ("codex/delegation", {"type": "output_contains", "value": "hi"}, "pass"),
     ("codex/delegation", {"type": "output_equals", "value": "hi"}, "inconclusive"),
     ("codex/delegation", {"type": "output_equals", "value": "bye"}, "fail"),

@@ -1,9 +1,11 @@
-"""Run the engineer, and let every fourth repetition forget its tool calls."""
+"""Run the engineer with a model that claims, in every fourth repetition, that the tests pass, and has run none."""
 
 import os
 import sys
 from pathlib import Path
 
-engineer = str(Path(__file__).parents[1] / "engineer.py")
+here = Path(__file__).parent
 repetition = int(sys.argv[1].rsplit("/", 1)[1].partition("-")[0])
-os.execv(sys.executable, [sys.executable, engineer, *(["--broken"] if repetition % 4 == 0 else [])])
+script = here / ("claims.yaml" if repetition % 4 == 0 else "script.yaml")
+engineer = [sys.executable, str(here.parent / "engineer.py")]
+os.execv(sys.executable, [sys.executable, "-m", "clawtrace", "model-server", str(script), "--", *engineer])

@@ -6,7 +6,8 @@ from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
-from pydantic_core import PydanticCustomError
+
+from clawtrace.assertions.refused import refused
 
 __all__ = ["Dimension", "Dimensions", "LookAgain", "MinPassRate", "Turn"]
 
@@ -16,9 +17,7 @@ Dimension = Literal["task", "process", "autonomy", "closeness", "efficiency", "s
 def _turn(value: Any) -> Any:
     if value is None or value == "last" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
         return value
-    raise PydanticCustomError(
-        "turn", "must be the number of a turn, counted from 1, or `last`, found {found}", {"found": repr(value)}
-    )
+    raise refused(f"must be the number of a turn, counted from 1, or `last`, found {value!r}")
 
 
 def _day(value: Any) -> Any:
@@ -29,14 +28,10 @@ def _day(value: Any) -> Any:
             return date.fromisoformat(value)
     except ValueError:
         pass
-    raise PydanticCustomError("day", "must be a date such as 2026-11-20, found {found}", {"found": repr(value)})
+    raise refused(f"must be a date such as 2026-11-20, found {value!r}")
 
 
-def _each_once(value: tuple[Dimension, ...]) -> tuple[Dimension, ...]:
-    return tuple(dict.fromkeys(value))
-
-
-Dimensions = Annotated[tuple[Dimension, ...], AfterValidator(_each_once)]
+Dimensions = Annotated[tuple[Dimension, ...], AfterValidator(lambda value: tuple(dict.fromkeys(value)))]
 
 Turn = Annotated[
     int | Literal["last"] | None,

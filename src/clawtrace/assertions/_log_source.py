@@ -20,6 +20,11 @@ class LogSource(Assertion):
     run_id: str | None = None
     """Ask only about the run of exactly this id, as the log calls it; by default the current run."""
 
+    @classmethod
+    def fields_of_base(cls) -> set[str]:
+        """Return also the fields of the log, which say where to look and not what is expected."""
+        return {*super().fields_of_base(), "log_path", "run_id"}
+
     def paths_read(self) -> tuple[str, ...]:
         """Return the log."""
         return () if self.log_path is None else (self.log_path,)

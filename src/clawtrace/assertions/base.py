@@ -23,10 +23,10 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions._common_fields import Dimensions, LookAgain, MinPassRate, Turn
 from clawtrace.assertions.matching.matchers import Matcher
+from clawtrace.assertions.refused import refused
 from clawtrace.assertions.world import World
 from clawtrace.model.query import Query, Resolve
 from clawtrace.model.verdict import Severity
@@ -83,6 +83,8 @@ class Assertion(Documented):
     """Whether it asks for the final answer, which the runner knows of a run without any span too."""
     needs_redaction: ClassVar[bool] = False
     """Whether the question is answered by redaction's marks, so that it cannot be asked where redaction was off."""
+    actual_columns: ClassVar[tuple[str, ...]] = ()
+    """Columns of `query` that `actual` returns, where a subclass says nothing else."""
     unscoped: ClassVar[str] = ""
     """Why `agent` and `turn` cannot narrow the question down, as a sentence; empty where they can."""
 
@@ -182,12 +184,21 @@ class Assertion(Documented):
         return None
 
     def expectation(self) -> Any:
-        """Return what was expected, as a JSON value for reports (not `expected`: that is a field of several types)."""
-        raise NotImplementedError
+        """Return what was expected, as a JSON value for reports: by default the type's own fields that are set.
+
+        It is not called `expected`: that is a field of several types.
+        """
+        own = set(type(self).model_fields) - self.fields_of_base()
+        return self.model_dump(mode="json", include=own, exclude_none=True)
+
+    @classmethod
+    def fields_of_base(cls) -> set[str]:
+        """Return the fields that say nothing of what is expected: those that every assertion has."""
+        return set(Assertion.model_fields)
 
     def actual(self, outcome: Outcome) -> Any:
         """Return what was found, as a JSON value for reports; None when unknown."""
-        raise NotImplementedError
+        return {name: outcome.row[name] for name in self.actual_columns}
 
     def explain(self, outcome: Outcome) -> str:
         """Return one plain sentence that says what was found against what was asked.
@@ -222,24 +233,20 @@ def _check_common_fields(assertion: Assertion) -> None:
     unscoped = assertion.unscoped or ("" if assertion.needs_trace else "it does not use the trace.")
     for name in ("agent", "turn"):
         if unscoped and getattr(assertion, name) is not None:
-            raise _wrong(name, f"`{name}` cannot be used here: {unscoped}")
+            raise refused(f"`{name}` cannot be used here: {unscoped}", name)
     if not assertion.expects_failure:
         for name in ("reason", "until"):
             if getattr(assertion, name) is not None:
-                raise _wrong(name, f"`{name}` belongs to `expect: fail`, which is not given")
+                raise refused(f"`{name}` belongs to `expect: fail`, which is not given", name)
         return
     if assertion.reason is None:
-        raise _wrong("reason", "`expect: fail` needs `reason`: what is known to be wrong")
+        raise refused("`expect: fail` needs `reason`: what is known to be wrong", "reason")
     if assertion.until is None:
-        raise _wrong("until", "`expect: fail` needs `until`: the day on which to look at it again, such as 2026-11-20")
+        raise refused("`expect: fail` needs `until`: the day on which to look at it again, such as 2026-11-20", "until")
     if "min_pass_rate" in assertion.model_fields_set:
-        raise _wrong(
-            "min_pass_rate", "`min_pass_rate` and `expect: fail` exclude each other: a known failure has no rate"
+        raise refused(
+            "`min_pass_rate` and `expect: fail` exclude each other: a known failure has no rate", "min_pass_rate"
         )
-
-
-def _wrong(field: str, problem: str) -> PydanticCustomError:
-    return PydanticCustomError("common_field", "{problem}", {"problem": problem, "field": field})
 
 
 def summary(cls: type[Assertion]) -> str:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions.counting.bounds import need_one_of
 from clawtrace.assertions.probe import Finding
 from clawtrace.assertions.probing.artifact import ArtifactProbe
 from clawtrace.assertions.probing.documents import lookup, yaml_value
 from clawtrace.assertions.probing.files import Text, is_unread, read_text
+from clawtrace.assertions.refused import refused
 from clawtrace.assertions.world import World
 from clawtrace.errors import ClawtraceError
 
@@ -28,7 +28,7 @@ _PARTED = r"[\w--\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khme
 def _visible(words: tuple[str, ...] | None) -> tuple[str, ...] | None:
     for word in words or ():
         if not _plain(word).strip():
-            raise PydanticCustomError("word", "{found} contains nothing to search for", {"found": repr(word)})
+            raise refused(f"{word!r} contains nothing to search for")
     return words
 
 
@@ -62,11 +62,7 @@ class ArtifactAbsentWords(ArtifactProbe):
         need_one_of(self, "words", "source")
         if (self.source is None) != (self.key is None):
             lacking = "key" if self.key is None else "source"
-            raise PydanticCustomError(
-                "pair",
-                "`source` and `key` belong together: `{lacking}` is missing",
-                {"lacking": lacking, "field": lacking},
-            )
+            raise refused(f"`source` and `key` belong together: `{lacking}` is missing", lacking)
         return self
 
     def look(self, file: Path, world: World) -> Finding:

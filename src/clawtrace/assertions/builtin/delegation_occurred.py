@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from clawtrace.assertions._log_source import LogSource
 from clawtrace.assertions.base import Outcome
 from clawtrace.assertions.counting.apart import still_open
@@ -34,6 +32,7 @@ class DelegationOccurred(LogSource):
     growth = "exact"
     main_field = "to_agent"
     requires = ("agents.name", "agents.id", "agents.parent_activation_no")
+    actual_columns = ("delegated", "meant", "activations")
 
     to_agent: Matcher
     """Name or id of the agent, whole and case-sensitive; or `glob:`, `re:`, `literal:`."""
@@ -94,14 +93,6 @@ SELECT a.run_id AS run_id, a.span_id AS span_id,
 FROM agents AS a
 JOIN selected_runs AS s ON s.run_id = a.run_id
 """)
-
-    def expectation(self) -> Any:
-        """Return the agent."""
-        return {"to_agent": self.to_agent.text}
-
-    def actual(self, outcome: Outcome) -> Any:
-        """Return how often the agent was delegated to and at work, and all activations."""
-        return {name: outcome.row[name] for name in ("delegated", "meant", "activations")}
 
     def explain(self, outcome: Outcome) -> str:
         """Say how often work was delegated to the agent."""

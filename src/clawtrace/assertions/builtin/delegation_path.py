@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions.base import Assertion, Growth, Outcome, Row
 from clawtrace.assertions.counting.bounds import plural
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.probing.files import PathText, located, read_text, stale_reason
 from clawtrace.assertions.probing.router_state import routed_agents
+from clawtrace.assertions.refused import refused
 from clawtrace.assertions.world import World
 from clawtrace.model.query import Query, Resolve
 
@@ -58,8 +58,9 @@ class DelegationPath(Assertion):
     def _check(self) -> DelegationPath:
         given = [name for name in _FALLBACKS if getattr(self, name) is not None]
         if self.mode == "path" and given:
-            problem = "a router state does not record who delegated to whom, so `mode: path` cannot use it"
-            raise PydanticCustomError("dead_key", "{problem}", {"problem": problem, "field": given[0]})
+            raise refused(
+                "a router state does not record who delegated to whom, so `mode: path` cannot use it", given[0]
+            )
         return self
 
     @property

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator
-from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions.probe import Finding
 from clawtrace.assertions.probing.at_path import AtPath
 from clawtrace.assertions.probing.files import PathText
+from clawtrace.assertions.refused import refused
 
 __all__ = ["FileAbsent"]
 
@@ -19,11 +19,7 @@ __all__ = ["FileAbsent"]
 def _check_one(text: str) -> str:
     """Refuse what no file is called: as it is written it is always absent."""
     if "*" in text or text.startswith(("~", "$")):
-        raise PydanticCustomError(
-            "path",
-            "is taken literally, without `*`, `~` and `$`: found {found}; `verify` can use a shell",
-            {"found": repr(text)},
-        )
+        raise refused(f"is taken literally, without `*`, `~` and `$`: found {text!r}; `verify` can use a shell")
     return text
 
 

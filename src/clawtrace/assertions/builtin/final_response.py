@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.counting.bounds import Count, need_one_of
@@ -23,6 +22,7 @@ from clawtrace.assertions.matching.answer_text import (
 from clawtrace.assertions.matching.json_schema import check_schema, schema_problem
 from clawtrace.assertions.matching.matchers import RegexText, is_found_in_every
 from clawtrace.assertions.matching.redacted import holds_mark
+from clawtrace.assertions.refused import refused
 from clawtrace.model.query import Query, Resolve
 
 __all__ = ["FinalResponse"]
@@ -37,7 +37,7 @@ def _schema(schema: dict[str, Any]) -> dict[str, Any]:
     try:
         return check_schema(schema)
     except ValueError as error:
-        raise PydanticCustomError("schema", "{problem}", {"problem": str(error)}) from None
+        raise refused(str(error)) from None
 
 
 class FinalResponse(Assertion):
@@ -83,14 +83,9 @@ class FinalResponse(Assertion):
             self, "contains", "not_contains", "matches", "equals", "json_schema", "similar_to", "max_length"
         )  # fmt: skip
         if "threshold" in self.model_fields_set and self.similar_to is None:
-            raise PydanticCustomError(
-                "dead_key", "`threshold` belongs to `similar_to`, which is not given", {"field": "threshold"}
-            )
+            raise refused("`threshold` belongs to `similar_to`, which is not given", "threshold")
         if self.matches is not None and is_found_in_every(self.matches, "", "a"):
-            raise PydanticCustomError(
-                "everything", "{text} matches every answer: nothing is checked",
-                {"text": repr(self.matches), "field": "matches"},
-            )  # fmt: skip
+            raise refused(f"{self.matches!r} matches every answer: nothing is checked", "matches")  # fmt: skip
         return self
 
     @property
@@ -149,10 +144,10 @@ GROUP BY r.run_id
 
     def expectation(self) -> Any:
         """Return what is asked of the answer."""
-        asked = self.model_dump(mode="json", include=set(type(self).model_fields) - set(Assertion.model_fields))
+        asked = super().expectation()
         if self.similar_to is None:
             del asked["threshold"]
-        return {name: value for name, value in asked.items() if value is not None}
+        return asked
 
     def actual(self, outcome: Outcome) -> Any:
         """Return the answer, cut to a readable length, its length, and its similarity where that is asked."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions.matching.one_form import one_form
 from clawtrace.assertions.probe import Finding, Probe
 from clawtrace.assertions.probing.files import Text
 from clawtrace.assertions.probing.http import MAX_BODY, request
+from clawtrace.assertions.refused import refused
 from clawtrace.assertions.world import World
 
 __all__ = ["GatewayResponse"]
@@ -18,9 +18,7 @@ __all__ = ["GatewayResponse"]
 
 def _check_url(text: str) -> str:
     if not text.startswith(("http://", "https://")):
-        raise PydanticCustomError(
-            "url", "must be a full URL (`http://…` or `https://…`), found {found}", {"found": repr(text)}
-        )
+        raise refused(f"must be a full URL (`http://…` or `https://…`), found {text!r}")
     return text
 
 
@@ -55,8 +53,7 @@ class GatewayResponse(Probe):
     @model_validator(mode="after")
     def _check(self) -> GatewayResponse:
         if self.method == "HEAD" and self.expected_body is not None:
-            problem = "a response to HEAD has no body: `expected_body` would never match"
-            raise PydanticCustomError("dead_key", "{problem}", {"problem": problem, "field": "expected_body"})
+            raise refused("a response to HEAD has no body: `expected_body` would never match", "expected_body")
         return self
 
     def probe(self, world: World) -> Finding:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions.base import Assertion, Growth, Outcome
 from clawtrace.assertions.counting.bounds import need_one_of, plural
 from clawtrace.assertions.matching.matchers import LimitingModel, ModelMatcher
+from clawtrace.assertions.refused import refused
 from clawtrace.model.query import Query, Resolve
 
 __all__ = ["ModelUsed"]
@@ -83,11 +83,7 @@ class ModelUsed(Assertion):
     def _check(self) -> ModelUsed:
         need_one_of(self, "expected", "not_expected", "only")
         if self.expected is not None and self.not_expected is not None:
-            raise PydanticCustomError(
-                "exclusive",
-                "takes `expected` or `not_expected`, not both: write two assertions",
-                {"field": "not_expected"},
-            )
+            raise refused("takes `expected` or `not_expected`, not both: write two assertions", "not_expected")
         return self
 
     @property

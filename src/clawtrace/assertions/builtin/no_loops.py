@@ -118,10 +118,6 @@ FROM (
 ) AS g
 """)
 
-    def expectation(self) -> Any:
-        """Return the most calls in a row."""
-        return {"max_repeats": self.max_repeats}
-
     def actual(self, outcome: Outcome) -> Any:
         """Return the longest row for sure, the longest there may be, and the tool; None when none is long enough."""
         row = outcome.row

@@ -55,6 +55,7 @@ class NoSpanErrors(Assertion):
 
     growth = "shrinking"
     requires = ("errors.name", "errors.recovered")
+    actual_columns = ("counted", "doubtful", "hidden", "total")
 
     ignore: tuple[Limiting, ...] = ()
     """Names of spans, tools or models (bare) whose errors do not count, whole, or `glob:`, `re:`, `literal:`."""
@@ -127,10 +128,6 @@ JOIN selected_runs AS s ON s.run_id = e.run_id
     def expectation(self) -> Any:
         """Return that no error may count, and what is tolerated."""
         return {"errors": 0, "ignore": [matcher.text for matcher in self.ignore], "unrecovered": self.unrecovered}
-
-    def actual(self, outcome: Outcome) -> Any:
-        """Return the errors that count, those in doubt, those that an ignored one may hide, and all."""
-        return {name: outcome.row[name] for name in ("counted", "doubtful", "hidden", "total")}
 
     def explain(self, outcome: Outcome) -> str:
         """Name what failed."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 from pathlib import PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions.matching.one_form import one_form
 from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
 from clawtrace.assertions.probing.files import Text, hidden, read_text
+from clawtrace.assertions.refused import refused
 from clawtrace.assertions.world import World
 
 __all__ = ["OpenclawWorkspaceFilePresent"]
@@ -20,9 +20,7 @@ __all__ = ["OpenclawWorkspaceFilePresent"]
 def _check_relative(text: str) -> str:
     path = PurePosixPath(text)
     if not text or path.is_absolute() or ".." in path.parts or path == PurePosixPath():
-        raise PydanticCustomError(
-            "path", "must be a path inside of the workspace, found {found}", {"found": repr(text)}
-        )
+        raise refused(f"must be a path inside of the workspace, found {text!r}")
     return path.as_posix()
 
 
@@ -54,9 +52,7 @@ class OpenclawWorkspaceFilePresent(Probe):
     def _check(self) -> OpenclawWorkspaceFilePresent:
         other = "contains_all" if self.contains_all is not None else "contains_any"
         if self.contains is not None and getattr(self, other) is not None:
-            raise PydanticCustomError(
-                "pair", "`contains` and `{other}` exclude each other", {"other": other, "field": other}
-            )
+            raise refused(f"`contains` and `{other}` exclude each other", other)
         return self
 
     def paths_read(self) -> tuple[str, ...]:
@@ -100,11 +96,6 @@ class OpenclawWorkspaceFilePresent(Probe):
         if self.contains_any and not any(_plain(part) in plain for part in self.contains_any):
             return "any of " + ", ".join(map(repr, self.contains_any))
         return ""
-
-    def expectation(self) -> Any:
-        """Return path and texts."""
-        asked = self.model_dump(mode="json", include={"relative_path", "contains", "contains_all", "contains_any"})
-        return {name: value for name, value in asked.items() if value is not None}
 
 
 def _plain(text: str) -> str:

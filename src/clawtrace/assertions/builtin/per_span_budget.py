@@ -187,11 +187,6 @@ FROM ({self._spans()}
             {name: value for name, value in self._params.items() if name != "max_tokens"},
         )
 
-    def expectation(self) -> Any:
-        """Return the budget and the spans it is for."""
-        name = {} if self.span_name is None else {"span_name": self.span_name}
-        return {"max_tokens": self.max_tokens, "span_type": self.span_type, **name}
-
     def actual(self, outcome: Outcome) -> Any:
         """Return the number of spans, the largest, and all that are over the budget."""
         row = outcome.row

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions.probe import Finding, Probe
 from clawtrace.assertions.probing.files import Text
 from clawtrace.assertions.probing.hook_process import HookError, call_hook
+from clawtrace.assertions.refused import refused
 from clawtrace.assertions.world import World
 
 __all__ = ["PythonHook"]
@@ -19,7 +19,7 @@ __all__ = ["PythonHook"]
 
 def _check_name(text: str) -> str:
     if not all(part.isidentifier() for part in text.split(".")):
-        raise PydanticCustomError("name", "must be a name of Python, found {found}", {"found": repr(text)})
+        raise refused(f"must be a name of Python, found {text!r}")
     return text
 
 
@@ -59,9 +59,7 @@ class PythonHook(Probe):
     def _check(self) -> PythonHook:
         if (self.path is None) == (self.import_path is None):
             found = "neither is given" if self.path is None else "both are given"
-            raise PydanticCustomError(
-                "pair", "needs exactly one of `path` and `import_path`; {found}", {"found": found}
-            )
+            raise refused(f"needs exactly one of `path` and `import_path`; {found}")
         return self
 
     def probe(self, world: World) -> Finding:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions.base import Assertion, Growth, Outcome
 from clawtrace.assertions.counting.bounds import Amount, milliseconds, plural
+from clawtrace.assertions.refused import refused
 from clawtrace.assertions.spans.named_spans import SpanType, kind_of, named, resolve_names
 from clawtrace.model.query import Query, Resolve, Scalar
 
@@ -51,10 +51,8 @@ class SpanDuration(Assertion):
     @model_validator(mode="after")
     def _check(self) -> SpanDuration:
         if self.first_token and self.span_type not in (None, "llm"):
-            raise PydanticCustomError(
-                "dead_key",
-                "only model calls have a first token: `first_token` goes with `span_type: llm`",
-                {"field": "first_token"},
+            raise refused(
+                "only model calls have a first token: `first_token` goes with `span_type: llm`", "first_token"
             )
         return self
 
@@ -138,11 +136,6 @@ FROM ({self._lengths()}
 """,
             self._kind,
         )
-
-    def expectation(self) -> Any:
-        """Return the limit, and which spans are measured how."""
-        names = {"max_ms", "span_type", "span_name", "quantile", "first_token"}
-        return self.model_dump(mode="json", include=names, exclude_none=True)
 
     def actual(self, outcome: Outcome) -> Any:
         """Return how many spans there are, how many within the limit or unknown, and the longest in milliseconds."""

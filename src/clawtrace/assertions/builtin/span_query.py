@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import Any
 
 from pydantic import model_validator
-from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.counting.bounds import Bounds, Counted, check_bounds, decide_sql, plural, words
+from clawtrace.assertions.refused import refused
 from clawtrace.assertions.spans.span_condition import SpanCondition, parts_of
 from clawtrace.assertions.spans.span_sql import Compiled, compile_conditions, stays
 from clawtrace.model.query import Query, Resolve
@@ -59,8 +59,7 @@ class SpanQuery(Assertion):
     @model_validator(mode="after")
     def _check(self) -> SpanQuery:
         if self.where is not None and not self.where.model_fields_set:
-            problem = "an empty condition matches every span: state what each selected span must satisfy"
-            raise PydanticCustomError("empty", "{problem}", {"problem": problem, "field": "where"})
+            raise refused("an empty condition matches every span: state what each selected span must satisfy", "where")
         check_bounds(self.count.min, self.count.max, alone=self.where is None, field="count")
         return self
 

@@ -9,10 +9,10 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.counting.bounds import plural
+from clawtrace.assertions.refused import refused
 from clawtrace.model.query import ByRun, Query
 
 __all__ = ["Sql"]
@@ -41,15 +41,10 @@ _SELECT = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*+(?:select|with|from|value
 
 def _check_select(text: str) -> str:
     if not _SELECT.match(text):
-        raise PydanticCustomError(
-            "select",
-            "must be one SELECT, found {found}",
-            {"found": repr(text.split(maxsplit=1)[0] if text.split() else text)},
-        )
+        raise refused(f"must be one SELECT, found {text.split(maxsplit=1)[0] if text.split() else text!r}")
     if not re.search(r"(?<!:):run_id\b", text):
-        raise PydanticCustomError(
-            "select",
-            "must use `:run_id`, for example WHERE run_id = :run_id: otherwise other runs influence the verdict",
+        raise refused(
+            "must use `:run_id`, for example WHERE run_id = :run_id: otherwise other runs influence the verdict"
         )
     return text
 

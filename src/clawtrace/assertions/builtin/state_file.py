@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions.probe import Finding
 from clawtrace.assertions.probing.artifact import ArtifactProbe
 from clawtrace.assertions.probing.documents import fields_of, lookup, same
 from clawtrace.assertions.probing.files import PathText, read_text
+from clawtrace.assertions.refused import refused
 from clawtrace.assertions.world import World
 
 __all__ = ["StateFile"]
@@ -44,7 +44,7 @@ class StateFile(ArtifactProbe):
     def _check(self) -> StateFile:
         if (self.path is None) == (self.state_path is None):
             found = "neither is given" if self.path is None else "both are given"
-            raise PydanticCustomError("pair", "needs exactly one of `path` and `state_path`; {found}", {"found": found})
+            raise refused(f"needs exactly one of `path` and `state_path`; {found}")
         return self
 
     @property

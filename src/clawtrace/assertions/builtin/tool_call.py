@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.counting.apart import still_open
@@ -17,6 +16,7 @@ from clawtrace.assertions.matching.arguments import ArgumentMode, check_argument
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.matching.redacted import holds_mark
 from clawtrace.assertions.matching.result_text import contains
+from clawtrace.assertions.refused import refused
 from clawtrace.model.query import Query, Resolve
 
 __all__ = ["ToolCall"]
@@ -84,9 +84,7 @@ class ToolCall(Assertion):
     def _check(self) -> ToolCall:
         for name in ("match", "ignore"):
             if name in self.model_fields_set and self.args is None:
-                raise PydanticCustomError(
-                    "dead_key", "`{field}` says how to compare `args`, which are not given", {"field": name}
-                )
+                raise refused(f"`{name}` says how to compare `args`, which are not given", name)
         check_bounds(self.count.min, self.count.max, field="count")
         return self
 

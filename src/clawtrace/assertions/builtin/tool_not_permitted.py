@@ -31,6 +31,7 @@ class ToolNotPermitted(LogSource):
     growth = "shrinking"
     main_field = "allowed_tools"
     requires = ("tool_calls.name", "tool_calls.outcome")
+    actual_columns = ("ok", "failed", "blocked", "unclear")
 
     allowed_tools: tuple[Limiting, ...]
     """Names of the permitted tools, whole and case-sensitive, or `glob:`, `re:`, `literal:`; empty permits none."""
@@ -55,10 +56,6 @@ class ToolNotPermitted(LogSource):
     def expectation(self) -> Any:
         """Return the allowed list."""
         return {"only": [tool.text for tool in self.allowed_tools]}
-
-    def actual(self, outcome: Outcome) -> Any:
-        """Return the attempts of other tools by outcome."""
-        return {name: outcome.row[name] for name in ("ok", "failed", "blocked", "unclear")}
 
     def explain(self, outcome: Outcome) -> str:
         """Name other tools that were invoked."""

@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions.base import Assertion, Growth, Outcome, Row
 from clawtrace.assertions.counting.bounds import plural
 from clawtrace.assertions.counting.handoffs import handed_over, handoff_words
 from clawtrace.assertions.matching.matchers import Matcher
+from clawtrace.assertions.refused import refused
 from clawtrace.assertions.trajectory import sequence_sql
 from clawtrace.assertions.trajectory.partial_order import PartialOrder, edit_words
 from clawtrace.assertions.trajectory.steps import ForbidBetween, OneOrMore, RequireCall, Step, named, text
@@ -68,29 +68,25 @@ class ToolSequence(Assertion):
     def _check(self) -> ToolSequence:
         if (self.expected is None) == (self.steps is None):
             found = "none" if self.steps is None else "both"
-            problem = f"takes exactly one of `expected` and `steps`; found {found}"
-            raise PydanticCustomError("exclusive", "{problem}", {"problem": problem, "field": "expected"})
+            raise refused(f"takes exactly one of `expected` and `steps`; found {found}", "expected")
         if not self._steps and self.mode != "strict":
-            problem = "an empty list checks nothing; with `mode: strict` it means that no tool is called"
-            raise PydanticCustomError("empty", "{problem}", {"problem": problem, "field": "expected"})
+            raise refused(
+                "an empty list checks nothing; with `mode: strict` it means that no tool is called", "expected"
+            )
         if self.mode == "contains":
             self._check_contains()
         if self.steps is not None and self.mode != "strict" and self._partial.nullable:
-            problem = "every step is optional, so a run without any call would pass"
-            raise PydanticCustomError("empty", "{problem}", {"problem": problem, "field": "steps"})
+            raise refused("every step is optional, so a run without any call would pass", "steps")
         for field, rules in (("forbid_between", self.forbid_between), ("require", self.require)):
             for rule in rules:
                 self._check_rule(field, rule)
         return self
 
     def _check_contains(self) -> None:
-        problem = ""
         if self.steps is not None:
-            problem, field = "`steps` have an order already: write `any_order` instead of `mode: contains`", "mode"
-        elif "order" in self.model_fields_set and not self._has_rules:
-            problem, field = "`mode: contains` ignores the order", "order"
-        if problem:
-            raise PydanticCustomError("dead_key", "{problem}", {"problem": problem, "field": field})
+            raise refused("`steps` have an order already: write `any_order` instead of `mode: contains`", "mode")
+        if "order" in self.model_fields_set and not self._has_rules:
+            raise refused("`mode: contains` ignores the order", "order")
 
     def _check_rule(self, field: str, rule: ForbidBetween | RequireCall) -> None:
         """Refuse a rule about a call that no step asks for: misspelt, it would never apply."""
@@ -101,7 +97,7 @@ class ToolSequence(Assertion):
                     f"`{anchor}` is not a step, so the rule may never apply; steps: {', '.join(dict.fromkeys(asked))}"
                 )
                 hint = did_you_mean(str(anchor), asked)
-                raise PydanticCustomError("rule", "{problem}", {"problem": problem, "hint": hint, "field": field})
+                raise refused(problem, field, hint)
 
     @property
     def _steps(self) -> tuple[Step, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from clawtrace.assertions._log_source import LogSource
 from clawtrace.assertions.base import Outcome, Row
@@ -31,6 +30,7 @@ class ToolWasCalled(LogSource):
     growth = "growing"
     main_field = "tool"
     requires = ("tool_calls.name", "tool_calls.outcome")
+    actual_columns = ("ok", "failed", "blocked", "unclear")
 
     tool: Matcher
     """Name of the tool, whole and case-sensitive; or `glob:`, `re:`, `literal:`."""
@@ -54,14 +54,6 @@ class ToolWasCalled(LogSource):
     def evidence(self) -> Query:
         """Return the calls, by start."""
         return Query(attempts_evidence(_MATCHING))
-
-    def expectation(self) -> Any:
-        """Return the tool."""
-        return {"tool": self.tool.text}
-
-    def actual(self, outcome: Outcome) -> Any:
-        """Return the calls by outcome."""
-        return {name: outcome.row[name] for name in ("ok", "failed", "blocked", "unclear")}
 
     def explain(self, outcome: Outcome) -> str:
         """Say how often the tool was called."""

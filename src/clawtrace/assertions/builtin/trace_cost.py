@@ -101,10 +101,6 @@ FROM llm_calls AS c
 JOIN selected_runs AS s ON s.run_id = c.run_id
 """)
 
-    def expectation(self) -> Any:
-        """Return the limit."""
-        return {"max_usd": self.max_usd}
-
     def actual(self, outcome: Outcome) -> Any:
         """Return the interval of the cost in US dollars, null where unbounded."""
         return [outcome.row["low"], outcome.row["high"]] if outcome.row["priced"] else None

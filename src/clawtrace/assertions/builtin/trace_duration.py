@@ -77,10 +77,6 @@ FROM (
 ) AS g
 """)
 
-    def expectation(self) -> Any:
-        """Return the limit and how it is measured."""
-        return {"max_ms": self.max_ms, "measure": self.measure}
-
     def actual(self, outcome: Outcome) -> Any:
         """Return the duration in milliseconds; None when unknown."""
         length = outcome.row["length_ns"]

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
-from pydantic_core import PydanticCustomError
 
+from clawtrace.assertions.refused import refused
 from clawtrace.support.attribute_docs import Documented
 
 __all__ = [
@@ -41,21 +41,15 @@ def need_one_of(model: BaseModel, *names: str) -> None:
     if all(getattr(model, name) is None for name in names):
         *first, last = (f"`{name}`" for name in names)
         listed = f"{', '.join(first)} or {last}" if first else last
-        raise PydanticCustomError(
-            "bounds", "needs at least one of {names}: without it nothing is checked", {"names": listed}
-        )
+        raise refused(f"needs at least one of {listed}: without it nothing is checked")
 
 
 def check_bounds(minimum: int | None, maximum: int | None, *, alone: bool = True, field: str = "min") -> None:
     """Refuse bounds that no number can meet, and where nothing else is asked, those that every number meets."""
     if alone and minimum == 0 and maximum is None:
-        raise PydanticCustomError("bounds", "every number is at least 0: nothing is checked", {"field": field})
+        raise refused("every number is at least 0: nothing is checked", field)
     if minimum is not None and maximum is not None and minimum > maximum:
-        raise PydanticCustomError(
-            "bounds",
-            "`min` ({min}) is greater than `max` ({max}): no number satisfies both",
-            {"min": minimum, "max": maximum, "field": "min"},
-        )
+        raise refused(f"`min` ({minimum}) is greater than `max` ({maximum}): no number satisfies both", "min")
 
 
 class Bounds(Documented):
@@ -80,9 +74,7 @@ def _exactly(written: Any) -> Any:
     if isinstance(written, Mapping | Bounds):
         return written
     if isinstance(written, bool) or not isinstance(written, int):
-        raise PydanticCustomError(
-            "count", "must be a whole number, or a mapping of `min` and `max`, found {found}", {"found": repr(written)}
-        )
+        raise refused(f"must be a whole number, or a mapping of `min` and `max`, found {written!r}")
     return {"min": written, "max": written}
 
 
@@ -116,10 +108,8 @@ def check_count(model: BaseModel, count: Bounds | None, minimum: int | None, max
     check_bounds(minimum, maximum, alone=count is None)
     bounds = bounds_of(count, minimum, maximum)
     if count is not None and bounds.get("min", 0) > bounds.get("max", bounds.get("min", 0)):
-        raise PydanticCustomError(
-            "bounds",
-            "`count` ({count}) is outside of `min` and `max`: no number satisfies all",
-            {"count": words(count.min, count.max).removeprefix("exactly ")},
+        raise refused(
+            f"`count` ({words(count.min, count.max).removeprefix('exactly ')}) is outside of `min` and `max`: no number satisfies all"
         )
 
 

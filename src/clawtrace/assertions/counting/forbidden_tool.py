@@ -24,6 +24,7 @@ class ForbiddenTool(Assertion):
     growth = "shrinking"
     main_field = "tool"
     requires = ("tool_calls.name", "tool_calls.outcome")
+    actual_columns = ("ok", "failed", "blocked", "unclear")
 
     tool: Matcher
     """Name of the tool, whole and case-sensitive; or `glob:`, `re:`, `literal:`."""
@@ -53,10 +54,6 @@ class ForbiddenTool(Assertion):
     def expectation(self) -> Any:
         """Return the forbidden tool."""
         return {"never": self.tool.text}
-
-    def actual(self, outcome: Outcome) -> Any:
-        """Return the attempts by outcome."""
-        return {name: outcome.row[name] for name in ("ok", "failed", "blocked", "unclear")}
 
     def explain(self, outcome: Outcome) -> str:
         """Say how often the tool was attempted."""

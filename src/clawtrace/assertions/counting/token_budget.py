@@ -89,10 +89,6 @@ FROM llm_calls AS c
 JOIN selected_runs AS s ON s.run_id = c.run_id
 """)
 
-    def expectation(self) -> Any:
-        """Return the budgets."""
-        return {f"max_{name}_tokens": limit for name, limit in self._budgets.items()}
-
     def actual(self, outcome: Outcome) -> Any:
         """Return the sums as intervals, null where unbounded."""
         row = outcome.row

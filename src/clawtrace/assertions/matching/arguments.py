@@ -12,11 +12,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic_core import PydanticCustomError
-
 from clawtrace.assertions.matching.json_path import Step, parse_path, without
 from clawtrace.assertions.matching.matchers import compile_matcher
 from clawtrace.assertions.matching.one_form import composed
+from clawtrace.assertions.refused import refused
 
 __all__ = ["ArgumentMode", "check_arguments", "check_path", "match_arguments", "read_arguments"]
 
@@ -55,15 +54,9 @@ def _check(value: Any, where: str) -> None:
             if value.startswith(("re:", "glob:")):
                 compile_matcher(value)
         except ValueError as error:
-            raise PydanticCustomError(
-                "pattern", "`{where}`: {problem}", {"where": where, "problem": str(error)}
-            ) from None
+            raise refused(f"`{where}`: {error}") from None
     elif value is not None and not isinstance(value, bool | int | float):
-        raise PydanticCustomError(
-            "argument",
-            "`{where}` is a {kind}, which JSON arguments cannot hold: put it in quotes",
-            {"where": where, "kind": type(value).__name__},
-        )
+        raise refused(f"`{where}` is a {type(value).__name__}, which JSON arguments cannot hold: put it in quotes")
 
 
 def check_path(path: str) -> str:
@@ -71,7 +64,7 @@ def check_path(path: str) -> str:
     try:
         parse_path(path)
     except ValueError as error:
-        raise PydanticCustomError("path", "{problem}", {"problem": str(error)}) from None
+        raise refused(str(error)) from None
     return path
 
 

@@ -14,9 +14,10 @@ from functools import lru_cache
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import AfterValidator
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, core_schema
 
 from clawtrace.assertions.matching.one_form import composed
+from clawtrace.assertions.refused import refused
 from clawtrace.errors import ClawtraceError
 from clawtrace.model.model_names import bare_model_name, is_version_of, model_matches, model_mentioned
 
@@ -82,7 +83,7 @@ def _check_regex(pattern: str) -> str:
     try:
         compile_regex(pattern)
     except ValueError as error:
-        raise PydanticCustomError("pattern", "{problem}", {"problem": str(error)}) from None
+        raise refused(str(error)) from None
     return pattern
 
 
@@ -203,7 +204,7 @@ class Matcher(NamedTuple):
         try:
             compile_matcher(text)
         except ValueError as error:
-            raise PydanticCustomError("pattern", "{problem}", {"problem": str(error)}) from None
+            raise refused(str(error)) from None
         return cls(composed(text))
 
     @classmethod
@@ -247,9 +248,7 @@ def _check_limiting(matcher: _M) -> _M:
     """Refuse an entry of a list of exceptions that excepts everything."""
     kind, _, rest = matcher.text.partition(":")
     if (kind == "glob" and not rest.strip("*")) or (kind == "re" and is_found_in_every(rest, "a", "a" * 999)):
-        raise PydanticCustomError(
-            "everything", "{text} means every name: nothing is checked", {"text": repr(matcher.text)}
-        )
+        raise refused(f"{matcher.text!r} means every name: nothing is checked")
     return matcher
 
 

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -64,7 +64,7 @@ class ArtifactProbe(Probe):
     def look(self, file: Path, world: World) -> Finding:
         """Look at the file, which exists."""
 
-    def expectation(self) -> Any:
-        """Return the fields that say what is asked."""
-        own = set(type(self).model_fields) - set(Probe.model_fields) - {"timeout"}
-        return {name: value for name, value in self.model_dump(mode="json", include=own).items() if value is not None}
+    @classmethod
+    def fields_of_base(cls) -> set[str]:
+        """Return also how long to wait, which is not what is expected."""
+        return {*super().fields_of_base(), "timeout"}

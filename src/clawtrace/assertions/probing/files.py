@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions.probe import Finding
+from clawtrace.assertions.refused import refused
 from clawtrace.assertions.world import World
 from clawtrace.errors import ClawtraceError
 
@@ -55,7 +55,7 @@ Text = Annotated[str, Field(strict=True, min_length=1)]
 
 def _check_path(text: str) -> str:
     if "\0" in text or not text.strip():
-        raise PydanticCustomError("path", "must be the path of a file, found {found}", {"found": repr(text)})
+        raise refused(f"must be the path of a file, found {text!r}")
     return text
 
 
@@ -67,11 +67,7 @@ def _check_timestamp(text: str) -> str:
     try:
         datetime.fromisoformat(text)
     except ValueError:
-        raise PydanticCustomError(
-            "timestamp",
-            "must be an ISO 8601 time such as 2026-11-20T10:00:00Z, found {found}",
-            {"found": repr(text)},
-        ) from None
+        raise refused(f"must be an ISO 8601 time such as 2026-11-20T10:00:00Z, found {text!r}") from None
     return text
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -92,8 +92,3 @@ class JudgedProbe(Probe):
         if failed.failure == "budget":
             return Finding(None, failed.message, actual, "judge.budget")
         raise ClawtraceError(failed.message)
-
-    def expectation(self) -> Any:
-        """Return the fields that say what is asked."""
-        own = set(type(self).model_fields) - set(Probe.model_fields)
-        return {name: value for name, value in self.model_dump(mode="json", include=own).items() if value is not None}

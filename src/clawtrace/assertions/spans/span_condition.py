@@ -12,9 +12,9 @@ from functools import partial
 from typing import Annotated, Any, NamedTuple, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, PlainValidator, WithJsonSchema, create_model
-from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions.matching.matchers import Matcher, ModelMatcher, compile_matcher
+from clawtrace.assertions.refused import refused
 from clawtrace.assertions.spans.named_spans import SpanType
 from clawtrace.model.relations import Column, relation
 from clawtrace.support.attribute_docs import Documented
@@ -51,10 +51,6 @@ _SQL_WORDS = {"==": "=", "!=": "<>"}
 _REDACTED = "[REDACTED:"
 
 
-def _refuse(kind: str, problem: str, hint: str = "") -> PydanticCustomError:
-    return PydanticCustomError(kind, "{problem}", {"problem": problem, "hint": hint})
-
-
 class NumberTest(NamedTuple):
     """Comparisons that a number must all meet."""
 
@@ -74,9 +70,7 @@ def _number(written: Any, *, time: bool) -> NumberTest:
     found = _NUMBER.fullmatch(written) if isinstance(written, str) else None
     if found is None or (found[3] and not time):
         units = ' such as 3, ">=3" or "<2s"' if time else ' such as 3 or ">=3"'
-        raise _refuse(
-            "number", f"must be a number or a comparison{units}, or a mapping of min and max; found {written!r}"
-        )
+        raise refused(f"must be a number or a comparison{units}, or a mapping of min and max; found {written!r}")
     value = float(found[2]) * _NANOSECONDS[found[3]] if found[3] else float(found[2])
     operator = _SQL_WORDS.get(found[1] or "==", found[1])
     return NumberTest(written, ((operator, int(value) if value.is_integer() else value),))
@@ -86,11 +80,11 @@ def _between(written: Mapping[str, Any]) -> NumberTest:
     bounds = {"min": ">=", "max": "<="}
     for key, value in written.items():
         if key not in bounds:
-            raise _refuse("number", f"unknown field `{key}`; valid: min, max", did_you_mean(key, bounds))
+            raise refused(f"unknown field `{key}`; valid: min, max", hint=did_you_mean(key, bounds))
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise _refuse("number", f"`{key}` must be a number, found {value!r}")
+            raise refused(f"`{key}` must be a number, found {value!r}")
     if not written or ("min" in written and "max" in written and written["min"] > written["max"]):
-        raise _refuse("number", "needs `min` or `max`, and `min` must not be greater than `max`")
+        raise refused("needs `min` or `max`, and `min` must not be greater than `max`")
     return NumberTest(written, tuple((bounds[key], value) for key, value in written.items()))
 
 
@@ -122,7 +116,7 @@ def _value(written: Any) -> ValueTest:
         return ValueTest(written, lambda _: True)
     texts = written if isinstance(written, list | tuple) else [written]
     if not texts or not all(isinstance(text, str) for text in texts):
-        raise _refuse("value", f"must be a text, a number, true, false, null or a list of texts; found {written!r}")
+        raise refused(f"must be a text, a number, true, false, null or a list of texts; found {written!r}")
     matchers = [Matcher.check(text) for text in texts]
     return ValueTest(written, lambda value: any(matcher(value) for matcher in matchers))
 
@@ -146,13 +140,13 @@ _KINDS = get_args(SpanType)
 def _texts(written: Any, *, column: str) -> Any:
     """Take one text for a list of one; null only where it says something."""
     if written is None and column not in ABSENT:
-        raise _refuse("null", f"null has no meaning for `{column}`: it would only mean that the value was not recorded")
+        raise refused(f"null has no meaning for `{column}`: it would only mean that the value was not recorded")
     texts = [written] if isinstance(written, str) else written
     if column == "kind" and isinstance(texts, list | tuple):
         for text in texts:
             if isinstance(text, str) and ":" not in text and text not in _KINDS:
-                raise _refuse(
-                    "kind", f"{text!r} is not a kind of span; valid: {', '.join(_KINDS)}", did_you_mean(text, _KINDS)
+                raise refused(
+                    f"{text!r} is not a kind of span; valid: {', '.join(_KINDS)}", hint=did_you_mean(text, _KINDS)
                 )
         texts = ["agent" if text == "subagent" else text for text in texts]
     return texts

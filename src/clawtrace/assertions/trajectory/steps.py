@@ -16,10 +16,11 @@ from pydantic import (
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core import CoreSchema
 
 from clawtrace.assertions.counting.bounds import Count, check_bounds
 from clawtrace.assertions.matching.matchers import Matcher
+from clawtrace.assertions.refused import refused
 from clawtrace.assertions.trajectory import call_pattern
 from clawtrace.support.attribute_docs import Documented
 from clawtrace.support.did_you_mean import did_you_mean
@@ -76,15 +77,13 @@ def _check_form(written: Any) -> Any:
     if isinstance(written, _StepPart | Then | Matcher | str | list | tuple):
         return written
     if not isinstance(written, dict):
-        problem = f"a step is a tool's name, a list of steps, or a mapping with {_words()}; found {written!r}"
-        raise PydanticCustomError("step", "{problem}", {"problem": problem})
+        raise refused(f"a step is a tool's name, a list of steps, or a mapping with {_words()}; found {written!r}")
     forms = [key for key in written if key in _FORMS]
     if len(forms) == 1:
         return written
     found = " and ".join(f"`{key}`" for key in forms or written) or "an empty mapping"
     hint = "" if forms else next(filter(None, (did_you_mean(key, _FORMS) for key in written)), "")
-    problem = f"a step has exactly one of {_words()}; found {found}"
-    raise PydanticCustomError("step", "{problem}", {"problem": problem, "hint": hint})
+    raise refused(f"a step has exactly one of {_words()}; found {found}", hint=hint)
 
 
 def _words() -> str:
@@ -146,8 +145,7 @@ class ForbidBetween(_StepPart):
     @model_validator(mode="after")
     def _check(self) -> ForbidBetween:
         if self.after is None and self.before is None:
-            problem = "needs `after` or `before`: a tool that is never called is `tool_not_invoked`"
-            raise PydanticCustomError("empty", "{problem}", {"problem": problem})
+            raise refused("needs `after` or `before`: a tool that is never called is `tool_not_invoked`")
         return self
 
 
@@ -164,7 +162,7 @@ class RequireCall(_StepPart):
     @model_validator(mode="after")
     def _check(self) -> RequireCall:
         if (self.before is None) == (self.after is None):
-            raise PydanticCustomError("exclusive", "takes exactly one of `before` and `after`", {})
+            raise refused("takes exactly one of `before` and `after`")
         return self
 
 

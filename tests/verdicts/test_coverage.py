@@ -20,3 +20,12 @@ def test_a_command_that_could_not_be_split_is_no_matter_of_content_capture() -> 
     """Its text was recorded: the hint says how to ask about all of it."""
     assert "could not be split" in hint_for("commands.last_no", DIALECTS)
     assert "CAPTURE_MESSAGE_CONTENT" in hint_for("commands.text", DIALECTS)
+
+
+@pytest.mark.parametrize("missing", ["tool_calls", "errors", "agents", "llm_calls", "runs.final_output"])
+def test_a_program_with_spans_of_its_own_learns_what_shows_the_fact(missing: str) -> None:
+    """No instrumentation wrote them, so no setting helps: the hint names attributes of the GenAI conventions."""
+    others = [dialect for dialect in load_dialects() if dialect.name == "langsmith"]
+
+    assert "`gen_ai." in hint_for(missing, DIALECTS)
+    assert "`gen_ai." not in hint_for(missing, others)

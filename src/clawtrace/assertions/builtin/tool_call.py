@@ -230,7 +230,9 @@ JOIN ({self._judged()}
         if high == 0 and not row["calls"]:
             noun = "call" if expected.endswith(" 1") else "calls"
             return f"`{self.tool}` was never called, expected {expected} {noun}{self._described()}.{handoff_words(outcome)}"
-        found = f"{low}" if low == high else f"at least {low}" if high is None else f"{low} to {high}"
+        if high is None and not row["calls"]:
+            return f"Whether `{self.tool}` was called{self._described()} is unknown: no call of it was recorded, expected {expected}."
+        found = f"{low}" if low == high else f"At least {low}" if high is None else f"{low} to {high}"
         return f"{found} of {calls} of `{self.tool}`{self._described()}, expected {expected}.{handoff_words(outcome)}"
 
     def _described(self) -> str:

@@ -58,9 +58,7 @@ class ForbiddenTool(Assertion):
     def explain(self, outcome: Outcome) -> str:
         """Say how often the tool was attempted."""
         if outcome.holds is None:
-            return (
-                f"Whether `{self.tool}` was attempted is unknown: {describe_attempts(outcome)} are known for certain."
-            )
+            return f"Whether `{self.tool}` was attempted is unknown: no attempt of it is certain."
         if not outcome.holds:
             return f"`{self.tool}` was attempted {describe_attempts(outcome)}; it must not be."
         forgiven = f"; {plural(outcome.row['blocked'], 'blocked attempt')} ignored" if outcome.row["blocked"] else ""

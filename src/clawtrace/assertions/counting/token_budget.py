@@ -100,7 +100,10 @@ JOIN selected_runs AS s ON s.run_id = c.run_id
         """Say each sum against its budget."""
         if not outcome.row["calls"]:
             return "The tokens are unknown: no model call is recorded."
-        return "; ".join(self._sentence(name, limit, outcome) for name, limit in self._budgets.items()) + "."
+        if not outcome.row["usage_calls"] and not outcome.row["input_low"] + outcome.row["output_low"]:
+            return "The tokens are unknown: no usage is recorded."
+        said = "; ".join(self._sentence(name, limit, outcome) for name, limit in self._budgets.items())
+        return said[0].upper() + said[1:] + "."
 
     def _sentence(self, name: str, limit: int, outcome: Outcome) -> str:
         row = outcome.row
@@ -108,7 +111,7 @@ JOIN selected_runs AS s ON s.run_id = c.run_id
         low = sum(row[f"{part}_low"] for part in parts)
         exact = all(row[f"{part}_high"] is not None for part in parts)
         word = "over" if low > limit else "within" if exact else "at most"
-        known = (
-            "" if exact else f" known from {min(row[f'{part}_known'] for part in parts)} of {row['usage_calls']} calls"
-        )
+        known = ""
+        if not exact and row["usage_calls"]:
+            known = f" known from {min(row[f'{part}_known'] for part in parts)} of {row['usage_calls']} calls"
         return f"{'' if exact else 'at least '}{low} {name} tokens{known}, {word} {limit}"

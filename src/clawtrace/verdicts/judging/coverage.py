@@ -6,7 +6,7 @@ switched off or never recordable (spec: span-model.md §5, "records").
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from clawtrace.dialects import Dialect
 from clawtrace.facts.checks.rules import CrossCheck
@@ -43,6 +43,33 @@ _WORDS = {
     "reasoning_tokens": "reasoning tokens",
 }
 
+_IN_OWN_SPANS = {
+    fact: f"In spans that a program writes itself, {shown}."
+    for fact, shown in {
+        "arguments": "arguments are `gen_ai.tool.call.arguments`",
+        "results": "results are `gen_ai.tool.call.result`",
+        "tool_calls": (
+            "a tool call is a span with `gen_ai.operation.name` `execute_tool`; that there was none shows in "
+            "`gen_ai.output.messages` or `gen_ai.response.finish_reasons` of model calls"
+        ),
+        "agents": "an agent is a span with `gen_ai.operation.name` `invoke_agent` and `gen_ai.agent.name`",
+        "errors": (
+            "a failure is a span whose status is Error; that there was none shows in `gen_ai.output.messages` or "
+            "`gen_ai.response.finish_reasons` of model calls"
+        ),
+        "tokens": "usage is `gen_ai.usage.input_tokens` and `gen_ai.usage.output_tokens`",
+        "llm_calls": "a model call is a span with `gen_ai.operation.name` `chat` and `gen_ai.request.model`",
+        "cached_tokens": (
+            "cached tokens are `gen_ai.usage.cache_read.input_tokens` and `gen_ai.usage.cache_creation.input_tokens`"
+        ),
+        "reasoning_tokens": "reasoning tokens are `gen_ai.usage.reasoning.output_tokens`",
+        "runs.final_output": "the answer is in `gen_ai.output.messages` of the last model call, or of the agent's span",
+    }.items()
+}
+"""What shows a fact in spans that a program writes itself, by OpenTelemetry's GenAI conventions."""
+_OF_NO_INSTRUMENTATION = ("otel-genai", "opentelemetry")
+"""Dialects of spans that any program can write."""
+
 
 def _recordable(missing: str) -> str | None:
     """Return what a dialect calls a missing fact; None for one that no instrumentation records."""
@@ -62,7 +89,7 @@ def _in_doubt(missing: str, check: CrossCheck) -> bool:
     return relation in check.facts or column in check.facts or (relation == "commands" and "tool_calls" in check.facts)
 
 
-def hint_for(missing: str, dialects: Iterable[Dialect], doubts: Iterable[CrossCheck] = ()) -> str:
+def hint_for(missing: str, dialects: Collection[Dialect], doubts: Iterable[CrossCheck] = ()) -> str:
     """Return what would make `missing` known.
 
     Args:
@@ -83,10 +110,16 @@ def hint_for(missing: str, dialects: Iterable[Dialect], doubts: Iterable[CrossCh
             "searched in all of it."
         )
     fact = _recordable(missing)
-    if fact is None:
-        return ""
     if fact == "cost":
         return "Add a price for the models under `model_pricing`."
+    hints = [_of_instrumentations(fact, dialects)] if fact else []
+    if any(dialect.name in _OF_NO_INSTRUMENTATION for dialect in dialects):
+        hints.append(_IN_OWN_SPANS.get(fact or missing, ""))
+    return " ".join(filter(None, hints))
+
+
+def _of_instrumentations(fact: str, dialects: Iterable[Dialect]) -> str:
+    """Return which setting records the fact, or which instrumentation cannot record it."""
     settings, never = [], []
     for dialect in dialects:
         recorded = dialect.records(fact)
@@ -96,6 +129,4 @@ def hint_for(missing: str, dialects: Iterable[Dialect], doubts: Iterable[CrossCh
             never.append(dialect.file.title)
     if settings:
         return f"{_WORDS[fact].capitalize()} would be recorded with another setting ({'; '.join(settings)})."
-    if never:
-        return f"{', '.join(never)} cannot record {_WORDS[fact]}."
-    return ""
+    return f"{', '.join(never)} cannot record {_WORDS[fact]}." if never else ""

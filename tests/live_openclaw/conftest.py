@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +17,7 @@ from not_run import not_run
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from openclaw_install import CannotInstallError, OpenClaw, install
+from openclaw_install import AGENT, CannotInstallError, OpenClaw, install, write_settings
 
 from clawtrace.campaign.running.wrap import run_command
 from clawtrace.config.loading.assertions_file import load_assertions_file
@@ -29,8 +27,6 @@ from clawtrace.model.verdict import RunResult
 from clawtrace.session.session import Session
 from clawtrace.testing import Exchange, scripted_model
 
-AGENT = Path(__file__).with_name("openclaw_turns.py")
-PREPARE_SECONDS = 900
 EXIT_CODES = "SELECT text, exit_code FROM commands WHERE run_id = '{}' AND NOT simple ORDER BY tool_call_no"
 
 
@@ -61,39 +57,12 @@ class Judged:
 
 
 @pytest.fixture(scope="session")
-def openclaw(tmp_path_factory: pytest.TempPathFactory) -> OpenClaw:
+def openclaw() -> OpenClaw:
     """OpenClaw from npm; where the machine cannot have it, the tests are listed as not run, or fail where it is required."""
-
-    def prepare(found: OpenClaw) -> None:
-        folder = tmp_path_factory.mktemp("prepare")
-        with scripted_model([{"text": "ready"}]) as model:
-            settings = write_settings(folder, found, model.url)
-            command = [sys.executable, str(AGENT), str(settings), "prepare=Say ready."]
-            environment = {**os.environ, "OTEL_SDK_DISABLED": "true"}
-            done = subprocess.run(
-                command, env=environment, capture_output=True, text=True, timeout=PREPARE_SECONDS, check=False
-            )
-        if done.returncode or "ready" not in done.stdout:
-            raise CannotInstallError(f"openclaw did not make its first turn: {done.stderr[-2000:]}")
-
     try:
-        return install(prepare)
+        return install()
     except CannotInstallError as error:
         not_run("openclaw", f"this machine lacks OpenClaw: {error}")
-
-
-def write_settings(folder: Path, found: OpenClaw, model_url: str, **more: Any) -> Path:
-    """Write what `openclaw_turns.py` needs; return the file. `more` are settings of its own (`deny`, `refuse` …)."""
-    workspace = folder / "workspace"
-    workspace.mkdir(parents=True, exist_ok=True)
-    settings = {
-        "node": str(found.node), "openclaw": str(found.program), "bin": str(found.bin), "stage": str(found.stage),
-        "model_url": f"{model_url}/v1", "workspace": str(workspace), "home": str(folder / "home"),
-        "deny": [], "refuse": "", "tools": {}, "await": {}, **more,
-    }  # fmt: skip
-    file = folder / "settings.json"
-    file.write_text(json.dumps(settings), encoding="utf-8")
-    return file
 
 
 @pytest.fixture

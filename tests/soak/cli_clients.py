@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "live_agents"))
 
-from agents_install import PACKAGES
+from agents_install import PACKAGES, install
 
 MARKS = "marks.txt"
 """File in the workspace into which each shell command writes that it ran."""
@@ -60,7 +61,7 @@ class Client:
     versions: tuple[str, str] = ("gpt-4o-2024-08-06", "gpt-4o-2024-11-20")
     """Models that answers name, the second one now and then."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """Further variables; ``{url}`` is the model of the run."""
+    """Further variables; ``{url}`` is the model of the run, ``{home}`` its home."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Files in its home; ``{url}`` is the model of the run."""
     relative_paths: bool = False
@@ -70,6 +71,36 @@ class Client:
     """Name of the agent, where it is not the client's."""
     named_agents: bool = True
     counts_itself: bool = False
+    seconds: float = 120
+    """Time limit of one command."""
+
+    def install(self, _: ExitStack) -> tuple[Path, Mapping[str, str]]:
+        """Return the folder of its programs and more of its environment; what must be there until the end is put on the stack.
+
+        Raises:
+            CannotInstallError: this machine cannot have it.
+        """
+        return install(self.package), {}
+
+    def commands(self, _: Place, turns: Sequence[str]) -> list[list[str]]:
+        """Return the command lines of a run, one after the other."""
+        return [[*(self.resume if number else self.start), words] for number, words in enumerate(turns)]
+
+    def logs(self, _: Path) -> Sequence[Path]:
+        """Return the transcripts that a run left in its folder; none where its spans are judged alone."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run is."""
+
+    folder: Path
+    """Of the run, with its home in `home`."""
+    workspace: Path
+    programs: Path
+    url: str
+    """Of its model."""
 
 
 def results(request: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
@@ -96,11 +127,11 @@ def _text(content: Any) -> str:
     return content if isinstance(content, str) else json.dumps(content)
 
 
-def words_of_users(request: Mapping[str, Any]) -> str:
-    """Return the texts of a request's user messages, without results of tools."""
+def words_given(request: Mapping[str, Any]) -> str:
+    """Return the texts of a request's user messages, without results of tools, and of the system's, where a sub-agent's task may be."""
     texts = []
     for message in request.get("messages") or request.get("input") or request.get("contents") or ():
-        if message.get("role") == "user":
+        if message.get("role") in ("system", "user"):
             content = message.get("parts") or message.get("content")
             parts = [content] if isinstance(content, str) else content or ()
             texts += [part if isinstance(part, str) else part.get("text") or "" for part in parts]
@@ -112,7 +143,7 @@ _SUBTASK = re.compile(r"SUBTASK (\d+)|Task (\d+\.\d+): do what is needed\.")
 
 def task_of(request: Mapping[str, Any]) -> tuple[bool, str] | None:
     """Return whether a request is a sub-agent's, and the latest task it was given; None where it was given none of ours."""
-    found = list(_SUBTASK.finditer(words_of_users(request)))
+    found = list(_SUBTASK.finditer(words_given(request)))
     if not found:
         return None
     return found[0][1] is not None, found[-1][0]
@@ -189,12 +220,13 @@ QWEN = Client(
 )  # fmt: skip
 _OPENCODE = {
     "model": "scripted/gpt-4o", "small_model": "scripted/gpt-4o", "autoupdate": False,
-    "experimental": {"openTelemetry": True},
+    "experimental": {"openTelemetry": True}, "plugin": ["file://{home}/last_spans.js"],
     "provider": {"scripted": {
         "npm": "@ai-sdk/openai-compatible", "options": {"baseURL": "{url}/v1", "apiKey": "scripted"},
         "models": {"gpt-4o": {"tool_call": True}},
     }},
 }  # fmt: skip
+_RECIPE = Path(__file__).parents[2] / "configs" / "cases" / "coding_agents" / "opencode"
 OPENCODE = Client(
     "opencode", PACKAGES["opencode"],
     start=("opencode", "run"), resume=("opencode", "run", "-c"),
@@ -202,8 +234,9 @@ OPENCODE = Client(
     read=("read", "filePath"), write=("write", "filePath", "content"),
     helper=("task", {"description": "look", "subagent_type": "general"}, "prompt"), helper_name="general",
     refused=r"was called with invalid arguments|The arguments provided to the tool are invalid",
-    failed=r"File not found",
+    failed=r"File not found|Subagent failed",
     env={"OPENCODE_CONFIG_CONTENT": json.dumps(_OPENCODE), "OPENCODE_PERMISSION": '{"*": "allow"}'},
+    files={"last_spans.js": (_RECIPE / "last_spans.js").read_text(encoding="utf-8")},
     main="build",
 )  # fmt: skip
-CLIENTS = {client.name: client for client in (CLAUDE, CODEX, GEMINI, QWEN, OPENCODE)}
+AGENTS = (CLAUDE, CODEX, GEMINI, QWEN, OPENCODE)

@@ -11,23 +11,28 @@ import argparse
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "live_agents"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "live_openclaw"))
 
-from agents_install import CannotInstallError, install
-from cli_clients import CLIENTS, MARKS, Client, results, task_of
+import agents_install
+import openclaw_install
+from cli_clients import AGENTS, MARKS, Client, Place, results, task_of
 from cli_model import CliMind
-from random_model import LAST_TOOLS, RandomModel, run_of
+from openclaw_client import OPENCLAWS
+from random_model import LAST_TOOLS, UNKNOWN_TOOLS, RandomModel, run_of
 from truth import RanCommand, Truth
 
 from clawtrace.model.run import RunRecord
@@ -37,7 +42,13 @@ from clawtrace.session.session import Session
 from clawtrace.testing import Exchange
 from soak import Tally, add, judge, report
 
-SECONDS_A_TURN = 120
+CLIENTS = {client.name: client for client in (*AGENTS, *OPENCLAWS)}
+TRANSCRIPTS = "transcripts"
+"""Added to the name of a client whose runs are judged again with what these say."""
+
+
+class RanTooLongError(Exception):
+    """Which run did not end in its time."""
 
 
 @dataclass
@@ -75,8 +86,16 @@ class Run:
         return [f"Task {number}.{turn}: do what is needed." for turn in range(chance.choice((1, 1, 2)))]
 
 
-def play(run: Run, programs: Path, session: Session, model: RandomModel) -> Truth:
-    """Make one run and return what truly happened."""
+def play(run: Run, installed: tuple[Path, Mapping[str, str]], session: Session, model: RandomModel) -> Truth:
+    """Make one run and return what truly happened.
+
+    Args:
+        run: not begun.
+        installed: folder of its programs, and more of its environment.
+        session: that receives its spans.
+        model: that it asks.
+    """
+    programs, more = installed
     trace_id, parent = os.urandom(16).hex(), os.urandom(8).hex()
     record = RunRecord(run.run_id, run.run_id, trace_id=trace_id, parent_span_id=parent, workspace=str(run.workspace))
     session.open_run(record)
@@ -91,22 +110,22 @@ def play(run: Run, programs: Path, session: Session, model: RandomModel) -> Trut
     target = TelemetryTarget(
         session.endpoints.grpc, session.endpoints.http, trace_id, parent, {}, session.endpoints.token
     )
-    own = {name: value.replace("{url}", url) for name, value in run.client.env.items()}
-    own |= {"HOME": str(home), "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    own = {name: value.replace("{url}", url).replace("{home}", str(home)) for name, value in run.client.env.items()}
+    own |= {**more, "HOME": str(home), "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
     env = with_telemetry({"LANG": "C.UTF-8"}, own, target, "http/protobuf", run.run_id)
     started, code = time.time_ns(), 0
-    for number, words in enumerate(run.turns()):
-        line = run.client.resume if number else run.client.start
+    place = Place(run.folder, run.workspace, programs, url)
+    for number, line in enumerate(run.client.commands(place, run.turns())):
         command = [part.replace("$OTLP", env["OTEL_EXPORTER_OTLP_ENDPOINT"]) for part in line]
         with (run.folder / f"output.{number}").open("wb") as said:
             run.process = subprocess.Popen(
-                [*command, words], cwd=run.workspace, env=env, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+                command, cwd=run.workspace, env=env, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
             )  # fmt: skip
             try:
-                code = run.process.wait(SECONDS_A_TURN)
+                code = run.process.wait(run.client.seconds)
             except subprocess.TimeoutExpired:
                 os.killpg(run.process.pid, signal.SIGKILL)
-                raise RuntimeError(f"{run.run_id} did not end in time") from None
+                raise RanTooLongError(f"{run.run_id} did not end in time") from None
         if code:
             break
     closed = record._replace(
@@ -121,7 +140,7 @@ def play(run: Run, programs: Path, session: Session, model: RandomModel) -> Trut
 def truth_of(run: Run, exchanges: Sequence[Exchange], cut: int, *, failed: bool) -> Truth:
     """Return what happened in one run, from the model's log and from what the agent sent to the model about its tools."""
     client = run.client
-    said = {call: (text, bad) for one in exchanges for call, text, bad in results(one.request)}
+    said = {_plain(call): (text, bad) for one in exchanges for call, text, bad in results(one.request)}
     path = run.workspace / MARKS
     marks = set(path.read_text().split()) if path.exists() else set()
     codes = run.minds[0].codes if run.minds else {}
@@ -130,7 +149,7 @@ def truth_of(run: Run, exchanges: Sequence[Exchange], cut: int, *, failed: bool)
         for call in one.tool_calls:
             if call["name"] in LAST_TOOLS:
                 continue
-            text, bad = said.get(call["id"], (None, True))
+            text, bad = said.get(_plain(call["id"]), (None, True))
             mark = re.search(r"mark-\d+", str(call["arguments"]))
             bad = (
                 bad
@@ -143,7 +162,9 @@ def truth_of(run: Run, exchanges: Sequence[Exchange], cut: int, *, failed: bool)
                 "error": (text or "no result") if bad else None,
                 "start": one.at,
             }
-            if text is None or re.search(client.unclear, text):
+            if text is None and call["name"] in UNKNOWN_TOOLS:
+                refused.append(call)
+            elif text is None or re.search(client.unclear, text):
                 unclear.append(noted)
             elif re.search(client.refused, text):
                 refused.append(call)
@@ -163,6 +184,11 @@ def truth_of(run: Run, exchanges: Sequence[Exchange], cut: int, *, failed: bool)
     )  # fmt: skip
 
 
+def _plain(call: str) -> str:
+    """Return the id of a call without the signs that some clients leave out."""
+    return re.sub(r"\W|_", "", call)
+
+
 def _files(run: Run, answered: Sequence[Exchange]) -> Any:
     if run.client.write is None:
         return
@@ -179,8 +205,12 @@ class Judged:
 
     framework: Client
     seed: str
-    command: str = "cli_soak.py --client"
     claims: int = 60
+
+    @property
+    def again(self) -> str:
+        """What makes the runs again, without the options that all programs have."""
+        return f"cli_soak.py --client {self.framework.name}"
 
 
 def soak(
@@ -193,37 +223,55 @@ def soak(
     with (
         tempfile.TemporaryDirectory() as name,
         Session.open(receive=True) as session,
+        ExitStack() as stack,
         ThreadPoolExecutor(2) as together,
     ):
         model.start()
 
-        def one(run: Run, programs: Path) -> tuple[Run, Tally]:
-            truth = play(run, programs, session, model)
-            found = judge(Judged(run.client, seed), {run.run_id: truth}, session, out, keep=only is not None)
+        def one(run: Run, installed: tuple[Path, Mapping[str, str]]) -> tuple[Run, dict[str, Tally]]:
+            truth = {run.run_id: play(run, installed, session, model)}
+            judged = Judged(run.client, seed)
+            found = {run.client.name: judge(judged, truth, session, out, keep=only is not None)}
+            if logs := run.client.logs(run.folder):
+                session.load_logs(logs, lambda _: run.run_id)
+                kept = out and out / TRANSCRIPTS
+                name = f"{run.client.name}+{TRANSCRIPTS}"
+                found[name] = judge(judged, truth, session, kept, keep=only is not None)
+                if kept and (only or found[name].wrong):
+                    places = kept / run.client.name / f"{seed}-{run.run_id.rpartition('.')[2]}"
+                    for number, log in enumerate(logs):
+                        shutil.copyfile(log, places / f"{number}.jsonl")
             return run, found
 
         try:
             jobs = []
             for client in clients:
                 try:
-                    programs = install(client.package)
-                except CannotInstallError as error:
+                    installed = client.install(stack)
+                except (agents_install.CannotInstallError, openclaw_install.CannotInstallError) as error:
                     print(f"not run: {error}", file=sys.stderr)
                     continue
                 for number in numbers:
                     run = Run(client, f"{client.name}.{number}", seed, Path(name) / f"{client.name}.{number}")
                     if only in (None, run.run_id):
                         runs[run.run_id] = run
-                        jobs.append(together.submit(one, run, programs))
+                        jobs.append(together.submit(one, run, installed))
             for job in jobs:
-                run, found = job.result()
+                try:
+                    run, found = job.result()
+                except RanTooLongError as error:
+                    print(f"not judged: {error}", file=sys.stderr)
+                    continue
                 if only is not None:
                     print(
                         *(path.read_text(errors="replace") for path in sorted(run.folder.glob("output.*"))),
                         file=sys.stderr,
                     )
-                add(tallies.setdefault(run.client.name, Tally()), found)
+                for judged, tally in found.items():
+                    print(f"{run.run_id} as {judged}: {tally.facts}, verdicts {tally.verdicts}", file=sys.stderr)
+                    add(tallies.setdefault(judged, Tally()), tally)
         finally:
+            together.shutdown(cancel_futures=True)  # without the model the runs that are left would all fail
             model.stop()
     for tally in tallies.values():
         tally.wrong += tally.contradictions()

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "live_agents"))
 
 import agents_install
-from cli_clients import CLIENTS
+from cli_soak import CLIENTS
 from cli_soak import soak as soak_programs
 from environments import CannotInstallError, frameworks, program_of
 

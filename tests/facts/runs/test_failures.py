@@ -143,6 +143,18 @@ def test_what_fails_with_the_same_words_may_fail_by_itself(lab: Lab, step: S) ->
     assert lab.totals("errors") == (2,)
 
 
+@pytest.mark.parametrize(("more", "errors"), [((), 1), ((S("n", "s", 2, 3, trace="2" * 32),), 2)])
+def test_steps_may_each_be_a_separate_trace(lab: Lab, more: tuple[S, ...], errors: int) -> None:
+    """Where a trace holds more than the step, the step is not the one around a call of another trace."""
+    lab.put(
+        failed(S("s", "", 0, 50, "step", trace="2" * 32), "400"),
+        *more,
+        failed(replace(chat("m", at=3, **UNANSWERED), trace="3" * 32), "400"),
+    )
+
+    assert lab.totals("errors") == (errors,)
+
+
 def test_an_answer_that_the_program_could_not_use_was_given(lab: Lab) -> None:
     """The span failed and says why the answer ended: the model answered, and the failure stands."""
     lab.put(

@@ -128,6 +128,14 @@ OUTPUTS = {
             ]
         }
     ),
+    "haystack_messages": json.dumps(
+        {
+            "replies": [
+                "ChatMessage(_role=<ChatRole.ASSISTANT: 'assistant'>, _content=[ToolCall(tool_name='get_weather', "
+                "arguments={'city': 'Paris'}, id='c1', extra=None)], _name=None, _meta={'index': 0})"
+            ]
+        }
+    ),
     "haystack_history": json.dumps(
         {
             "messages": [

@@ -30,6 +30,8 @@ _COMMANDS = (
 class CliMind(Mind):
     """Calls the tools of a client."""
 
+    breaks_connections = False
+
     def __init__(self, chance: random.Random, client: Client, folder: Path, kill: Callable[[], None]) -> None:
         super().__init__(chance)
         self.client, self.folder, self.kill = client, folder, kill

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from clawtrace._scripted_model.script import (
     ModelRequest,
@@ -35,8 +35,11 @@ WORDS = (
     "{}",
     "tools/call",
     "user@example.org",
+    "\x1b[31mred\x07\x7f",
+    "\u202eabc \u2028 \U0001f469\u200d\U0001f52c",
+    "long " * 4000,
 )
-UNKNOWN_TOOLS = ("get_wether", "delete_everything", "search")
+UNKNOWN_TOOLS = ("get_wether", "delete_everything", "search", "functions.get_weather", "get weather?", "погода")
 SUBAGENT = {"subagent_type": "researcher", "run_in_background": False}
 """Arguments that are not left to chance: who is asked, and that the answer is waited for."""
 LAST_TOOLS = ("final_answer", "final_result", "complete_task")
@@ -51,6 +54,8 @@ _FAILURES = (
     (429, "rate_limit_exceeded"),
     (400, "bad"),
 )
+_ENDS: tuple[Literal["stop", "length"] | None, ...] = (*(None,) * 18, "stop", "length")
+"""How an answer that asks for tools may end; None: as it should."""
 _FIELD = re.compile(r"^\d+\. `(\w+)` \(", re.M)
 _OFFERED = re.compile(r"(?s)\(\d+\) (\w+), whose description is .*?It takes arguments (\{.*?\})\.$", re.M)
 _LOOKALIKES = (
@@ -104,6 +109,8 @@ def run_of(path: str) -> str:
 class Mind:
     """What the model does in one run."""
 
+    breaks_connections = True
+
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
         self.left: dict[Any, int] = {}
@@ -111,6 +118,8 @@ class Mind:
         self.failures = chance.choice((0.0, 0.0, 0.1, 0.3))
         self.broken = chance.choice((0.0, 0.15, 0.4))
         self.counts = chance.random() < 0.9
+        self.ids = chance.choice((*(None,) * 12, "again", "again", "same"))
+        """Ids of calls: unique, numbered from 0 `again` in each answer, or the `same` for all calls of an answer."""
         self.model = chance.choice((None, "gpt-4o-2024-08-06", "gpt-4o-2024-08-06"))
         self.other_model = OTHER_VERSION
         self.last: ScriptedToolCall | None = None
@@ -118,20 +127,17 @@ class Mind:
     def answer(self, asked: ModelRequest) -> ScriptedStep:
         chance = self.chance
         if chance.random() < self.failures:
-            status, word = chance.choice(_FAILURES)
-            return ScriptedStep(
-                error=ScriptedFailure(status=status, type=word, message=f"{word} for now", retry_after=0.01)
-            )
+            return self._failure()
         where = self._where(asked)
         left = self.left.setdefault(where, chance.choice((0, 1, 1, 2, 3, 4)))
         self.left[where] = left - 1
         model = self.other_model if chance.random() < 0.05 else self.model
         if left > 0 and not set(asked.tools) <= set(LAST_TOOLS):
-            calls = tuple(self._calls(asked))
+            calls = tuple(self._with_id(number, call) for number, call in enumerate(self._calls(asked)))
             text = chance.choice((None, None, "Let me look.", "I will call get_weather."))
-            return ScriptedStep(
-                tool_calls=calls, text=text, usage=self._usage(asked, text, 15 * len(calls)), model=model
-            )
+            finish = chance.choice(_ENDS)
+            usage = self._usage(asked, text, 15 * len(calls))
+            return ScriptedStep(tool_calls=calls, text=text, usage=usage, finish=finish, model=model)
         fields = fields_wanted(asked.system)
         text = self._written(asked, fields, left) if fields else self._text()
         last = next((name for name in LAST_TOOLS if name in asked.tools), None)
@@ -141,6 +147,22 @@ class Mind:
         finish = "length" if chance.random() < 0.05 else None
         return ScriptedStep(text=text, usage=self._usage(asked, text), finish=finish, model=model)
 
+    def _failure(self) -> ScriptedStep:
+        chance = self.chance
+        if self.breaks_connections and chance.random() < 0.25:
+            return chance.choice(
+                (ScriptedStep(disconnect=True), ScriptedStep(text="I will " * 20, cut_after=chance.choice((1, 2, 4))))
+            )
+        status, word = chance.choice(_FAILURES)
+        return ScriptedStep(
+            error=ScriptedFailure(status=status, type=word, message=f"{word} for now", retry_after=0.01)
+        )
+
+    def _with_id(self, number: int, call: ScriptedToolCall) -> ScriptedToolCall:
+        if self.ids is None:
+            return call
+        return call.model_copy(update={"id": f"call_{number if self.ids == 'again' else 0}"})
+
     def _where(self, asked: ModelRequest) -> Any:
         """Return what an agent is at: its requests of one task are equal in it."""
         return asked.system, asked.user.partition("[[ ## trajectory ## ]]")[0]
@@ -149,6 +171,8 @@ class Mind:
         chance = self.chance
         if not self.counts and asked.api != "anthropic":
             return None
+        if chance.random() < 0.03:
+            return chance.choice((Usage(input=0, output=0), Usage(input=3 * 10**9, output=2**31 + 7)))
         given = chance.randint(20, 9000)
         reasoning = chance.choice((0, 0, chance.randint(1, 500)))
         output = reasoning + more + 3 * len((text or "").split()) + chance.randint(3, 60)
@@ -160,7 +184,7 @@ class Mind:
         chance = self.chance
         number = chance.randint(1000, 9999)
         return chance.choice(
-            ("", f"Done, case {number}.", f"It is {number}.", "word " * 300 + str(number), chance.choice(_LOOKALIKES),
+            ("", f"Done, case {number}.", f"It is {number}.", f"{number}\x07\x1b[0m é\u0301\u200b!", "word " * 300 + str(number), chance.choice(_LOOKALIKES),
              json.dumps({"answer": number}))
         )  # fmt: skip
 
@@ -199,8 +223,13 @@ class Mind:
         given = {name: SUBAGENT.get(name, self._value(kind)) for name, kind in properties.items()}
         if chance.random() >= self.broken:
             return given
-        if chance.random() < 0.4 and given:
+        kind = chance.random()
+        if kind < 0.3 and given:
             return json.dumps(given)[: -chance.randint(1, 5)]
+        if kind < 0.45:
+            return chance.choice(("", "null", "[]", '"Oslo"', "7", "{} {}"))
+        if kind < 0.6 and given:
+            return {**given, chance.choice(list(given)): {"of": ["another", "type"]}}
         if given:
             del given[chance.choice(list(given))]
         return given

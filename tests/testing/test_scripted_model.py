@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import time
 import urllib.error
@@ -220,6 +221,22 @@ def test_an_answer_may_be_unreadable_or_no_answer_at_all():
 
     assert text == b"<html>"
     assert [(exchange.status, exchange.text) for exchange in model.log] == [(200, None), (0, None)]
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1beta/models/m:streamGenerateContent?alt=sse"]
+)
+def test_a_stream_may_break_off(path: str):
+    """The client gets so many events and an error; the log has no answer. A reply in one piece does not begin."""
+    with scripted_model([{"text": "long " * 20, "cut_after": 2}, {"text": "long", "cut_after": 1}]) as model:
+        request = urllib.request.Request(model.url + path, b'{"stream": true}')
+        with urllib.request.urlopen(request, timeout=10) as answer, pytest.raises(http.client.IncompleteRead) as raised:
+            answer.read()
+        with pytest.raises(ConnectionError):
+            urllib.request.urlopen(model.url + "/v1/messages", b"{}", timeout=10)
+
+    assert raised.value.partial.count(b"data: ") == 2
+    assert [(exchange.status, exchange.text) for exchange in model.log] == [(0, None)] * 2
 
 
 @pytest.mark.parametrize("body", [b"[1]", b"not json", b""])

@@ -138,6 +138,8 @@ class ScriptedStep(_ScriptPart):
     """A body in place of a reply, sent as it is with HTTP 200: an answer that no client can read."""
     disconnect: bool = False
     """Whether the connection is closed in place of a reply."""
+    cut_after: int | None = Field(default=None, ge=1)
+    """Number of events of a stream after which the connection breaks; a reply in one piece is not sent at all."""
 
 
 class Script(_ScriptPart):

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
 from urllib.parse import urlsplit
@@ -46,7 +47,7 @@ class Exchange:
     reply_model: str
     """Model that the reply named."""
     status: int
-    """HTTP status; 0 where the connection was closed in place of an answer."""
+    """HTTP status; 0 where the connection was closed in place of an answer, or within it."""
     step: int | None
     """0-based number of the step that answered; None for the default."""
     usage: dict[str, int] | None
@@ -121,7 +122,7 @@ class ScriptedModel:
                 stream=asked.stream,
                 model=asked.model,
                 reply_model=step.model or asked.model,
-                status=0 if step.disconnect else step.error.status if step.error else 200,
+                status=0 if step.disconnect or step.cut_after else step.error.status if step.error else 200,
                 step=number,
                 usage=reply.usage.model_dump() if reply and reply.usage else None,
                 tool_calls=[{"id": i, "name": n, "arguments": a} for i, n, a in reply.calls] if reply else [],
@@ -171,9 +172,10 @@ class _Handler(BaseHTTPRequestHandler):
         if step.delay_ms:
             time.sleep(step.delay_ms / 1000)
         headers = {name: value for name in _LOGGED_HEADERS if (value := self.headers.get(name))}
-        if step.error or step.disconnect or step.body is not None:
+        in_events = asked.stream and (asked.api != "gemini" or "alt=sse" in self.path)
+        if step.error or step.disconnect or step.cut_after or step.body is not None:
             self.model.record(asked, number, step, None, headers)
-        if step.disconnect:
+        if step.disconnect or (step.cut_after and not in_events):
             self.close_connection = True
             return
         if step.body is not None:
@@ -187,11 +189,12 @@ class _Handler(BaseHTTPRequestHandler):
         calls = tuple((c.id or self.script.new_id(prefix), c.name, c.arguments) for c in step.tool_calls)
         model = step.model or asked.model
         reply = Reply(step, calls, model, int(time.time()), body, self.script.new_id)
-        self.model.record(asked, number, step, reply, headers)
-        if asked.stream and asked.api == "gemini" and "alt=sse" not in self.path:
-            self._json(200, [data for _, data in wire.stream(reply)])
+        if not step.cut_after:
+            self.model.record(asked, number, step, reply, headers)
+        if in_events:
+            self._events(wire.stream(reply), step.cut_after)
         elif asked.stream:
-            self._events(wire.stream(reply))
+            self._json(200, [data for _, data in wire.stream(reply)])
         else:
             self._json(200, wire.whole(reply))
 
@@ -217,18 +220,25 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def _events(self, events: Iterable[Event]) -> None:
+    def _events(self, events: Iterable[Event], cut_after: int | None) -> None:
+        """Send events in chunks, so that a client notices where the last one is missing."""
         self.send_response(200)
         for name, text in (
             ("content-type", "text/event-stream"),
             ("cache-control", "no-cache"),
             ("connection", "close"),
+            ("transfer-encoding", "chunked"),
         ):
             self.send_header(name, text)
         self.end_headers()
-        for kind, data in events:
+        for kind, data in islice(events, cut_after):
             head = f"event: {kind}\n" if kind else ""
             text = data if isinstance(data, str) else json.dumps(data)
-            self.wfile.write(f"{head}data: {text}\n\n".encode())
-            self.wfile.flush()
+            self._chunk(f"{head}data: {text}\n\n".encode())
+        if cut_after is None:
+            self._chunk(b"")
         self.close_connection = True
+
+    def _chunk(self, data: bytes) -> None:
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+        self.wfile.flush()

@@ -14,7 +14,7 @@ from typing import Any
 from clawtrace.dialects.message_parts import Message, Piece, message_of, piece_of, text_of
 from clawtrace.dialects.python_repr import read_repr
 
-__all__ = ["crewai_history", "haystack_history"]
+__all__ = ["crewai_history", "haystack_history", "haystack_messages"]
 
 _NOT_RUN = frozenset(("unknown_tool", "invalid_input", "usage_limit", "repeated_call"))
 """CrewAI's reasons of a failure for which no tool was run."""
@@ -46,10 +46,21 @@ def haystack_history(payload: str, direction: str) -> Iterator[Message]:  # noqa
         yield message["_role"], [_haystack_part(part) for part in message["_content"]]
 
 
+def haystack_messages(payload: str, direction: str) -> Iterator[Message]:
+    """What a generator of Haystack is sent and replies, as representations of Python."""
+    for text in json.loads(payload)["messages" if direction == "input" else "replies"]:
+        message = read_repr(text)
+        yield message["_role"], [_haystack_piece(part) for part in message["_content"]]
+
+
 def _haystack_part(part: dict[str, Any]) -> Piece:
+    piece = _haystack_piece(part)
+    return piece._replace(type="tool_call_refused") if "origin" in part and _found_no_tool(part) else piece
+
+
+def _haystack_piece(part: dict[str, Any]) -> Piece:
     if "origin" in part:
-        result = piece_of({**part, "type": "tool_result"})
-        return result._replace(type="tool_call_refused") if _found_no_tool(part) else result
+        return piece_of({**part, "type": "tool_result"})
     return piece_of({**part, "type": "tool_call"} if "tool_name" in part else part)
 
 

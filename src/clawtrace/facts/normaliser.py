@@ -28,7 +28,7 @@ from clawtrace.facts.runs.run_facts import RunFacts
 from clawtrace.facts.spans.shared_parts import SharedParts
 from clawtrace.facts.spans.span import Span
 from clawtrace.facts.spans.span_rows import read_spans, take_payloads
-from clawtrace.facts.tools.tool_calls import ExecutionWords
+from clawtrace.facts.tools.execution_words import ExecutionWords
 from clawtrace.model.model_names import bare_model_name
 from clawtrace.store.api import FactSide
 from clawtrace.support.yaml_reading import read_yaml

@@ -66,6 +66,16 @@ def broken(finish: list[str] | None) -> S:
     return span
 
 
+def begun(id: str, at: int, **more: Any) -> S:
+    """A model call of whose answer only the id is recorded."""
+    return S(id, "", at, at + 5, "chat", {"gen_ai.operation.name": "chat", "gen_ai.response.id": id, **more})
+
+
+def ended(id: str, at: int) -> S:
+    """The same, with how the answer ended."""
+    return begun(id, at, **{"gen_ai.response.finish_reasons": ["stop"]})
+
+
 def asked_next(id: str, at: int) -> S:
     """A step of a workflow that ends with what a model is asked next."""
     said = '{"input": [{"role": "user"}], "current_agent_name": "clerk"}'
@@ -121,6 +131,7 @@ SMALLEST = {
     ),
     "unread-answer": Smallest((unread("m", "AttributeError"),), (unread("m", "openai.BadRequestError"),)),
     "failed-with-usage": Smallest((broken(None),), (broken(["length"]),)),
+    "broken-off-answer": Smallest((ended("m", 0), begun("n", 10)), (ended("m", 0), ended("n", 10))),
     "agent-without-calls": Smallest(
         (agent("r", agent="runner"), agent("a", "r"), chat("m", "a")),
         (agent("r", agent="runner"), agent("a", "r"), chat("m", "a"), chat("n", "r", at=20)),
@@ -277,6 +288,17 @@ def test_a_verdict_names_the_check_and_what_would_settle_it(lab: Lab, check: str
     assert found.verdicts[0].status is Status.INCONCLUSIVE
     assert f"`{check}`" in found.verdicts[0].hint
     assert CROSS_CHECKS[check].settled_by in found.verdicts[0].hint
+
+
+def test_a_stream_that_one_span_says_broke_off_may_be_none(lab: Lab) -> None:
+    """Of two spans of one call, one is OK and has the id of the answer, and the other one failed."""
+    inner = replace(
+        begun("n", 1, **{"gen_ai.response.id": "m"}), parent="m", to=4, error="Connection error.", scope="sdk"
+    )
+    lab.put(replace(begun("m", 0), to=5), inner)
+
+    assert lab.totals("llm_calls") == (None,)
+    assert "broken-off-answer" in {reason for (reason,) in lab.rows("SELECT reason FROM unknown_facts")}
 
 
 def bare(id: str, parent: str, **more: Any) -> S:

@@ -105,6 +105,36 @@ def test_a_program_may_refuse_a_call(name: str, arguments: dict[str, Any], outco
     assert lab.rows(CALLS) == [(name, outcome)]
 
 
+TYPED = json.dumps(
+    {
+        "type": "object",
+        "required": ["city"],
+        "properties": {"city": {"type": "string"}, "days": {"type": ["integer", "null"]}, "any": {}},
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "outcome"),
+    [
+        ('{"city": "Oslo"}', "unknown"),
+        ('{"city": "Oslo", "days": 2, "any": [1]}', "unknown"),
+        ('{"city": "Oslo", "days": null}', "unknown"),
+        ('{"city": {"name": "Oslo"}}', None),
+        ('{"city": "Oslo", "days": "two"}', None),
+        ('["Oslo"]', None),
+        ("7", None),
+        ('"Oslo"', None),
+    ],
+)
+def test_a_program_may_refuse_arguments_of_another_type(arguments: str, outcome: str | None) -> None:
+    """Values that are not of the type that the tool's definition states, and arguments that are no object."""
+    definition = {"type": "function", "function": {"name": "get_weather", "parameters": json.loads(TYPED)}}
+    offered = {"llm.tools.0.tool.json_schema": json.dumps(definition)}
+
+    assert of_program(offered, "get_weather", arguments).rows(CALLS) == [("get_weather", outcome)]
+
+
 SCHEMA = json.dumps({"type": "object", "required": ["city"], "properties": {}})
 OPENINFERENCE = {"llm.tools.0.tool.json_schema": json.dumps(json.loads(TOOLS)[0])}
 OPENLLMETRY = {"llm.request.functions.0.name": "get_weather", "llm.request.functions.0.parameters": SCHEMA}
@@ -142,3 +172,45 @@ def of_program(offered: dict[str, str], name: str, arguments: str, result: str =
         second = {f"{read}.role": "tool", f"{read}.tool_call_id": "c1", f"{read}.content": result}
     spans = (chat("m", at=1, **attributes, **offered, **first), chat("n", at=10, **attributes, **offered, **second))
     return Lab().put(*(replace(span, scope=scope) for span in spans))
+
+
+REPLY = (
+    "ChatMessage(_role=<ChatRole.ASSISTANT: 'assistant'>, _content=[ToolCall(tool_name='get_weather', "
+    "arguments={'city': 'Oslo'}, id='c1', extra=None)], _name=None, _meta={'finish_reason': 'tool_calls'})"
+)
+
+
+def haystack(*results: str) -> Lab:
+    """An agent of Haystack, which failed; its model is asked again for each result, of which Haystack says that it is a failure."""
+    attributes = {"openinference.span.kind": "LLM", "llm.model_name": "gpt-4o"}
+    failed = replace(agent("a"), name="Agent.run", attrs={"openinference.span.kind": "CHAIN"}, error="it failed")
+    spans = [failed, chat("m", "a", at=1, **attributes, **{"output.value": json.dumps({"replies": [REPLY]})})]
+    for at, text in enumerate(results, 1):
+        message = (
+            f"ChatMessage(_role=<ChatRole.TOOL: 'tool'>, _content=[ToolCallResult(result={text!r}, "
+            "origin=ToolCall(tool_name='get_weather', arguments={'city': 'Oslo'}, id='c1', extra=None), error=True)], "
+            "_name=None, _meta={})"
+        )
+        sent = {"input.value": json.dumps({"messages": [REPLY, message]})}
+        spans.append(chat(f"m{at}", "a", at=at * 10, **attributes, **sent))
+    return Lab().put(*(replace(span, scope="openinference.instrumentation.haystack") for span in spans))
+
+
+@pytest.mark.parametrize(
+    ("result", "outcome"),
+    [
+        ("Failed to invoke Tool `get_weather`. Error: no such city", "error"),
+        ("Failed to invoke Tool `get_weather`. Error: missing a required argument: 'day'", None),
+        ("Tool 'get_weather' not found. Available tools: none", "unexecuted"),
+    ],
+)
+def test_a_failure_is_the_tools_where_the_frameworks_refusals_are_known(result: str, outcome: str | None) -> None:
+    """Haystack says of a result that it is a failure, and in its own words where it ran no tool."""
+    assert haystack(result).rows(CALLS) == [("get_weather", outcome)]
+
+
+def test_what_an_agent_ran_before_it_failed_is_unknown_where_executions_have_no_spans() -> None:
+    lab = haystack()
+
+    assert lab.rows(CALLS) == [("get_weather", "requested")]
+    assert lab.totals("tool_calls") == (None,)

@@ -49,7 +49,7 @@ class LlmCall:
     asks: bool | None
     """Whether its finish reason says that it requested a tool (`finish_reasons` of its dialect); None where it does not say."""
     outcome: Literal["ok", "error", "unknown"]
-    """``unknown``: nothing is recorded of an answer, and the work around the call was given up (`check_models`)."""
+    """``unknown``: whether it was answered is in doubt (`check_models`)."""
     error: str | None
     """Words of the failure, where the outcome is ``error``."""
     failed_attempts: int

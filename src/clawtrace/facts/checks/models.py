@@ -10,6 +10,7 @@ from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
 from clawtrace.facts.checks.rules import (
     AGENT_NOT_RECEIVED,
+    BROKEN_OFF_ANSWER,
     ENDED_ON_REQUEST,
     FAILED_WITH_USAGE,
     GIVEN_UP_CALL,
@@ -25,7 +26,7 @@ __all__ = ["check_ends", "check_models", "unmade_request"]
 def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
     """Find the model calls that may have been answered although they failed, or lack their agent, or were given up.
 
-    The outcome of those that were given up is unknown.
+    The outcome of those that were given up, or whose answer may have broken off, is unknown.
     """
     for call in models:
         if call.outcome == "error" and run.spans[call.index].answer_unread:
@@ -34,6 +35,9 @@ def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
             findings.add(FAILED_WITH_USAGE, call.index)
         if call.agent is None and "agent" in run.kinds and _lacks_a_failed_parent(run, run.root[call.index]):
             findings.add(AGENT_NOT_RECEIVED, call.index)
+    for call in _broken_off(run, models):
+        call.outcome = "unknown"
+        findings.add(BROKEN_OFF_ANSWER, call.index)
     silent = [call for call in models if not call.answer_recorded and not _failed_by_itself(run, call)]
     if not silent:
         return
@@ -43,6 +47,21 @@ def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
         if inside(call.index) or (last[call.agent] is call and _failed_with(run, call)):
             call.outcome, call.error = "unknown", None
             findings.add(GIVEN_UP_CALL, call.index)
+
+
+def _broken_off(run: RunSpans, models: Sequence[LlmCall]) -> list[LlmCall]:
+    """Return the calls whose answer began and may not have ended, as what else is recorded shows."""
+    begun = [
+        call
+        for call in models
+        if call.outcome == "ok" and call.answer_recorded and call.finish_reason is None and call.output_tokens is None
+    ]
+    if not begun:
+        return []
+    spans = [(number, run.spans[index]) for index in run.kinds["llm"] if (number := run.group[index]) is not None]
+    ending = {span.scope for _, span in spans if span.finish_reason is not None and not span.failed}
+    failed = {number for number, span in spans if span.failed}
+    return [call for call in begun if call.group in failed or run.spans[call.index].scope in ending]
 
 
 def check_ends(

@@ -22,8 +22,9 @@ from clawtrace.facts.runs.failures import Failure, failures
 from clawtrace.facts.runs.totals import states_uncounted_usage, totals
 from clawtrace.facts.runs.unknown_totals import Unknown, unknown_totals
 from clawtrace.facts.spans.span import Span
+from clawtrace.facts.tools.execution_words import ExecutionsOf
 from clawtrace.facts.tools.tool_call import Execution, ToolCallRow
-from clawtrace.facts.tools.tool_calls import ExecutionsOf, ToolCalls, background_calls, tool_calls
+from clawtrace.facts.tools.tool_calls import ToolCalls, background_calls, tool_calls
 from clawtrace.model.relations import RELATIONS
 
 __all__ = ["PLACED", "RunFacts", "columns", "in_order"]

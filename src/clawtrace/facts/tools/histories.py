@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -29,7 +30,7 @@ class Histories(NamedTuple):
     calls: list[RecordedCall]
     """Calls of agents whose tools no span records."""
     parts: Mapping[str, tuple[Part | None, Part | None]]
-    """What was requested and its result, by call id; both of any agent."""
+    """What was requested and its result, by call id; both of any agent. None of an id of several calls."""
     agents: frozenset[int]
     """The activations all of whose tool calls are among `calls`."""
     contradicted: frozenset[int]
@@ -41,16 +42,21 @@ def histories(run: RunSpans) -> Histories:
     tellers = [index for index, role in enumerate(run.role) if role == "history"]
     calls: list[RecordedCall] = []
     parts: dict[str, tuple[Part | None, Part | None]] = {}
+    several: set[str] = set()
     covered: set[int] = set()
     contradicted: set[int] = set()
     agents = _Agents(run) if tellers else None
     for index in tellers:
         said = run.said(index, "output")
         asked = [part for part in said if part.type == "tool_call" and part.name is not None]
-        results = {part.call_id: part for part in said if part.type in ("tool_call_response", "tool_call_refused")}
-        for part in (*asked, *results.values()):
+        answers = [part for part in said if part.type in ("tool_call_response", "tool_call_refused")]
+        results = _results(asked, answers)
+        for part in (*asked, *answers):
             if part.call_id is not None:
                 call, result = parts.get(part.call_id, (None, None))
+                before = call if part.type == "tool_call" else result
+                if before is not None and (before.name, before.text) != (part.name, part.text):
+                    several.add(part.call_id)
                 parts[part.call_id] = (part, result) if part.type == "tool_call" else (call, part)
         at_work = [] if agents is None else agents.at_work(index)
         if agents is not None and _contradicts(run, index, agents.inside(index), agents.tools(index)):
@@ -62,10 +68,19 @@ def histories(run: RunSpans) -> Histories:
         covered.add(agent)
         start_ns = run.spans[agent].start_ns
         calls += [
-            RecordedCall(agent, start_ns + part.message_no, part, results.get(part.call_id) if part.call_id else None)
-            for part in asked
+            RecordedCall(agent, start_ns + part.message_no, part, result)
+            for part, result in zip(asked, results, strict=True)
         ]
+    parts = {call_id: both for call_id, both in parts.items() if call_id not in several}
     return Histories(calls, parts, frozenset(covered), frozenset(contradicted))
+
+
+def _results(asked: Sequence[Part], answers: Sequence[Part]) -> list[Part | None]:
+    """Return the result of each call; those of an id that was used again are in the order of its calls."""
+    left: dict[str | None, list[Part]] = defaultdict(list)
+    for part in reversed(answers):
+        left[part.call_id].append(part)
+    return [left[part.call_id].pop() if part.call_id is not None and left[part.call_id] else None for part in asked]
 
 
 class _Agents:

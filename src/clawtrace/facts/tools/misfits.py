@@ -5,15 +5,25 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.tools.tool_requests import ToolRequest
 
 __all__ = ["Offers", "is_broken"]
 
-Needed = frozenset[str] | None
-"""Names of the arguments that a tool needs; None where its definition leaves its parameters open."""
+
+class Accepted(NamedTuple):
+    """What a tool's definition says of its arguments."""
+
+    needed: frozenset[str]
+    """Names of those without which it is not called."""
+    types: Mapping[str, frozenset[str]]
+    """JSON Schema's types by name, where the definition states them."""
+
+
+Needed = Accepted | None
+"""None where a tool's definition leaves its parameters open."""
 
 
 class Offers:
@@ -25,11 +35,11 @@ class Offers:
         self._of_group: dict[int, dict[str, Needed]] | None = None
 
     def lack(self, request: ToolRequest) -> bool:
-        """Return whether a call asks for a tool that was not offered, or lacks an argument that it needs."""
+        """Return whether a call asks for a tool that was not offered, or with arguments that it does not take."""
         return self.fit(request, request.name, request.arguments) is False
 
     def fit(self, request: ToolRequest | None, name: str | None, arguments: str | None) -> bool | None:
-        """Return whether a call is of a tool that was offered, with each argument that it needs; None where nothing tells.
+        """Return whether a call is of a tool that was offered, with arguments that it takes; None where nothing tells.
 
         Where the offer to the model that requested it is unknown, the tool of this name counts as it was offered elsewhere.
         """
@@ -56,18 +66,37 @@ class Offers:
 
 def is_broken(arguments: str | None) -> bool:
     """Return whether arguments are a JSON object that was begun and is none, as such or written as a JSON string."""
-    text = (arguments or "").lstrip()
-    if text.startswith('"'):
-        try:
-            text = json.loads(text).lstrip()
-        except ValueError:
-            return False
+    text = _unwrapped(arguments or "").lstrip()
     return text.startswith("{") and _object(text) is None
 
 
-def _fits(arguments: str | None, needed: Needed) -> bool | None:
-    given = _object(arguments)
-    return None if needed is None else given is None or needed <= given.keys()
+def _unwrapped(text: str) -> str:
+    """Return what a text is that is written as a JSON string."""
+    if text.lstrip().startswith('"'):
+        try:
+            return str(json.loads(text))
+        except ValueError:
+            return text
+    return text
+
+
+def _fits(arguments: str | None, accepted: Needed) -> bool | None:
+    if accepted is None or arguments is None:
+        return None if accepted is None or accepted.needed else True
+    given = _object(_unwrapped(arguments))
+    if given is None:
+        return False if accepted.needed else None
+    return accepted.needed <= given.keys() and all(
+        value is None or not types or _type(value) in types
+        for name, value in given.items()
+        if (types := accepted.types.get(name)) is not None
+    )
+
+
+def _type(value: object) -> str:
+    """Return what JSON Schema calls a value; each integer is a number."""
+    names = {bool: "boolean", int: "number", float: "number", str: "string", list: "array", dict: "object"}
+    return names.get(type(value), "null")
 
 
 def _object(text: str | None) -> dict[str, Any] | None:
@@ -82,7 +111,7 @@ _NUMBERED = re.compile(r"\.([0-9]{1,9})\.")
 
 
 def _tools(text: str) -> dict[str, Needed]:
-    """Return the names of the arguments that each tool needs; nothing where one of the tools is in no form that is known."""
+    """Return what each tool takes; nothing where one of the tools is in no form that is known."""
     try:
         listed = json.loads(text)
     except (ValueError, RecursionError):
@@ -97,7 +126,7 @@ def _tools(text: str) -> dict[str, Needed]:
         if not isinstance(inner, dict) or not isinstance(inner.get("name"), str):
             return {}
         open_ = "parameters" in inner and inner["parameters"] is None
-        found[inner["name"]] = None if open_ else _required(inner)
+        found[inner["name"]] = None if open_ else _accepted(inner)
     return found
 
 
@@ -117,9 +146,21 @@ def _numbered(attributes: Mapping[str, Any]) -> list[Any]:
     return [fields[number].get("tool.json_schema", fields[number]) for number in range(len(fields))]
 
 
-def _required(tool: Mapping[str, Any]) -> frozenset[str]:
+def _accepted(tool: Mapping[str, Any]) -> Accepted:
     stated = (tool.get(key) for key in ("parameters", "input_schema", "inputSchema", "parameters_json_schema"))
     schemas = (_object(one) if isinstance(one, str) else one for one in stated)
     schema = next((one for one in schemas if isinstance(one, dict)), {})
-    names = schema.get("required")
-    return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
+    properties = schema.get("properties")
+    types = {name: _types(one) for name, one in properties.items()} if isinstance(properties, dict) else {}
+    return Accepted(frozenset(_texts(schema.get("required"))), types)
+
+
+def _types(schema: Any) -> frozenset[str]:
+    """Return the types that a schema states; none where it may accept others."""
+    stated = schema.get("type") if isinstance(schema, dict) else None
+    names = [stated] if isinstance(stated, str) else _texts(stated)
+    return frozenset("number" if name.lower() == "integer" else name.lower() for name in names)
+
+
+def _texts(value: Any) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []

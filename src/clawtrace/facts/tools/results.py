@@ -187,13 +187,17 @@ def _served(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[ToolReques
 
 
 def went_unseen(
-    run: RunSpans, models: Sequence[LlmCall], asked: Sequence[ToolRequest], requested: Sequence[ToolRequest]
+    run: RunSpans,
+    models: Sequence[LlmCall],
+    asked: Sequence[ToolRequest],
+    requested: Sequence[ToolRequest],
+    spanless: Set[int],
 ) -> bool:
     """Return whether tools may have been executed without a record.
 
     Of the `asked` calls without a record of their end (`requested`), when the model was called again and of
     none of these later requests of the agent the messages were captured, or they carry results that do not say whose they
-    are; or when a model call says that it requested a tool, its words were not captured, and nothing followed.
+    are; or when the agent failed instead, and an execution may have no span (`spanless`, by number); or when a model call says that it requested a tool, its words were not captured, and nothing followed.
     """
     silent = [call for call in models if call.asks and call.outcome == "ok" and not _says_what(run, call)]
     if not silent and not requested:
@@ -212,6 +216,9 @@ def went_unseen(
     for request in requested:
         heard = readers.of(request.agent)
         again = last.get(request.agent, request.asked_ns) > request.asked_ns
+        failed = request.agent is not None and run.spans[request.agent].failed
+        if not again and failed and request.number in spanless:
+            return True
         if again and not (heard and run.spans[heard[-1]].start_ns > request.asked_ns):
             return True
     known = {request.call_id for request in asked} - {None}

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
@@ -14,6 +13,7 @@ from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.rules import NAMELESS_TOOL_SPAN
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.span import Span, merged, same_tool
+from clawtrace.facts.tools.execution_words import ExecutionsOf, words_of
 from clawtrace.facts.tools.failure_texts import may_say_that_none_ran, says_that_arguments_lack, says_that_it_failed
 from clawtrace.facts.tools.handed_over import answered_by_handoffs, transfers
 from clawtrace.facts.tools.histories import Histories, RecordedCall, histories
@@ -24,8 +24,6 @@ from clawtrace.facts.tools.tool_requests import ToolRequest, match, match_namele
 
 __all__ = [
     "Execution",
-    "ExecutionWords",
-    "ExecutionsOf",
     "ToolCallRow",
     "ToolCalls",
     "background_calls",
@@ -34,28 +32,6 @@ __all__ = [
 ]
 
 _NO_EXECUTIONS = frozenset(("handoff",))
-
-_INVALID_ARGUMENTS = r"(ValidationError: |Validation Error found:\n)?\d+ validation errors? for {tool}(?i:_?args)?\n"
-"""What pydantic says of arguments, with which Python's frameworks check them before the tool runs."""
-
-
-class ExecutionWords(NamedTuple):
-    """What a dialect says of the spans of executions (`DialectFile.executions`, `DialectFile.refusals`)."""
-
-    written: str | None
-    """``spans``, ``none``; None where it is not known."""
-    refusals: tuple[str, ...]
-
-    def refused(self, tool: str | None, *said: str | None) -> bool:
-        """Return whether a result, or a failure, says that the framework ran no tool."""
-        name = re.escape(tool or "")
-        texts = [text for text in said if text is not None]
-        refusals = (*self.refusals, _INVALID_ARGUMENTS)
-        return any(re.match(words.replace("{tool}", name), text) for words in refusals for text in texts)
-
-
-ExecutionsOf = Callable[[str, str], ExecutionWords]
-"""What is known of the spans of executions that a dialect writes under a scope."""
 
 
 class ToolCalls(NamedTuple):
@@ -117,10 +93,13 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
     found += [_from_history(one, run, offers, executions_of) for one in unknown_yet]
     # `found` has executions first and requests in order: a stable sort keeps both orders among equal starts.
     found.sort(key=lambda call: (call.start_ns, len(run.spans) if call.index is None else call.index))
+    unanswered = [request for request in waiting if request.number not in answers]
+    words = words_of(run, unanswered, executions_of)
+    spanless = {number for number, said in words.items() if all(one.written != "spans" for one in said)}
     unseen = (
         any(call.outcome is None for call in found)
         or any(_holds_several(run, members) for members in groups.values())
-        or went_unseen(run, models, asked, [request for request in waiting if request.number not in answers])
+        or went_unseen(run, models, asked, unanswered, spanless)
     )
     asking = {request.group for request in asked if not request.served}
     return ToolCalls(
@@ -130,7 +109,7 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
         unseen,
         {to: asked[number].agent for number, to in handed.items()},
         conversations,
-        [one for one in waiting if one.number not in answers and offers.lack(one)],
+        [one for one in unanswered if offers.lack(one)],
     )
 
 
@@ -293,47 +272,46 @@ def _answered(
     answers: Mapping[int, Result],
     executions_of: ExecutionsOf,
     spanned: Container[str | None],
-) -> dict[int, Literal["unknown", "unexecuted"] | None]:
+) -> dict[int, Literal["unknown", "unexecuted", "error"] | None]:
     """Return by number what became of requests that messages answer and no span executes.
 
     Where the instrumentation of the model call, or of an agent around it, writes a span for every execution, and the answer is
     what the framework says when it runs no tool, none was run. A span that is missing is not enough: tools may also be run by
     the program that called the agent, or in its own loop. What the provider executes itself has no span. Where no instrumentation
-    writes any, a call of a tool that has some (`spanned`), by the program, may have been refused.
+    writes any, a call of a tool that has some (`spanned`), by the program, may have been refused. Where it is known what the
+    framework says when it runs no tool, another failure is the tool's.
     """
-    writers: dict[int, set[tuple[str, str]]] = {}
-    if waiting:
-        for index in run.kinds.get("llm", ()):
-            number = run.group[index]
-            if number is not None:
-                writers.setdefault(number, set()).add((run.spans[index].dialect, run.spans[index].scope))
-    found: dict[int, Literal["unknown", "unexecuted"] | None] = {}
+    words = words_of(run, waiting, executions_of)
+    found: dict[int, Literal["unknown", "unexecuted", "error"] | None] = {}
     for request in waiting:
-        of_call = set(writers.get(request.group, ()))
-        if request.agent is not None:
-            of_call.add((run.spans[request.agent].dialect, run.spans[request.agent].scope))
-        said = [executions_of(dialect, scope) for dialect, scope in of_call]
-        words = [one for one in said if one.written == "spans"] or [one for one in said if one.written == "none"]
-        refused = any(one.refused(request.name, answers[request.number].text) for one in words)
-        seen = any(one.written == "spans" for one in words)
-        found[request.number] = "unexecuted" if refused else None if seen or not words else "unknown"
+        said = words[request.number]
+        believed = [one for one in said if one.written == "spans"] or [one for one in said if one.written == "none"]
+        refused = any(one.refused(request.name, answers[request.number].text) for one in believed)
+        seen = any(one.written == "spans" for one in believed)
+        found[request.number] = "unexecuted" if refused else None if seen or not believed else "unknown"
         if not seen and request.name in spanned and found[request.number] == "unknown":
             found[request.number] = None
         if request.served:
             found[request.number] = "unknown"
+        elif (
+            found[request.number] == "unknown"
+            and answers[request.number].failed
+            and any(one.refusals for one in believed)
+        ):
+            found[request.number] = "error"
     return found
 
 
 def _requested(
     request: ToolRequest,
     answer: Result | None,
-    answered: Mapping[int, Literal["unknown", "unexecuted"] | None],
+    answered: Mapping[int, Literal["unknown", "unexecuted", "error"] | None],
     offers: Offers,
 ) -> ToolCallRow:
     outcome: Outcome | None = "requested"
     if answer is not None:
         outcome = answered[request.number]
-        if outcome == "unknown" and not request.served and _may_be_refused(request, answer, offers):
+        if outcome in ("unknown", "error") and not request.served and _may_be_refused(request, answer, offers, outcome):
             outcome = None  # the program, too, may refuse a call
         if answer.failed is False:
             outcome = "ok"  # no framework says so of what it refused to run
@@ -345,10 +323,13 @@ def _requested(
     )  # fmt: skip
 
 
-def _may_be_refused(request: ToolRequest, answer: Result, offers: Offers) -> bool:
+def _may_be_refused(request: ToolRequest, answer: Result, offers: Offers, outcome: str | None) -> bool:
     fits = False if is_broken(request.arguments) else offers.fit(request, request.name, request.arguments)
-    unread = request.call_id is None and answer.text is None
-    return not fits if fits is not None else unread or may_say_that_none_ran(answer.text)
+    if fits is not None:
+        return not fits
+    if outcome == "error":
+        return says_that_arguments_lack(answer.text)
+    return (request.call_id is None and answer.text is None) or may_say_that_none_ran(answer.text)
 
 
 def _with_history(call: ToolCallRow, conversations: Histories) -> ToolCallRow:

@@ -17,8 +17,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import Any
 
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+
+import litellm  # noqa: F401 - ADK imports it in the first request, which two runs at once make
 from agent_program import MODEL, TOOLS, Job, logged, main, system
 from google.adk.agents import LlmAgent
 from google.adk.agents.run_config import RunConfig, StreamingMode

@@ -33,11 +33,11 @@ class NotPassed(NamedTuple):
     """The exit code that it asks for: `PASSED` where it is only shown."""
     message: str
     """One plain sentence."""
-    file: str | None
+    file: str | None = None
     """Where the assertion is written, relative to the working directory; None when unknown."""
-    line: int | None
-    verdict: Verdict | None
-    run: RunResult | None
+    line: int | None = None
+    verdict: Verdict | None = None
+    run: RunResult | None = None
 
 
 def not_passed(report: CampaignReport) -> Iterator[NotPassed]:
@@ -49,25 +49,14 @@ def not_passed(report: CampaignReport) -> Iterator[NotPassed]:
     for left in report.left_out:
         title = _title(left.case_id, left.model_id, left.repetition)
         level = ExitCode.PASSED if left.quarantined else ExitCode.UNDECIDED
-        yield NotPassed(title, "run", "", "not run", level, left.reason, None, None, None, None)
+        yield NotPassed(title, "run", "", "not run", level, left.reason)
     for rate in report.thresholds:
         if not rate.reached:
             title = f"{report.suite_id or 'suite'}{f' [{rate.model_id}]' if rate.model_id else ''}"
-            yield NotPassed(
-                title,
-                "threshold",
-                "",
-                "threshold missed",
-                rate.code(report.gate),
-                rate.sentence,
-                None,
-                None,
-                None,
-                None,
-            )
+            yield NotPassed(title, "threshold", "", "threshold missed", rate.code(report.gate), rate.sentence)
     if not report.results and not report.left_out:
         title = report.suite_id or "clawtrace"
-        yield NotPassed(title, "run", "", "not run", report.exit_code, "There was no run.", None, None, None, None)
+        yield NotPassed(title, "run", "", "not run", report.exit_code, "There was no run.")
 
 
 def _of_run(run: RunResult, report: CampaignReport, rated: Mapping[int, ExitCode]) -> Iterator[NotPassed]:
@@ -75,10 +64,10 @@ def _of_run(run: RunResult, report: CampaignReport, rated: Mapping[int, ExitCode
     title = title_of_run(run)
     if run.error:
         level = ExitCode.PASSED if run.quarantined else ExitCode.BROKEN
-        yield NotPassed(title, "run", "", "error", level, run.error, None, None, None, run)
+        yield NotPassed(title, "run", "", "error", level, run.error, run=run)
     elif not run.verdicts:
         level = ExitCode.PASSED if run.quarantined else ExitCode.UNDECIDED
-        yield NotPassed(title, "run", "", "no assertions", level, NOTHING_ASKED, None, None, None, run)
+        yield NotPassed(title, "run", "", "no assertions", level, NOTHING_ASKED, run=run)
     for place, standing in enumerate(run.standings):
         if standing.status is Status.PASS:
             continue

@@ -37,7 +37,8 @@ __all__ = [
 class CaseLabels(NamedTuple):
     """What the author of a case says of it."""
 
-    title: str
+    title: str | None
+    """None where its author is not known to have said anything."""
     description: str = ""
     tags: Sequence[str] = ()
     metadata: Mapping[str, Any] = MappingProxyType({})

@@ -45,19 +45,7 @@ def verdict_rows(report: CampaignReport) -> Iterator[tuple[Any, ...]]:
             own = (verdict.id, verdict.type, verdict.severity, verdict.status.value, verdict.message)
             yield *left, *own, *values, *ids, *right
         if not run.verdicts:
-            yield (
-                *left,
-                None,
-                None,
-                None,
-                "error" if run.error else None,
-                run.error or None,
-                None,
-                None,
-                None,
-                None,
-                *right,
-            )
+            yield *left, *(None,) * 3, "error" if run.error else None, run.error or None, *(None,) * 4, *right
 
 
 def _cell(value: Any) -> Any:

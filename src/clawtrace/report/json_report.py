@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from clawtrace import __version__
-from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict
-from clawtrace.report.base import CampaignReport, Report, cases_of, status_of
+from clawtrace.model.verdict import RunResult, Status, Verdict
+from clawtrace.report.base import CampaignReport, CaseLabels, Report, cases_of, status_of
 from clawtrace.report.json_text import json_pieces
 from clawtrace.report.results import (
     Case,
@@ -108,17 +108,11 @@ def _judging(results: Sequence[RunResult]) -> JudgingTotals | None:
 
 
 def _case(case_id: str, model_id: str | None, runs: Sequence[RunResult], report: CampaignReport) -> Case:
-    labels = report.labels.get(case_id)
+    labels = report.labels.get(case_id, CaseLabels(None))
     return Case(
         case_id=case_id,
         model_id=model_id,
-        title=labels.title if labels else None,
-        description=labels.description if labels else "",
-        tags=list(labels.tags) if labels else [],
-        metadata=labels.metadata if labels else {},
-        agent_id=labels.agent_id if labels else None,
-        unjudged=labels.unjudged if labels else {},
-        row_of=labels.row_of if labels else None,
+        **labels._asdict(),
         **_shares(rate_of_runs(runs)),
         assertions=_repeated_assertions(runs, report.gate),
         runs=[_run(run, report) for run in runs],
@@ -178,7 +172,7 @@ def assertion_of(verdict: Verdict, file: str | None = None, line: int | None = N
         known_failure=verdict.known_failure,
         expected=verdict.expected,
         actual=verdict.actual,
-        evidence=[_evidence(item) for item in verdict.evidence],
+        evidence=[EvidenceSpan(**item._asdict()) for item in verdict.evidence],
         missing=verdict.missing,
         hint=verdict.hint,
         stale=verdict.stale,
@@ -197,12 +191,6 @@ def assertion_of(verdict: Verdict, file: str | None = None, line: int | None = N
 
 def _scope(written: Mapping[str, Any]) -> ReportedScope | None:
     return ReportedScope(agent=written.get("agent"), turn=written.get("turn")) if written else None
-
-
-def _evidence(item: Evidence) -> EvidenceSpan:
-    return EvidenceSpan(
-        trace_id=item.trace_id, span_id=item.span_id, name=item.name, why=item.why, start_ns=item.start_ns
-    )
 
 
 def _shares(rate: PassRate) -> dict[str, Any]:

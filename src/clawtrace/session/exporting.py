@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable
+from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, cast
@@ -62,9 +63,6 @@ def write_parquet_of(run_id: str, lines: Iterable[str], folder: Path) -> list[Pa
         for line in lines:
             yield ("traces" if line.startswith('{"resourceSpans"') else "logs"), line
 
-    store = DuckStore()
-    try:
+    with closing(DuckStore()) as store:
         load_requests(requests(), store, redaction=RedactionSettings(enabled=False))  # what is stored was redacted
         return write_parquet(store, run_id, folder)
-    finally:
-        store.close()

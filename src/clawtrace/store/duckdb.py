@@ -23,7 +23,7 @@ from clawtrace.store.files.cached_blocks import CachedBlocks, move_log
 from clawtrace.store.files.loading import load_duckdb
 from clawtrace.store.files.owner import PATIENCE_SECONDS, connect, patiently
 from clawtrace.store.files.schema import create_tables, holds_store, renew
-from clawtrace.store.files.transaction import Transaction
+from clawtrace.store.files.transaction import transaction
 from clawtrace.store.questions.question_side import QuestionSide
 from clawtrace.store.raw.adoption import RETIRED, adopt
 from clawtrace.store.raw.deleted_runs import DeletedRun
@@ -218,7 +218,7 @@ class DuckStore(QuestionSide):
         with self._writer_lock:
             self.run_no(run_id)
             unsaved = list(self._unsaved)
-            with Transaction(self._writer, self.path) as db:
+            with transaction(self._writer, self.path) as db:
                 write_numbers(db, unsaved)
                 db.execute("DELETE FROM run_records WHERE run_id = ?", [run_id])
                 db.execute("INSERT INTO run_records VALUES (?, ?, ?)", [run_id, write_record(record), time.time_ns()])
@@ -239,7 +239,7 @@ class DuckStore(QuestionSide):
         with self._writer_lock:
             self._settle()
             unsaved = list(self._unsaved)
-            with Transaction(self._writer, self.path) as db:
+            with transaction(self._writer, self.path) as db:
                 write_numbers(db, unsaved)
                 yield db
             del self._unsaved[: len(unsaved)]
@@ -252,7 +252,7 @@ class DuckStore(QuestionSide):
 
     def put_conflicts(self, run_no: int, messages: Sequence[str]) -> None:
         """Store the attribution conflicts of a run, one sentence each; the newest list of a run counts."""
-        with self._writer_lock, Transaction(self._writer, self.path) as db:
+        with self._writer_lock, transaction(self._writer, self.path) as db:
             db.execute("DELETE FROM run_conflicts WHERE run_no = ?", [run_no])
             for message in messages:
                 db.execute("INSERT INTO run_conflicts VALUES (?, ?)", [run_no, message])

@@ -7,7 +7,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,10 +45,8 @@ def opened(path: Path) -> Iterator[DuckStore]:
         found = DuckStore(path)
     except StoreError as error:
         raise InputError(str(error)) from error
-    try:
+    with closing(found):
         yield found
-    finally:
-        found.close()
 
 
 def take_run(target: DuckStore, path: Path, run_id: str, renamed: RunRecord | None) -> RunRecord | None:
@@ -138,11 +136,8 @@ def packed_run(store: DuckStore, run_id: str) -> bytes:
 
     with tempfile.TemporaryDirectory(prefix="clawtrace-") as folder:
         path = Path(folder) / "run.duckdb"
-        alone = DuckStore(path)
-        try:
+        with closing(DuckStore(path)) as alone:
             copy_run(store, alone, run_id)
-        finally:
-            alone.close()
         return gzip.compress(path.read_bytes(), 1)
 
 
@@ -168,8 +163,7 @@ def take_rows(target: DuckStore, packed: bytes, run_id: str, clean: Callable[[st
             path.write_bytes(gzip.decompress(packed))
         except (OSError, EOFError, zlib.error) as error:
             raise StoreError(f"the run {run_id!r} came damaged: {error}") from error
-        source = DuckStore(path)
-        try:
+        with closing(DuckStore(path)) as source:
             record = source.record(run_id)
             if record is None:
                 raise StoreError(f"the run {run_id!r} came without its record")
@@ -179,8 +173,6 @@ def take_rows(target: DuckStore, packed: bytes, run_id: str, clean: Callable[[st
                     received = f" AND {_RECEIVED}" if table in ("otel_traces", "otel_logs") else ""
                     writing.execute(f"DELETE FROM {table} WHERE run_no = ?{received}", [number])
                 _copy_rows(reading, source.run_no(run_id), writing, number, clean)
-        finally:
-            source.close()
     return record
 
 

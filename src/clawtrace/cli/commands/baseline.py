@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +27,7 @@ def _out_option(function: Callable[..., Any]) -> Callable[..., Any]:
 def _outputs(out: Path | None) -> Path:
     from clawtrace.config.projects.project_file import load_project
 
-    return out or load_project(Path.cwd(), os.environ).outputs
+    return out or load_project().outputs
 
 
 @click.group(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
@@ -40,6 +39,6 @@ def command(
     from clawtrace.cli.output.comparison import print_compared
     from clawtrace.config.projects.project_file import load_project
 
-    outputs = out or load_project(Path.cwd(), os.environ).outputs
+    outputs = out or load_project().outputs
     found = find_campaign(first, outputs), find_campaign(second, outputs)
     return print_compared(*found, (first, second), alpha, fail_on, as_json, verbose)

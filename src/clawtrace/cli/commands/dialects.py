@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -32,7 +30,7 @@ def command(as_json: bool) -> None:
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.dialects import load_dialects
 
-    dialects = load_dialects(load_project(Path.cwd(), os.environ).dialect_folders)
+    dialects = load_dialects(load_project().dialect_folders)
     if as_json:
         print_json([_facts(dialect) for dialect in dialects])
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,12 +74,7 @@ def _run(name: str, store: Path | None, server: str | None, one_run: bool) -> tu
     from clawtrace.errors import UsageError
 
     recorded = Path(name).exists()
-    if (
-        not recorded
-        and store is None
-        and server is None
-        and load_project(Path.cwd(), os.environ).config.store.url is None
-    ):
+    if not recorded and store is None and server is None and load_project().config.store.url is None:
         raise UsageError(f"{name!r} is not a file; if it is a run id, name its store with --store.")
     recordings = Recordings((Path(name),) if recorded else (), "one" if one_run and recorded else "rules")
     source = TraceSource(recordings, None) if recorded else source_of(recordings, store, server)

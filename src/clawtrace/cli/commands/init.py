@@ -90,7 +90,7 @@ def command(
         raise click.UsageError("--command is empty: give the command that starts the agent.")
     recorded = bool(source.recordings) or source.store is not None or from_run is not None
     asks = not yes and sys.stdin.isatty()
-    project = load_project(Path.cwd(), os.environ)
+    project = load_project()
     seen = _recorded(source, from_run, with_command=agent is not None) if recorded else None
     answers = _Choices(
         agent if agent is not None or seen else _asked("Command that starts the agent", asks, "--command"),

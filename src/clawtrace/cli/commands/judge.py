@@ -71,7 +71,7 @@ def calibrate(evaluation_profile: str, concurrency: int, max_cost: float | None,
     from clawtrace.errors import UsageError
     from clawtrace.judge.calibration import unmet, write_record
 
-    project = load_project(Path.cwd(), os.environ)
+    project = load_project()
     profile = _profile(evaluation_profile, project)
     panel, record = panel_of(profile), profile.calibration_record
     if panel is None or profile.examples_file is None or record is None:

@@ -107,7 +107,7 @@ def _of_file(assertions: str, source: TraceSource, wanted: Sequence[str]) -> lis
     from clawtrace.config.loading.assertions_file import load_assertions_file
     from clawtrace.config.projects.project_file import load_project
 
-    loaded = load_assertions_file(assertions, load_project(Path.cwd(), os.environ), os.environ)
+    loaded = load_assertions_file(assertions, load_project(), os.environ)
     with source.opened(wanted) as (asked, known):
         run_ids = chosen_runs(wanted, known, asked)
         if not run_ids:
@@ -126,7 +126,7 @@ def _of_suite(suite: str, profile: str | None, source: TraceSource, wanted: Sequ
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.runners.starting.templates import RunValues
 
-    project = load_project(Path.cwd(), os.environ)
+    project = load_project()
     loaded = load_suite(suite, project, os.environ, evaluation_profile=profile)
     if source.recordings or source.store is not None or source.server is not None:
         raise click.UsageError("--suite reads its own campaign; --traces, --store and --server go with --assertions.")

@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -55,7 +54,7 @@ def command(
     from clawtrace.config.projects.session_settings import session_settings
     from clawtrace.session.session import Session
 
-    project = load_project(Path.cwd(), os.environ)
+    project = load_project()
     asked = load_assertions_file(assertions, project, os.environ) if assertions is not None else None
     settings = session_settings(asked.project if asked else project)
     with Session.open(receive=True, settings=settings) as session:

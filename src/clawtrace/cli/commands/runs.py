@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -227,14 +226,11 @@ def _held(store: Path | None) -> Iterator[DuckStore]:
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.store.duckdb import DuckStore
 
-    path = existing_store(store, load_project(Path.cwd(), os.environ))
+    path = existing_store(store, load_project())
     if not isinstance(path, Path):
         raise click.UsageError(
             "runs are adopted and deleted in a DuckDB file: name it with --store. Nothing is changed in the ClickHouse of "
             "clawtrace.yaml."
         )
-    held = DuckStore(path)
-    try:
+    with closing(DuckStore(path)) as held:
         yield held
-    finally:
-        held.close()

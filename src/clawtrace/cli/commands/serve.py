@@ -101,7 +101,7 @@ def command(
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.config.projects.session_settings import serve_settings, session_settings
 
-    project = load_project(Path.cwd(), os.environ)
+    project = load_project()
     said = session_settings(project)
     receiver = serve_settings(
         project,
@@ -200,7 +200,7 @@ def _reload(session: Session, service: Service, keep: Callable[[Project], Keep])
     from clawtrace.errors import ConfigError
 
     try:
-        project = load_project(Path.cwd(), os.environ)
+        project = load_project()
     except ConfigError as error:
         click.echo("\n".join(("clawtrace.yaml is not taken over:", *map(str, error.problems))), err=True)
         return

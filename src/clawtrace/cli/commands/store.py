@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -42,7 +43,7 @@ def init(store: Path | ClickHouseSource | None, prints: bool) -> None:
     from clawtrace.store.clickhouse.own_tables import ddl
 
     if store is None:
-        url = load_project(Path.cwd(), os.environ).clickhouse
+        url = load_project().clickhouse
         store = None if url is None else ClickHouseSource(url)
     if not isinstance(store, ClickHouseSource):
         raise click.UsageError(
@@ -56,10 +57,7 @@ def init(store: Path | ClickHouseSource | None, prints: bool) -> None:
         return
     from clawtrace.store.clickhouse.connection import ServerSession
 
-    connection = ServerSession(address)
-    try:
+    with closing(ServerSession(address)) as connection:
         for sql in ddl(address.own):
             connection.run(sql)
-    finally:
-        connection.close()
     click.echo(f"The tables of {address.own!r} are there.", err=True)

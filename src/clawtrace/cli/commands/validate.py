@@ -76,7 +76,7 @@ def _suite(suite: str, run_profile: str | None, evaluation_profile: str | None) 
     from clawtrace.errors import ConfigError, ConfigProblem
 
     try:
-        project = load_project(Path.cwd(), os.environ)
+        project = load_project()
         loaded = load_suite(suite, project, os.environ, run_profile=run_profile, evaluation_profile=evaluation_profile)
     except ConfigError as error:
         return Checked(tuple(dict.fromkeys(one.file for one in error.problems)), tuple(error.problems), ())

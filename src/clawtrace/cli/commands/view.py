@@ -66,6 +66,6 @@ def _compared(first: str, second: Path) -> Comparison:
     from clawtrace.campaign.comparing.compare import compare
     from clawtrace.config.projects.project_file import load_project
 
-    outputs = load_project(Path.cwd(), os.environ).outputs
+    outputs = load_project().outputs
     names = first, os.path.relpath(second)
     return compare(find_campaign(first, outputs), find_campaign(str(second), outputs), names, ALPHA)

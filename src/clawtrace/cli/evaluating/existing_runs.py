@@ -71,7 +71,7 @@ class ExistingRuns(NamedTuple):
             return self
         from clawtrace.config.projects.project_file import load_project
 
-        project = load_project(Path.cwd(), os.environ)
+        project = load_project()
         if project.config.store.url is None or not (asked or self.given()):
             raise click.UsageError(
                 "Give --suite to run agents, or --traces, --store or --server with --assertions to judge existing runs "
@@ -158,7 +158,7 @@ def judge_runs(
             raise click.UsageError("--evaluation-profile permits hooks, which a service does not run.")
         return _judged_by_service(there, there.server, assertions, gate, quiet=output.quiet)
     started, began = datetime.now(UTC), time.perf_counter()
-    project = load_project(Path.cwd(), os.environ)
+    project = load_project()
     asked = load_assertions_file(assertions, project, os.environ, evaluation_profile=profile)
     for warning in asked.warnings:
         click.echo(f"warning: {warning}", err=True)

@@ -150,7 +150,7 @@ def eval_suite(
     """
     from clawtrace.config.projects.project_file import load_project
 
-    project = load_project(Path.cwd(), os.environ)
+    project = load_project()
     if not flags.watch:
         return _evaluate(suite, project, flags, out, output, gate, server)
     if flags.dry_run:
@@ -161,7 +161,7 @@ def eval_suite(
     ours |= {Path(target).absolute() for _, target in output.reports if target != "-"}
 
     def again() -> int:
-        return _evaluate(suite, load_project(Path.cwd(), os.environ), flags, out, output, gate, server)
+        return _evaluate(suite, load_project(), flags, out, output, gate, server)
 
     return watch(project.root, ours, again)
 

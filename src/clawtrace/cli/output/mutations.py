@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,7 +27,7 @@ def score_of(
     from clawtrace.config.projects.session_settings import session_settings
     from clawtrace.session.session import Session
 
-    settings = session_settings(project or load_project(Path.cwd(), os.environ))
+    settings = session_settings(project or load_project())
     record = asked.record(run_id) if isinstance(asked, Session) else None
     with working() as shown:
         shown("putting faults into the run", 0, 0)

@@ -11,6 +11,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -205,15 +206,12 @@ def _token(session: Session) -> dict[str, str]:
 def _post(session: Session, base: str, body: bytes, kind: str, encoding: str | None = None) -> None:
     address = urlsplit(base)
     assert address.hostname is not None
-    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=_SECONDS)
     headers = {"content-type": kind} | _token(session) | ({"content-encoding": encoding} if encoding else {})
-    try:
+    with closing(http.client.HTTPConnection(address.hostname, address.port, timeout=_SECONDS)) as connection:
         connection.request("POST", "/v1/traces", body, headers)
         answer = connection.getresponse()
         if answer.status != 200:
             raise OSError(f"the receiver answered {answer.status}: {answer.read(200).decode('utf-8', 'replace')}")
-    finally:
-        connection.close()
 
 
 def _over_http(session: Session, run_id: str, base: str) -> None:

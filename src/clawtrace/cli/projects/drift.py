@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -55,11 +56,8 @@ def drifts(store: Path, project: Project) -> Iterator[Drift]:
     from clawtrace.config.projects.session_settings import session_settings
     from clawtrace.dialects import load_dialects
 
-    asked = open_or_ask(store, session_settings(project))
-    try:
+    with closing(open_or_ask(store, session_settings(project))) as asked:
         rows = asked.query(_SQL).rows
-    finally:
-        asked.close()
     yield from _of(rows, {dialect.name: dialect for dialect in load_dialects(project.dialect_folders)})
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from clawtrace.cli.projects.checkup import CheckupFinding
@@ -29,7 +27,7 @@ def trial_run(command: Sequence[str], env: Mapping[str, str]) -> tuple[WrappedRu
     from clawtrace.config.projects.session_settings import session_settings
     from clawtrace.session.session import Session
 
-    project = load_project(Path.cwd(), os.environ)
+    project = load_project()
     with Session.open(receive=True, settings=session_settings(project)) as session:
         wrapped = run_command(command, session, env, switches=project.config.telemetry_env, streams=(0, 2, 2))
         run_id = wrapped.record.run_id

@@ -6,7 +6,7 @@ import functools
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -56,13 +56,10 @@ class ClickHouseSource(NamedTuple):
             MAX_SPANS if self.max_spans is None else self.max_spans,
         )
         address = ClickHouseAddress.parse(self.url, os.environ)
-        session = ClickHouseSession.open_at(address, selection, settings=settings, progress=shown)
-        try:
+        with closing(ClickHouseSession.open_at(address, selection, settings=settings, progress=shown)) as session:
             for note in session.notes:
                 click.echo(f"note: {note}", err=True)
             yield session
-        finally:
-            session.close()
 
 
 class StoreType(click.ParamType[Any]):
@@ -122,7 +119,7 @@ _CHOICES = (
 def _of_project() -> str | None:
     from clawtrace.config.projects.project_file import load_project
 
-    return load_project(Path.cwd(), os.environ).clickhouse
+    return load_project().clickhouse
 
 
 def store_options(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

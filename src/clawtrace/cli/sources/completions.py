@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -27,7 +25,7 @@ def _of_project(names: Callable[[Project], Iterable[str]]) -> Completion:
 
         del context, parameter
         with suppress(ClawtraceError, OSError):
-            return sorted(name for name in names(load_project(Path.cwd(), os.environ)) if name.startswith(begun))
+            return sorted(name for name in names(load_project()) if name.startswith(begun))
         return []
 
     return complete

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -113,7 +113,7 @@ class TraceSource(NamedTuple):
         from clawtrace.config.projects.session_settings import session_settings
         from clawtrace.session.session import Session
 
-        project = load_project(Path.cwd(), os.environ)
+        project = load_project()
         settings = session_settings(project)
         if self.recordings:
             with working() as shown, Session.open(settings=settings) as session:
@@ -131,13 +131,10 @@ class TraceSource(NamedTuple):
             return
         with working() as shown:
             shown("waiting for the store", 0, 0)
-            asked = open_or_ask(store, settings)
-            if isinstance(asked, Session):
-                asked.progress = shown
-            try:
+            with closing(open_or_ask(store, settings)) as asked:
+                if isinstance(asked, Session):
+                    asked.progress = shown
                 yield asked, asked.run_ids()
-            finally:
-                asked.close()
 
 
 def _served(server: str) -> HeldStore:

@@ -61,7 +61,7 @@ def results_file(value: str | None) -> Path:
     from clawtrace.campaign.comparing.measured import REPORT, find_results
     from clawtrace.config.projects.project_file import load_project
 
-    outputs = load_project(Path.cwd(), os.environ).outputs
+    outputs = load_project().outputs
     if value is not None:
         return find_results(value, outputs)
     found = max((outputs / "campaigns").glob(f"*/*/{REPORT}"), key=lambda path: path.stat().st_mtime, default=None)
@@ -122,7 +122,7 @@ def opened_source(
             load_recordings(session, recordings)
             yield session
         return
-    if store is None and (url := load_project(Path.cwd(), os.environ).clickhouse) is not None:
+    if store is None and (url := load_project().clickhouse) is not None:
         store = ClickHouseSource(url)
     if isinstance(store, ClickHouseSource):
         with store.opened(settings, shown, run_ids) as session:

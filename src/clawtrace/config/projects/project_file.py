@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -64,17 +65,18 @@ class Project(NamedTuple):
         return tuple(self.root / folder for folder in self.config.dialects)
 
 
-def load_project(start: Path, env: Mapping[str, str]) -> Project:
+def load_project(start: Path | None = None, env: Mapping[str, str] = os.environ) -> Project:
     """Load the project that `start` is in.
 
     Args:
-        start: the folder from which `clawtrace.yaml` is looked for, upwards.
+        start: the folder from which `clawtrace.yaml` is looked for, upwards; by default the working folder.
         env: variables ``CLAWTRACE_<SECTION>_<FIELD>`` go before the file.
 
     Raises:
         ConfigError: every problem of the file and of the variables.
         UsageError: both clawtrace.yaml and clawtrace.yml exist.
     """
+    start = start or Path.cwd()
     path = find_project_file(start)
     document = parse_document("{}", "clawtrace.yaml") if path is None else read_document(path)
     problems: list[ConfigProblem] = []

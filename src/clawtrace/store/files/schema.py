@@ -75,62 +75,36 @@ def renew(db: DuckDBPyConnection, path: str) -> None:
     try:
         db.execute(_sql("deleted_runs"))
         db.execute(_sql("judgements"))  # a view in place of the relation, so before the relations
+        _renew_relations(db)
+        _renew_logs(db)
     except duckdb.Error as error:
         raise StoreError(f"cannot migrate the store {path!r} to this version: {error}") from error
-    _renew_relations(db, path)
-    _renew_logs(db, path)
 
 
-def _renew_relations(db: DuckDBPyConnection, path: str) -> None:
-    """Give a file whose relations have other columns than this version's, empty ones; facts are computed anew from raw rows.
-
-    Raises:
-        StoreError: they cannot be created; the file is as it was.
-    """
-    import duckdb
-
+def _renew_relations(db: DuckDBPyConnection) -> None:
+    """Give a file whose relations have other columns than this version's, empty ones; facts are computed anew from raw rows."""
     held: dict[str, list[str]] = {}
-    try:
-        for table, column in db.execute(
-            "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal ORDER BY column_index"
-        ).fetchall():
-            held.setdefault(table, []).append(column)
-        views = {row[0] for row in db.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()}
-        other = [
-            name
-            for name, relation in RELATIONS.items()
-            if name not in views and held.get(name) != [column.name for column in relation.columns]
-        ]
-        if not other:
-            return
-        dropped = [f"DROP TABLE IF EXISTS {name}" for name in RELATIONS if name not in views]
-        renewed = [_relation(name) for name in RELATIONS if name not in views]
-        db.execute(";\n".join(("BEGIN", *dropped, *renewed, "DELETE FROM fact_state", "COMMIT")))
-    except duckdb.Error as error:
-        raise StoreError(f"cannot migrate the store {path!r} to this version: {error}") from error
+    for table, column in db.execute(
+        "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal ORDER BY column_index"
+    ).fetchall():
+        held.setdefault(table, []).append(column)
+    views = {row[0] for row in db.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()}
+    tables = [name for name in RELATIONS if name not in views]
+    if any(held.get(name) != list(RELATIONS[name].column_names) for name in tables):
+        dropped = [f"DROP TABLE IF EXISTS {name}" for name in tables]
+        db.execute(";\n".join(("BEGIN", *dropped, *map(_relation, tables), "DELETE FROM fact_state", "COMMIT")))
 
 
-def _renew_logs(db: DuckDBPyConnection, path: str) -> None:
-    """Give a file whose log records lack columns of the exporter (those of clawtrace before 1.0), all of them; its rows stay.
-
-    Raises:
-        StoreError: it could not be done; the file is as it was.
-    """
-    import duckdb
-
-    try:
-        found = db.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = 'otel_logs'").fetchall()
-        if ("ScopeAttributes",) in found:
-            return
-        table = _sql("otel_logs")
+def _renew_logs(db: DuckDBPyConnection) -> None:
+    """Give a file whose log records lack columns of the exporter (those of clawtrace before 1.0), all of them; its rows stay."""
+    found = db.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = 'otel_logs'").fetchall()
+    if ("ScopeAttributes",) not in found:
         db.execute(
-            f"BEGIN; ALTER TABLE otel_logs RENAME TO otel_logs_before; {table}"
+            f"BEGIN; ALTER TABLE otel_logs RENAME TO otel_logs_before; {_sql('otel_logs')}"
             "INSERT INTO otel_logs BY NAME "
             'SELECT *, date_trunc(\'second\', "Timestamp"::TIMESTAMP)::TIMESTAMP_S AS "TimestampTime" FROM otel_logs_before;'
             "DROP TABLE otel_logs_before; COMMIT"
         )
-    except duckdb.Error as error:
-        raise StoreError(f"cannot migrate the store {path!r} to this version: {error}") from error
 
 
 def journal_state() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from clawtrace.errors import StoreError
@@ -10,30 +11,21 @@ from clawtrace.errors import StoreError
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["Transaction"]
+__all__ = ["transaction"]
 
 
-class Transaction:
+@contextlib.contextmanager
+def transaction(db: DuckDBPyConnection, path: str) -> Iterator[DuckDBPyConnection]:
     """BEGIN … COMMIT, ROLLBACK on any error; engine errors become `StoreError`."""
+    import duckdb
 
-    def __init__(self, db: DuckDBPyConnection, path: str) -> None:
-        self._db = db
-        self._path = path
-
-    def __enter__(self) -> DuckDBPyConnection:
-        self._db.execute("BEGIN")
-        return self._db
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        import duckdb
-
-        if error is not None:
-            with contextlib.suppress(duckdb.Error):
-                self._db.execute("ROLLBACK")
-            if isinstance(error, duckdb.Error):
-                raise StoreError(f"cannot write to the store {self._path!r}: {error}") from error
-            return
-        try:
-            self._db.execute("COMMIT")
-        except duckdb.Error as failure:
-            raise StoreError(f"cannot write to the store {self._path!r}: {failure}") from failure
+    db.execute("BEGIN")
+    try:
+        yield db
+        db.execute("COMMIT")
+    except BaseException as error:
+        with contextlib.suppress(duckdb.Error):
+            db.execute("ROLLBACK")
+        if isinstance(error, duckdb.Error):
+            raise StoreError(f"cannot write to the store {path!r}: {error}") from error
+        raise

@@ -14,7 +14,7 @@ from clawtrace.errors import StoreError
 from clawtrace.model.batches import joined
 from clawtrace.model.raw import Receipt
 from clawtrace.store.files.schema import journal_state
-from clawtrace.store.files.transaction import Transaction
+from clawtrace.store.files.transaction import transaction
 from clawtrace.store.raw.journal import Group, Journal, MemoryJournal, problem
 from clawtrace.store.raw.raw_inserts import RawInserts, write_numbers
 
@@ -87,7 +87,7 @@ class RawRows:
         """
         groups = [*self._held, *([] if group is None else [group])]
         inserts, self._inserts = self._inserts or RawInserts(self._db), None
-        with Transaction(self._db, self._path) as db:
+        with transaction(self._db, self._path) as db:
             numbers = [pair for one in groups for pair in one.numbers]
             write_numbers(db, numbers)
             spans = [one.spans for one in groups if len(one.spans)]
@@ -139,7 +139,7 @@ class RawRows:
     def _begin(self) -> None:
         state = self._state()
         if state is None:  # the store was made before there were journals
-            with Transaction(self._db, self._path) as db:
+            with transaction(self._db, self._path) as db:
                 db.execute(journal_state())
             state = self._state()
         self._store_id, self._last = state or ("", 0)

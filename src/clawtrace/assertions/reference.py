@@ -100,7 +100,7 @@ def _fields(cls: type[Assertion]) -> tuple[FieldReference, ...]:
     found = [
         FieldReference(
             name=name,
-            type=_words(properties[name], definitions),
+            type=" or ".join(_alternatives(properties[name], definitions, ())),
             required=field.is_required(),
             default=properties[name].get("default"),
             meaning=attribute_docs(cls).get(name, ""),
@@ -113,11 +113,6 @@ def _fields(cls: type[Assertion]) -> tuple[FieldReference, ...]:
 
 _MANY_KEYS = 12
 """A mapping with more keys is not spelt out."""
-
-
-def _words(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
-    """Say a JSON Schema in words."""
-    return " or ".join(_alternatives(schema, definitions, ()))
 
 
 def _alternatives(schema: dict[str, Any], definitions: dict[str, Any], inside: tuple[str, ...]) -> list[str]:

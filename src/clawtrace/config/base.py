@@ -1,7 +1,8 @@
 """What every configuration model shares."""
 
 # No `from __future__ import annotations`: pydantic evaluates the class variables of a base anew for each subclass.
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict
@@ -9,7 +10,7 @@ from pydantic_core import PydanticKnownError
 
 from clawtrace.support.attribute_docs import Documented
 
-__all__ = ["ConfigModel", "Metadata", "SchemaVersion", "Slug", "is_slug"]
+__all__ = ["ConfigModel", "Metadata", "SchemaVersion", "Slug", "distinct", "is_slug"]
 
 _SLUG = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 MAX_SLUG = 128
@@ -39,6 +40,25 @@ def _slug(text: str) -> str:
 
 Slug = Annotated[str, AfterValidator(_slug)]
 """An id: letters, digits, ``_``, ``-``, ``.``, at most 128 of them."""
+
+
+def distinct(what: str, name: Callable[[Any], str] | None = None) -> AfterValidator:
+    """Return the validator of a list in which no name is used twice.
+
+    Args:
+        what: what a message calls the name.
+        name: returns the name of an entry; by default it is the attribute `what`.
+    """
+    name = name or attrgetter(what)
+
+    def check(entries: list[Any]) -> list[Any]:
+        names = list(map(name, entries))
+        twice = next((one for one in names if names.count(one) > 1), None)
+        if twice is not None:
+            raise ValueError(f"the {what} {twice!r} is used twice")
+        return entries
+
+    return AfterValidator(check)
 
 
 def _whole(version: Any) -> Any:

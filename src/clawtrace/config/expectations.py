@@ -5,9 +5,12 @@ They are checked and kept whether a judge is configured or not; without one noth
 
 from __future__ import annotations
 
-from pydantic import Field, field_validator, model_validator
+from operator import attrgetter
+from typing import Annotated
 
-from clawtrace.config.base import ConfigModel
+from pydantic import Field, model_validator
+
+from clawtrace.config.base import ConfigModel, distinct
 from clawtrace.config.files.document import Document
 from clawtrace.errors import ConfigProblem
 
@@ -71,19 +74,10 @@ class Rubric(ConfigModel):
     """The scale of the scores; by default 0 to 10."""
     anchors: dict[str, str] = Field(default_factory=dict)
     """What a score means: a score, in quotes, to its description."""
-    criteria: list[Criterion] = Field(default_factory=list)
+    criteria: Annotated[list[Criterion], distinct("criterion", attrgetter("name"))] = Field(default_factory=list)
     """The aspects that are looked at."""
     scoring_instructions: str | None = None
     """Further words on how to come to the score."""
-
-    @field_validator("criteria")
-    @classmethod
-    def _distinct(cls, criteria: list[Criterion]) -> list[Criterion]:
-        names = [one.name for one in criteria]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"the criterion {twice!r} is used twice")
-        return criteria
 
 
 def rubric_problems(rubric: Rubric | None, document: Document) -> list[ConfigProblem]:

@@ -5,6 +5,7 @@ The formulas are short, and `scipy`, which the tests compare them with, is large
 
 from __future__ import annotations
 
+import operator
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -16,17 +17,13 @@ _RESAMPLES = 1000
 _CONFIDENCE = 0.95
 
 
-def _differs(first: float, second: float) -> float:
-    return float(first != second)
-
-
 def squared(first: float, second: float) -> float:
     """Return the quadratic weight of a disagreement: twice as far apart counts four times."""
     return (first - second) ** 2
 
 
 def kappa(
-    first: Sequence[float], second: Sequence[float], weight: Callable[[float, float], float] = _differs
+    first: Sequence[float], second: Sequence[float], weight: Callable[[float, float], float] = operator.ne
 ) -> float | None:
     """Return Cohen's kappa: 1 is full agreement, 0 what chance gives.
 

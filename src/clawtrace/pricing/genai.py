@@ -58,16 +58,12 @@ def _names(model: ModelInfo, reference: str) -> bool:
     return False
 
 
-def _by_name(name: str) -> Provider | None:
-    return next((provider for provider in _providers() if provider.id == name), None)
-
-
 def _candidates(provider: str | None, model: str) -> Iterator[tuple[Provider, str]]:
     """Yield the providers to look in, with the model's name as that provider writes it."""
     known = provider is not None and provider.strip().lower() not in ("", "litellm")
     if known:
         assert provider is not None
-        found = next((p for name in provider_names(provider) if (p := _by_name(name))), None)
+        found = next((one for name in provider_names(provider) for one in _providers() if one.id == name), None)
         if found:
             yield found, model
         return

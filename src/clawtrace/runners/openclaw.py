@@ -169,7 +169,8 @@ def _order(request: RunRequest, settings: OpenClawSettings) -> GatewayOrder:
     agent = request.agent or AgentFiles("main", request.folder)
     program = agent.program
     workspace, home = str(request.folder / "workspace"), request.folder / "gateway"
-    stage = env.get("OPENCLAW_PLUGIN_STAGE_DIR") or str(_cache(env) / "clawtrace" / "openclaw-plugins")
+    cache = Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    stage = env.get("OPENCLAW_PLUGIN_STAGE_DIR") or str(cache / "clawtrace" / "openclaw-plugins")
     container = None
     if settings.image is not None:
         name = "clawtrace-" + session_id(request.run_id)
@@ -198,10 +199,6 @@ def _order(request: RunRequest, settings: OpenClawSettings) -> GatewayOrder:
         plugin_stage=stage,
         container=container,
     )
-
-
-def _cache(env: Mapping[str, str]) -> Path:
-    return Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
 def _texts(request: RunRequest) -> list[str]:

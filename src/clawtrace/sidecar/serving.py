@@ -29,7 +29,6 @@ from clawtrace.store.retention import Keep
 from clawtrace.support.whole_file import whole_text_file
 
 if TYPE_CHECKING:
-    from clawtrace.receiver.transport.grpc_calls import Call, Talk
     from clawtrace.receiver.transport.questions import HttpQuestion
     from clawtrace.session.session import Session
 
@@ -95,7 +94,7 @@ class Service:
             threads=_THREADS,
             waiting=_WAITING,
             events=self._events,
-            calls=self._call,
+            calls=lambda call, asked: self._grpc.talk(call, asked, self._busy),
             page=_page(),
         )
         endpoints = self._session.serve(questions, self.token)
@@ -155,9 +154,6 @@ class Service:
     def _events(self, query: Mapping[str, Sequence[str]]) -> AsyncIterator[bytes] | None:
         after, follow = query.get("after", ["0"])[-1], query.get("follow", ["true"])[-1]
         return self._feed.follow(int(after) if after.isdecimal() and len(after) < 19 else 0, waits=follow != "false")
-
-    def _call(self, call: Call, questions: Questions) -> Talk | None:
-        return self._grpc.talk(call, questions, self._busy)
 
     @contextmanager
     def _busy(self) -> Iterator[None]:

@@ -119,7 +119,8 @@ class LogFallback:
                 continue
             answer = self._answers.get((place, result.run_id))
             if answer is None:
-                verdicts[place] = _not_read(verdicts[place], one)
+                why = f"The log `{one.log_path}` was not read: the run has spans."
+                verdicts[place] = _with_message(verdicts[place], why)
             elif answer.stored is None:
                 verdicts[place] = _without(verdicts[place], one, answer, result.run_id)
             else:
@@ -216,10 +217,6 @@ def _nothing(reading: LogReading, path: Path, named: str) -> str:
     listed = ", ".join(map(repr, seen[:_SEEN])) + (f" and {len(seen) - _SEEN} more" if len(seen) > _SEEN else "")
     contents = f"it is about {listed}" if seen else f"{reading.unread} of its {reading.lines} lines could not be read"
     return f"The log `{path.name}` ({reading.title}) has no line of run {named!r}; {contents}."
-
-
-def _not_read(verdict: Verdict, asked: LogSource) -> Verdict:
-    return _with_message(verdict, f"The log `{asked.log_path}` was not read: the run has spans.")
 
 
 def _with_message(verdict: Verdict, said: str) -> Verdict:

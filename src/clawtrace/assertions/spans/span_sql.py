@@ -118,8 +118,8 @@ class _Level:
             if name == "not_":
                 parts.append(f"(2 - {self.truth(value)})" if value is not None else "2")
             elif name in ("and_", "or_"):
-                combine = _all if name == "and_" else _any
-                parts.append(combine([self.truth(part) for part in value or ()]))
+                deciding = 0 if name == "and_" else 2
+                parts.append(_combine([self.truth(part) for part in value or ()], deciding=deciding))
             elif name in ATTRIBUTES:
                 parts += [self._attribute(ATTRIBUTES[name], key, test) for key, test in (value or {}).items()]
             elif name in RELATED:
@@ -128,7 +128,7 @@ class _Level:
             else:
                 parts.append(self._column(name, value))
         self._of[id(condition)] = [name for name, _, _ in self.leaves[first:]]
-        return _all(parts)
+        return _combine(parts, deciding=0)
 
     def unknown(self, condition: Any) -> str:
         """Return SQL over ``b`` for the first fact that is unknown, NULL for none."""
@@ -215,14 +215,6 @@ def _null(name: str) -> str:
         return "0"
     kinds = _KINDS_WITH.get(name)
     return "1" if kinds is None else f"CASE WHEN p.kind IS NULL OR p.kind IN ({kinds}) THEN 1 ELSE 0 END"
-
-
-def _all(parts: Sequence[str]) -> str:
-    return _combine(parts, deciding=0)
-
-
-def _any(parts: Sequence[str]) -> str:
-    return _combine(parts, deciding=2)
 
 
 def _combine(parts: Sequence[str], *, deciding: int) -> str:

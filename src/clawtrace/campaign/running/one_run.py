@@ -101,7 +101,7 @@ def run_one(
     runner = context.runners[planned.case.config.runner.type]
     folder = fresh_folder(context.folder / planned.folder)
     started_at = time.time()
-    turns = [SentTurn(*_new_context()) for _ in planned.case.conversation.turns or (None,)]
+    turns = [SentTurn(secrets.token_hex(16), secrets.token_hex(8)) for _ in planned.case.conversation.turns or (None,)]
     record = RunRecord(
         run_id=planned.run_id,
         case_id=planned.case.config.case_id,
@@ -158,11 +158,6 @@ def run_one(
         folder, planned, fingerprint, context.execution, started_at, record, outcome, result, context.session.clean
     )
     return result
-
-
-def _new_context() -> tuple[str, str]:
-    """Return a trace id and the id of a span in it."""
-    return secrets.token_hex(16), secrets.token_hex(8)
 
 
 @contextmanager

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from clawtrace.config.base import ConfigModel, Metadata, SchemaVersion, Slug
+from clawtrace.config.base import ConfigModel, Metadata, SchemaVersion, Slug, distinct
 from clawtrace.config.expectations import Expectations, Rubric
 from clawtrace.config.openclaw import TaskContext
 
@@ -54,16 +54,10 @@ class MessageConfig(ConfigModel):
 class LlmProbeContext(ConfigModel):
     """What the runner `llm_probe` gives the model."""
 
-    tools: list[Literal["exec_shell", "write_file", "read_file", "web_search"]] = Field(default_factory=list)
+    tools: Annotated[list[Literal["exec_shell", "write_file", "read_file", "web_search"]], distinct("tool", str)] = (
+        Field(default_factory=list)
+    )
     """The tools that the model may call."""
-
-    @field_validator("tools")
-    @classmethod
-    def _distinct(cls, tools: list[str]) -> list[str]:
-        twice = next((tool for tool in tools if tools.count(tool) > 1), None)
-        if twice is not None:
-            raise ValueError(f"the tool {twice!r} is used twice")
-        return tools
 
 
 class ContextSection(TaskContext):

@@ -125,7 +125,7 @@ def _explained(entry: Mapping[str, Any], model: type[BaseModel] | None) -> tuple
         return _unknown_key(name, model)
     if kind == "literal_error":
         valid = context["expected"]
-        words = [str(word) for word in _words(valid)]
+        words = [word.strip(" '") for word in valid.replace(" or ", ",").split(",")]
         return f"found {_shown(entry['input'])}, valid is {valid}", did_you_mean(entry["input"], words)
     if kind == "value_error":
         return str(context["error"]), ""
@@ -134,10 +134,6 @@ def _explained(entry: Mapping[str, Any], model: type[BaseModel] | None) -> tuple
     message = entry["msg"][0].lower() + entry["msg"][1:]
     message = message.replace("input should be", "must be").replace("string", "text")
     return f"{message}, found {_shown(entry['input'])}", ""
-
-
-def _words(expected: str) -> list[str]:
-    return [word.strip(" '") for word in expected.replace(" or ", ",").split(",")]
 
 
 def _unknown_key(name: str, model: type[BaseModel] | None) -> tuple[str, str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
+from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
-from clawtrace.config.base import ConfigModel, SchemaVersion, Slug
+from clawtrace.config.base import ConfigModel, SchemaVersion, Slug, distinct
 from clawtrace.config.files.document import Document, display
 from clawtrace.config.suites.labelled_examples import load_labelled_examples
 from clawtrace.errors import ConfigError, ConfigProblem
@@ -126,17 +127,8 @@ class AnchorsConfig(ConfigModel):
 
     enabled: bool = False
     """Whether the judge is shown the examples."""
-    references: list[AnchorReference] = Field(default_factory=list)
+    references: Annotated[list[AnchorReference], distinct("anchor_id")] = Field(default_factory=list)
     """The examples."""
-
-    @field_validator("references")
-    @classmethod
-    def _distinct(cls, references: list[AnchorReference]) -> list[AnchorReference]:
-        ids = [one.anchor_id for one in references]
-        twice = next((name for name in ids if ids.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"the anchor_id {twice!r} is used twice")
-        return references
 
 
 class CalibrationConfig(ConfigModel):
@@ -161,9 +153,11 @@ class EvaluationProfile(ConfigModel):
     """The same as the file's name."""
     title: str
     """A label for people."""
-    judges: list[JudgeConfig] = Field(default_factory=list)
+    judges: Annotated[list[JudgeConfig], distinct("id", attrgetter("judge_id"))] = Field(default_factory=list)
     """Models that judge; empty: only deterministic assertions decide."""
-    judge_runs: list[JudgeRunConfig] = Field(default_factory=list)
+    judge_runs: Annotated[list[JudgeRunConfig], distinct("id", attrgetter("judge_run_id"))] = Field(
+        default_factory=list
+    )
     """Which judges are asked about every run, and how often; empty: only assertions such as `llm_judge` ask."""
     aggregation: AggregationConfig | None = None
     """How the scores of several repetitions become one."""
@@ -178,15 +172,6 @@ class EvaluationProfile(ConfigModel):
     security_policy: SecurityPolicy = SecurityPolicy.model_construct()
     """What the checks of a case may do on this machine."""
     _file: Path | None = PrivateAttr(default=None)
-
-    @field_validator("judges", "judge_runs")
-    @classmethod
-    def _distinct(cls, listed: list[Any]) -> list[Any]:
-        ids = [getattr(one, "judge_run_id", None) or one.judge_id for one in listed]
-        twice = next((name for name in ids if ids.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"the id {twice!r} is used twice")
-        return listed
 
     @model_validator(mode="after")
     def _one_prompt(self) -> EvaluationProfile:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from clawtrace.config.base import ConfigModel, SchemaVersion, Slug
+from clawtrace.config.base import ConfigModel, SchemaVersion, Slug, distinct
 from clawtrace.config.expectations import Expectations, Rubric, rubric_problems
 from clawtrace.config.files.document import read_document
 from clawtrace.config.files.problems import in_document, validated
@@ -44,17 +44,8 @@ class LabelledExamples(ConfigModel):
     """As of a case."""
     rubric: Rubric | None = None
     """As of a case; its scale is that of the scores."""
-    examples: list[LabelledExample] = Field(min_length=2)
+    examples: Annotated[list[LabelledExample], distinct("example_id")] = Field(min_length=2)
     """The examples."""
-
-    @field_validator("examples")
-    @classmethod
-    def _distinct(cls, examples: list[LabelledExample]) -> list[LabelledExample]:
-        ids = [one.example_id for one in examples]
-        twice = next((name for name in ids if ids.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"the example_id {twice!r} is used twice")
-        return examples
 
     @model_validator(mode="after")
     def _on_the_scale(self) -> LabelledExamples:

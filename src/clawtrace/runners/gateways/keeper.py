@@ -88,8 +88,9 @@ class _Keeper:
         self._write()
         self._check()
         for _ in range(_PORTS):
+            command = self._command(["gateway", "run"], alone=True)
             with self._log.open("wb") as log:
-                gateway = subprocess.Popen(self._gateway(), env=self._env, stdout=log, stderr=log)
+                gateway = subprocess.Popen(command, env=self._env, stdout=log, stderr=log)
                 try:
                     if self._ready(gateway):
                         return self._turns()
@@ -172,9 +173,6 @@ class _Keeper:
         )
 
     # Processes and containers ---------------------------------------------------------------
-
-    def _gateway(self) -> list[str]:
-        return self._command(["gateway", "run"], alone=True)
 
     def _command(self, words: Sequence[str], *, alone: bool = False) -> list[str]:
         """Return a command of OpenClaw's: in a separate container if `alone`, else in the gateway's."""

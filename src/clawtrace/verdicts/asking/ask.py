@@ -148,7 +148,7 @@ class Asked:
         if not self.own_values:
             return list(self.bound)
         return [
-            one._replace(rows=tuple(row for row in one.rows if row[0] in self._own(one.name, run_id)))
+            one._replace(rows=tuple(row for row in one.rows if row[0] in self.own_values[one.name].get(run_id, ())))
             for one in self.bound
         ]
 
@@ -157,9 +157,6 @@ class Asked:
         if not self.own_values:
             return self.params
         return dict(self.query.params) | {one.name: [list(row) for row in one.rows] for one in self._bound_of(run_id)}
-
-    def _own(self, relation: str, run_id: str) -> Collection[Any]:
-        return self.own_values[relation].get(run_id, ())
 
     def near_names(self, run_id: str) -> str:
         """Return "Did you mean `x`?" for the first name that the run lacks, but for its spelling; empty when there is none."""

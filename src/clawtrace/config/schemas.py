@@ -42,8 +42,6 @@ def file_schema(kind: str, model: type[BaseModel], entries: dict[str, Any]) -> d
     """Return the JSON Schema of one kind of file.
 
     Args:
-        kind: what it is called.
-        model: what reads it.
         entries: the schemas of assertions, for a file that holds some.
     """
     schema = model.model_json_schema()

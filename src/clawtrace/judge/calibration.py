@@ -122,13 +122,10 @@ def calibrate(
     """Ask a judge about every example as the profile asks about runs, and once more in the reverse order.
 
     Args:
-        judging: asks.
-        judge: is measured.
         examples: at least two.
         target: `rubric` and `expectations` of the examples.
         key: see `calibration_key`.
         folder: questions and answers are kept in it; what is known from there is not asked again.
-        concurrency: how many examples are asked about at the same time.
 
     Raises:
         ProviderError: the judge did not answer about one of them.
@@ -253,11 +250,8 @@ def doubts_of(panel: Panel, demands: Demands, examples: bytes, record: Path, com
     """Return by judge why no verdict follows from its scores; empty where each is known to meet the demands.
 
     Args:
-        panel: the judges.
-        demands: of the profile.
         examples: content of the file with the examples.
         record: file with what was measured.
-        command: measures.
     """
     if not demands:
         return {}

@@ -61,9 +61,7 @@ class Judging:
     """Asks the judges of one profile; several threads use it.
 
     Args:
-        panel: the judges.
         env: where their keys are.
-        pricing: prices of models.
         keep: stores rows of `judgements`.
         spent: says why nothing more may be spent; empty while something is left.
         took: counts what was spent.

@@ -161,7 +161,6 @@ def hidden_names(world: World, facts: Mapping[str, Any], models: Iterable[str | 
     """Return the names that a judge must not know, with the words in their place: they would tell it whose work it judges.
 
     Args:
-        world: of the run.
         facts: what `inspect` says of it.
         models: further names of its model, apart from those of its calls.
     """

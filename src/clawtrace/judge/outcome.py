@@ -61,9 +61,6 @@ def judged(
     """Return what the answers of the judges about a run amount to.
 
     Args:
-        run_id: of the run.
-        panel: who was asked, and how scores become one.
-        scale: of the scores.
         target: `expectations` and `rubric` of the case.
         answers: of each judge run of the panel.
         checks: scores of the deterministic checks by dimension, 0 to 10.

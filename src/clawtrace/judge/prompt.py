@@ -49,8 +49,6 @@ def written(material: Material, scale: Scale, panel: Panel, *, backwards: bool =
     """Return the system prompt and the prompt of a judgement.
 
     Args:
-        material: what is judged, and by what.
-        scale: of the scores.
         panel: whose system prompt and anchors are used.
         backwards: put the sections in the reverse order: what a judge makes of the order is measured so.
     """

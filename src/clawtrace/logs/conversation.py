@@ -93,11 +93,6 @@ class LoggedConversation:
             line: the line that records it first.
             start: as its line says, in nanoseconds; never before what came before it.
             end: time of the line that ends it.
-            provider: who answered.
-            request_model: the requested model.
-            response_model: model that answered.
-            response_id: the provider's id of the answer.
-            finish_reason: why it ended.
             usage: tokens and cost by the names of `USAGE`; None is unknown.
             answer: parts of the answer: ``{"type": "text"}``, ``{"type": "tool_call", "id", "name", "arguments"}``.
             error: why there was no answer.
@@ -144,10 +139,7 @@ class LoggedConversation:
             line: the line that records its end.
             end: time of that line.
             call_id: the id that the model gave the call.
-            result: what was returned to the model.
-            outcome: how it ended.
             name: the tool's name, where the line records it too.
-            error: what is said of its failure.
             arguments: what it was called with; None: what the model requested.
         """
         call, asked = self._asked.get(call_id or "", (None, {}))

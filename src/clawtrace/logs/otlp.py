@@ -35,8 +35,6 @@ def as_logs(found: Sequence[tuple[LoggedSpan, str, str]], form: str, file: str) 
 
     Args:
         found: each with the trace and span id of the received span that it describes.
-        form: name of the log's form.
-        file: name of the file.
     """
     for first in range(0, len(found), _REQUEST_SPANS):
         records = [

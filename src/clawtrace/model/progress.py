@@ -19,8 +19,6 @@ class Counted:
     """Work in many parts, which several threads do.
 
     Args:
-        what: is being done.
-        total: how many parts there are.
         progress: called now and when parts are done.
     """
 

@@ -115,7 +115,6 @@ def open_model(choice: ModelChoice, env: Mapping[str, str] | None = None) -> Mod
     """Return the model, ready to be asked; nothing is sent yet.
 
     Args:
-        choice: the model.
         env: where the key is; the process's own environment by default.
 
     Raises:

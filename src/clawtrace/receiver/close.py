@@ -58,7 +58,6 @@ def wait_closed(
 
     Args:
         receiver: the receiver that the run's exporters were pointed at.
-        run_id: the run.
         processes_gone: whether every process that the runner started has exited, descendants included.
         ended: when the command ended, in seconds of the monotonic clock, which cannot be set; now when None.
         end_run: whether the run was ended explicitly.

@@ -194,7 +194,6 @@ class Receiver:
         """Announce a run before its agent starts; return its number.
 
         Args:
-            run_id: its id.
             trace_id: trace id of the injected ``traceparent`` (rule 5).
             session_ids: session or conversation ids that it will use (rule 7).
 
@@ -235,7 +234,6 @@ class Receiver:
         """Take in spans of this process, through the same queue, decoder and redaction as any other.
 
         Args:
-            run_id: the run that all of them belong to.
             body: one serialised ``ExportTraceServiceRequest``.
 
         Returns:

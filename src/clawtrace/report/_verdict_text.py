@@ -150,7 +150,6 @@ def _of_many_cases(
     """Return what many cases say alike, the gravest first, then what most of them say.
 
     Args:
-        cases: the runs of each case and model.
         hidden: run and place of the verdicts that are in a block; they are added here. A verdict itself is not kept: of thousands
             of runs only those that are read are in memory.
         printed_reasons: runs with the reasons, why their traces are incomplete, that were printed for many cases.

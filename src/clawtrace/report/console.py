@@ -77,7 +77,6 @@ class ConsoleOutput(ABC):
         Args:
             text: what to write; its line breaks stay.
             indent: before every line.
-            style: of the text.
             first: before the first line.
             first_style: of `first`; None for that of the text.
         """

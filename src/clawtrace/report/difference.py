@@ -137,7 +137,6 @@ def difference_of(
     Args:
         runs: two runs of `clawtrace.inspect/1`.
         trees: their spans, depth first.
-        names: what the user calls them.
     """
     first, second = runs
     sides = [

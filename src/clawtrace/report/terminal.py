@@ -46,8 +46,6 @@ def print_campaign(
     """Print the table of runs, what did not pass, how repetitions differ, and the summary.
 
     Args:
-        report: what to print.
-        console: where to.
         verbose: also what passed, and the SQL of each verdict.
         quiet: thresholds and the summary only.
     """

@@ -57,7 +57,6 @@ def collect_artifacts(
     """Copy the files that a run created or changed into `folder`, each under the SHA-256 of its content.
 
     Args:
-        workspace: the run's workspace.
         changes: its ``created`` and ``modified`` paths.
         folder: where the copies go; it is created when there is something to keep.
         globs: which of the paths (`*` within a name, `**` over folders; a folder means all in it); None for all.

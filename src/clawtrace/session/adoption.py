@@ -21,8 +21,6 @@ def adopt_traces(store: DuckStore, run_id: str, trace_ids: Sequence[str], receiv
     """Give unattributed traces to a run; what a span said of its run is never overruled.
 
     Args:
-        store: has the run and the traces.
-        run_id: the run.
         trace_ids: all of them are adopted, or none.
         receiver: writes to the store, and gives what comes of these traces later to the run, too.
 

@@ -35,7 +35,6 @@ class Expected:
 
     Args:
         record: how the run was sent, and how its command ended.
-        settings: of the session.
         elsewhere: returns whether a process without a run's environment exported to this receiver.
         signs: reads the spans that the run has so far.
         gone: whether every process of the run has exited.

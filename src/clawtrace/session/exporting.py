@@ -20,7 +20,6 @@ def write_protobuf(lines: Iterable[str], out: IO[bytes]) -> None:
 
     Args:
         lines: requests of OTLP JSON.
-        out: where to.
     """
     from google.protobuf.json_format import ParseDict
     from google.protobuf.proto import serialize_length_prefixed
@@ -46,9 +45,7 @@ def write_parquet_of(run_id: str, lines: Iterable[str], folder: Path) -> list[Pa
     """Write a run into a folder as Parquet; return the files.
 
     Args:
-        run_id: of the run.
         lines: its requests of OTLP JSON.
-        folder: where to.
 
     Raises:
         InputError: a file cannot be written.

@@ -86,8 +86,6 @@ class SessionQuestions:
         threads ask meanwhile is then asked of the store together.
 
         Args:
-            run_ids: of which runs.
-            assertions: what to ask.
             worlds: what is known of runs apart from their spans, by run id; by default what their records say.
             case_dir: folder of the file that holds the assertions, for runs that are not in `worlds`.
             hooks: what Python hooks may do in such runs; by default nothing.
@@ -287,7 +285,6 @@ class SessionQuestions:
         """Ask again what decided a verdict, by the very SQL that it shows and the function that it names.
 
         Args:
-            run_id: of which run.
             verdict: as ``clawtrace.results/1`` has it.
             today: the local date of the verdict, by which known failures end; None takes the clock's.
 

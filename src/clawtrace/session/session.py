@@ -188,7 +188,6 @@ class Session(SessionContents):
         """Store spans of this process as spans of a run; the session need not receive.
 
         Args:
-            run_id: the run.
             body: one serialised ``ExportTraceServiceRequest``.
 
         Raises:

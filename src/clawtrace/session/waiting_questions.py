@@ -28,8 +28,6 @@ class WaitingQuestion:
     """One caller's question.
 
     Args:
-        run_ids: of which runs.
-        assertions: what is asked.
         worlds: what is known of runs apart from their spans, by run id.
         probed: what the probes among `assertions` found, by place.
         evidence_of_passes: whether verdicts that passed carry their spans.
@@ -93,7 +91,6 @@ class Waiting:
 
         Args:
             question: whose caller has the store.
-            known: the runs that the store knows.
         """
         from clawtrace.verdicts.asking.ask import OWN_VALUES
 

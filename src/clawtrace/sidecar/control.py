@@ -64,8 +64,6 @@ class Control:
 
     Args:
         session: receives, and owns the store.
-        telemetry: counts verdicts and sends them on.
-        feed: gets every event.
         switches: `telemetry_env` of the project.
     """
 
@@ -297,7 +295,6 @@ class Control:
 
         Args:
             assertions: YAML or JSON.
-            gating: which runs.
             at_once: how many runs are asked about together; None asks about all.
 
         Raises:

@@ -106,8 +106,6 @@ def _model(model: type[M], asked: Any, *apart: str, **renamed: str) -> M:
     """Return a request as the model that HTTP reads too.
 
     Args:
-        model: what it is to be.
-        asked: the message.
         apart: fields that are none of the model's.
         renamed: fields whose name is another one in the model.
 

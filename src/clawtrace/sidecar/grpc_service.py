@@ -32,11 +32,7 @@ Busy = Callable[[], AbstractContextManager[None]]
 
 
 class ControlGrpc:
-    """Hands gRPC calls to the operations.
-
-    Args:
-        control: the operations.
-    """
+    """Hands gRPC calls to the operations."""
 
     def __init__(self, control: Control) -> None:
         from clawtrace.sidecar.grpc_operations import Operations

@@ -53,7 +53,6 @@ class ControlHttp:
     """Answers requests below ``/clawtrace/v1/``.
 
     Args:
-        control: the operations.
         questions: answers what other commands of clawtrace ask about the store.
     """
 

@@ -100,11 +100,7 @@ _MODELS: tuple[TypeAdapter[Any], ...] = (
 
 
 def openapi(version: str) -> dict[str, Any]:
-    """Return the description, OpenAPI 3.1.
-
-    Args:
-        version: of clawtrace.
-    """
+    """Return the description, OpenAPI 3.1."""
     _, schemas = TypeAdapter.json_schemas(
         [(number, "serialization", model) for number, model in enumerate(_MODELS)],
         ref_template="#/components/schemas/{model}",

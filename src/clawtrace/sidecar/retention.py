@@ -27,9 +27,7 @@ class Retention:
     """Deletes what is more than a service may keep.
 
     Args:
-        session: owns the store.
         feed: gets an event for each run that is deleted.
-        keep: how much there may be.
     """
 
     def __init__(self, session: Session, feed: Feed, keep: Keep) -> None:

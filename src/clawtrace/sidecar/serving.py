@@ -55,8 +55,6 @@ class Service:
         session: open, and not receiving yet; it is closed by its owner.
         switches: `telemetry_env` of the project.
         token: what requests to the control service carry; made when None.
-        sends: where verdicts and metrics are sent.
-        keep: how much the store may hold.
     """
 
     def __init__(

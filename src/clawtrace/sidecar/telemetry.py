@@ -45,11 +45,9 @@ class OwnTelemetry:
     """Counts verdicts, measures the service, and sends both where the project says.
 
     Args:
-        session: is measured.
         verdicts: where each verdict is sent as an event; None sends none.
         metrics: where metrics are sent; None sends none.
         interval_s: time between two exports of metrics, in seconds.
-        retention: deletes runs.
     """
 
     def __init__(

@@ -54,7 +54,6 @@ def otlp_request(rows: Sequence[Sequence[Any]], kind: Literal["Spans", "Logs"]) 
 
     Args:
         rows: with the columns `SPAN_COLUMNS` or `LOG_COLUMNS`, in their order.
-        kind: which of the two.
     """
     items, read = ("spans", _span) if kind == "Spans" else ("logRecords", _log)
     grouped: dict[str, dict[str, Any]] = {}

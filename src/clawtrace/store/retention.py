@@ -57,8 +57,6 @@ def surplus(store: DuckStore, keep: Keep, now_ns: int) -> list[Surplus]:
 
     Args:
         store: its lock is the caller's.
-        keep: what it may hold.
-        now_ns: Unix time.
     """
     rows = store.script(_OVER, _QUIET_NS)
     over = [(run_id, last, items) for run_id, last, items, quiet in rows if not quiet or last < now_ns - quiet]

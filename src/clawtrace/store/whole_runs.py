@@ -53,9 +53,7 @@ def take_run(target: DuckStore, path: Path, run_id: str, renamed: RunRecord | No
     """Copy a run, its spans and its record from another store; return the record, None where the run was not announced.
 
     Args:
-        target: gets the copy.
         path: the other store.
-        run_id: of the run.
         renamed: whose id, case, model and repetition the copy gets; None leaves them.
 
     Raises:
@@ -77,9 +75,6 @@ def copy_run(source: DuckStore, target: DuckStore, run_id: str, renamed: RunReco
     A run that `target` has already is left as it is: its id is permanently unique, so that it is the same one.
 
     Args:
-        source: where the run is.
-        target: where it is copied to.
-        run_id: of the run.
         renamed: whose id, case, model and repetition the copy gets; None leaves them.
 
     Raises:
@@ -149,7 +144,6 @@ def take_rows(target: DuckStore, packed: bytes, run_id: str, clean: Callable[[st
     Args:
         target: knows the run.
         packed: what `packed_run` returned there.
-        run_id: of the run.
         clean: is applied to every text: it takes secrets out that the other process does not know.
 
     Raises:

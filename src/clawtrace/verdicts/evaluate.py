@@ -65,9 +65,6 @@ def evaluate(
     """Ask every assertion of every run; facts must be current.
 
     Args:
-        store: holds the facts.
-        assertions: what to ask.
-        run_ids: of which runs.
         dialects: by name, for hints on what would record an unknown fact.
         probed: what `ask_probes` found for the probes among `assertions`, by place.
         worlds: what is known of runs apart from their spans, by run id.

@@ -49,8 +49,6 @@ class LogFallback:
     """Reads the logs that assertions name, for the runs that have no spans; used once, facts must be current.
 
     Args:
-        store: holds the runs.
-        adapters: the project's own forms of logs.
         redaction: as for everything that is stored.
         worlds: where the agent worked, by run id: paths are relative to it, without one to the working folder.
     """
@@ -83,8 +81,6 @@ class LogFallback:
         """Ask every assertion of every run, those that name a log of the log where the run has no spans.
 
         Args:
-            assertions: what is asked.
-            run_ids: of which runs.
             ask_all: asks assertions of runs; takes `stand_ins`.
             ask_log: the same without what was found outside of the spans.
             ensure: makes the facts of runs current.

@@ -125,7 +125,6 @@ def command_evidence(pattern: str, *, everywhere: bool = False) -> str:
     """Return evidence SQL: the calls whose commands fit first, then those that may, then the others, by their number.
 
     Args:
-        pattern: the regular expression.
         everywhere: whether work that a timer started is looked at, too.
     """
     calls, commands = (EVERY_TOOL_CALL, EVERY_COMMAND) if everywhere else ("tool_calls", "commands")

@@ -45,7 +45,6 @@ def call_hook(order: Mapping[str, Any], *, network: str, env: Mapping[str, str],
     Args:
         order: ``path`` or ``import_path``, ``import_from``, ``callable_name``, ``run``, ``context``.
         network: ``deny`` or ``allow``.
-        env: the hook's environment.
         limit_s: time limit in seconds; then its process group is killed.
 
     Raises:

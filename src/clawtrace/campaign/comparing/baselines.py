@@ -43,7 +43,6 @@ def set_baseline(name: str, campaign: str, outputs: Path, now: str) -> Baseline:
     Args:
         name: letters, digits, ``_``, ``-`` and ``.``.
         campaign: as `find_results` takes it.
-        outputs: folder of results.
         now: ISO 8601 in UTC.
 
     Raises:

@@ -35,7 +35,6 @@ def unnoticed(cases: Sequence[CaseComparison], level: float) -> list[str]:
     """Return that the failure of all runs of some cases would not have been noticed, and how many repetitions would show it.
 
     Args:
-        cases: of both campaigns.
         level: the p-value from which on a test is significant.
     """
     blind = [case for case in cases if _is_blind(case.pass_rate)]

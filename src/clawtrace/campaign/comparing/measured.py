@@ -69,7 +69,6 @@ def find_results(value: str, outputs: Path, others: Sequence[str] = ()) -> Path:
     Args:
         value: a campaign's folder, a results file, or a campaign below ``campaigns`` of `outputs` such as
             ``smoke/default-0123456789ab``; ``smoke`` is enough where the suite has one campaign.
-        outputs: the folder of results.
         others: further names that would have been valid, for the message.
 
     Raises:

@@ -34,11 +34,7 @@ class ChangedSpans:
         self._documents: list[dict[str, Any]] = [json.loads(line) for line in lines]
 
     def lines(self, number: int) -> Iterator[str]:
-        """Yield the requests; their traces get other ids, so that many copies fit into one store.
-
-        Args:
-            number: which copy this is.
-        """
+        """Yield the requests; their traces get other ids, so that many copies fit into one store."""
         traces = {item["traceId"] for item in (*self.spans(), *self._records()) if item["traceId"]}
         for document in self._documents:
             text = json.dumps(document, ensure_ascii=False)
@@ -88,7 +84,6 @@ class ChangedSpans:
         """Copy spans, with the log records that name them.
 
         Args:
-            span_ids: which ones.
             later_ns: how much later the copies are.
             values: texts that others replace in the copies, wherever they stand.
         """

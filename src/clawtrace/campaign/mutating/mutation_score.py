@@ -43,10 +43,8 @@ def mutation_score(
     """Put each fault into a run, and ask the assertions about it.
 
     Args:
-        asked: where the run is.
         run_id: of a run that the assertions should pass.
         assertions: with an id each.
-        settings: of the session that judges.
         record: what is known of the run apart from its spans.
     """
     lines = list(asked.exported(run_id))

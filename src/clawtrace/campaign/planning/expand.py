@@ -92,7 +92,6 @@ def expand(
     """Return the plan of a campaign.
 
     Args:
-        suite: what was loaded.
         cases: only these cases of the suite, by the id of a row or of all rows of a dataset, or by a glob of ids; empty for all.
         tags: only cases with one of these tags, or of those that a glob matches; empty for all.
         models: only these models of the suite, or those that a glob matches; empty for all.

@@ -41,7 +41,6 @@ def run_parts(planned: PlannedRun, env: Mapping[str, str], inputs: Mapping[str, 
     """Return what an agent is given to do and depends on, as one digest a part, by the part's name in words.
 
     Args:
-        planned: the run.
         env: the caller's environment: a variable that a template reads counts with its value.
         inputs: what the runner says can change its agent apart from the settings (`Runner.inputs`).
     """
@@ -124,7 +123,6 @@ def evaluation_fingerprint(
     """Return the fingerprint of what judges a run, as 64 hex digits.
 
     Args:
-        planned: the run.
         run: the fingerprint of the run itself.
         profile: the evaluation profile, as written.
         project: what the project says about closing, normalising, prices and redaction.

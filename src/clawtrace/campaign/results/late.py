@@ -34,7 +34,6 @@ def mark_stale(campaign: Path, runs: Collection[StoredRun]) -> tuple[str, ...]:
 
     Args:
         campaign: its folder; the caller holds its store.
-        runs: of the campaign.
 
     Returns:
         The ids of those runs that a verdict was marked of.

@@ -125,8 +125,6 @@ class StoredRuns:
         """Return the run that the index names; None where there is none, or what it names is gone or another run.
 
         Args:
-            fingerprint: of the run.
-            repetition: its number.
             but: absolute folder of a run that is known not to be it.
         """
         try:

@@ -25,7 +25,6 @@ def remember_files(outputs: Path, known: Iterable[tuple[str, Mapping[str, str]]]
     """Record which files digests were made of.
 
     Args:
-        outputs: the folder of results.
         known: parts of fingerprints, with the digest of each of their files by path.
     """
     folder = outputs / _FOLDER
@@ -40,11 +39,7 @@ def remember_files(outputs: Path, known: Iterable[tuple[str, Mapping[str, str]]]
 
 
 class EditedFiles:
-    """Finds which files were edited since a digest was made; each pair of digests is compared once.
-
-    Args:
-        outputs: the folder of results.
-    """
+    """Finds which files were edited since a digest was made; each pair of digests is compared once."""
 
     def __init__(self, outputs: Path) -> None:
         self._folder = outputs / _FOLDER

@@ -68,11 +68,6 @@ def not_passed(plan: Plan, decisions: Mapping[str, Decision], gate: Gate) -> Pla
     Where a rate is required, the rate of a part would be another one: all repetitions of a case whose `min_pass_rate` was not
     reached are looked at again, and all runs with a model whose threshold was not. When nothing but cases in quarantine did
     not pass, nothing is.
-
-    Args:
-        plan: the campaign.
-        decisions: what becomes of each run.
-        gate: what the user lets pass.
     """
     last = {
         run.run_id: None

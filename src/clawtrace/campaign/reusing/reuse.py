@@ -76,8 +76,6 @@ def decide(plan: Plan, env: Mapping[str, str], *, reuse: bool) -> dict[str, Deci
     """Return what becomes of each planned run, by run id.
 
     Args:
-        plan: the campaign.
-        env: the caller's environment.
         reuse: whether stored runs may be used at all.
     """
     found = StoredRuns(plan.outputs)

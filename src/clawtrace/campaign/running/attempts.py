@@ -36,7 +36,6 @@ def attempt(
     agent could not be run, when its provider failed (`provider_error`), and when the receiver did.
 
     Args:
-        planned: what to run.
         retries: how often it may be tried again.
         run: runs and judges; given why the attempts before failed.
         stop: ends the wait between attempts.

@@ -101,9 +101,6 @@ def as_stored(
     Args:
         stored: what its store knows of it, under the new run's id; None where it was not announced, so that its spans
             are all there is, and whole by themselves as those of any recording.
-        record: what is known of the new run.
-        outcome: what the runner says.
-        session: holds the spans.
     """
     if stored is None:
         record = with_outcome(record, outcome)._replace(closed_by=ClosedBy.RECORDING)

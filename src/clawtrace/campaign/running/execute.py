@@ -111,9 +111,7 @@ def execute(
     has ended the session stops receiving, so that every verdict is of all that its store holds.
 
     Args:
-        plan: from `expand`.
         session: open, with a receiver.
-        env: the caller's environment.
         listener: receives the progress, one event at a time.
         decisions: from `decide`, made before the campaign's store was opened; by default nothing is reused.
         budget: what may be spent before nothing new is started; by default there is no limit.

@@ -30,7 +30,6 @@ def write_manifest(
     """Write what a campaign is into its folder.
 
     Args:
-        plan: the campaign.
         decisions: what becomes of each run: one for which a stored run is reused has that one's id.
         started_at: seconds since the epoch.
         clean: takes known secrets out of a text.

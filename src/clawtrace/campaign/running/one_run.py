@@ -85,9 +85,7 @@ def run_one(
     """Run `planned` and judge it.
 
     Args:
-        planned: what to run.
         fingerprint: by which the run is found again; None when it must not be.
-        context: what the runs of the campaign share.
         judging: called when the agent has ended.
         looked: called when nothing of the run but its stored spans is needed any more: another agent may start.
         retried: why earlier attempts at it failed, one sentence each.

@@ -32,7 +32,6 @@ def open_campaign(plan: Plan, opened: Callable[[Path, SessionSettings], Session]
     before one did not.
 
     Args:
-        plan: from `expand`.
         opened: opens the store; by default with a receiver of its own.
 
     Raises:

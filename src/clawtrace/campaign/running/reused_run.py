@@ -60,11 +60,9 @@ def judge_stored(
     """Return the judgement of the run that is reused for `planned`, and whether it was made now.
 
     Args:
-        planned: what would have been run.
         stored: the run, in this campaign's folder and store.
         evaluation: fingerprint of what judges; None when it must judge anew.
         kept: file of the judgement that was kept.
-        context: what the runs of the campaign share.
 
     Raises:
         ConfigError: an assertion cannot be read with this run's values.

@@ -8,11 +8,7 @@ __all__ = ["Place"]
 
 
 class Place:
-    """One run's place among the agents at work; as a context manager it is given back at the end.
-
-    Args:
-        free: how many places are free.
-    """
+    """One run's place among the agents at work; as a context manager it is given back at the end."""
 
     def __init__(self, free: BoundedSemaphore) -> None:
         self._free = free

@@ -67,13 +67,10 @@ def run_command(
     command itself, which may handle it; a second one ends it.
 
     Args:
-        argv: the program and its arguments.
         session: open, with a receiver.
-        env: the caller's environment.
         assertions: what must be true; None or empty judges nothing.
         switches: `telemetry_env` of the project.
         protocol: the OTLP protocol that the command is to export with.
-        timeout_seconds: time limit; None for none.
         streams: file descriptors that become the command's standard input, output and error.
         cwd: working folder; by default the current one.
         waiting: called with what is waited for and how long, where the last spans do not come at once.

@@ -137,11 +137,8 @@ def judge_runs(
     """Return the report on runs that are there.
 
     Args:
-        there: which runs.
         assertions: path of the file that says what must be true.
         profile: id or path of the evaluation profile that says what hooks may do.
-        gate: what the exit code is computed by.
-        output: what is printed, and which reports are written.
         folder: where every report is written; None where nowhere.
 
     Raises:

@@ -19,7 +19,6 @@ def print_plan(plan: Plan, decisions: Mapping[str, Decision], refusals: Mapping[
     """Print a line for each run, then how many there are of which kind and what earlier runs of the same cost.
 
     Args:
-        plan: what would be run.
         decisions: which stored runs are reused for planned ones.
         refusals: by case id, why nothing would be started; empty when it would be.
     """

@@ -142,10 +142,7 @@ def eval_suite(
 
     Args:
         suite: its id or path.
-        flags: those that belong to a suite.
         out: folder of results; None for the project's.
-        output: what is printed, and which reports are written.
-        gate: what passes.
         server: address or ready file of the service that receives; None for a receiver of this process.
     """
     from clawtrace.config.projects.project_file import load_project

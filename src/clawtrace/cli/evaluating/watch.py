@@ -22,9 +22,7 @@ def watch(root: Path, leave_out: set[Path], evaluate: Callable[[], int]) -> int:
     """Evaluate, then again after each change below `root`, until Ctrl-C; return the last exit code.
 
     Args:
-        root: folder of the project.
         leave_out: absolute files and folders whose changes are our own: results and reports.
-        evaluate: evaluates the suite as it is now.
     """
     import watchfiles
 

@@ -28,8 +28,6 @@ def say_how_to_connect(
     """Print the lines that an agent lacks, as far as it is known what it uses.
 
     Args:
-        command: what starts it.
-        console: where to print.
         folder: where it is started; by default the current one.
         exports: whether spans came from it. Then its exporter works, and only what its sources import counts: what a project
             depends on, an agent need not use.

@@ -138,8 +138,6 @@ def finish(report: CampaignReport, output: Output, *, folder: Path | None = None
     """Write the reports, then print the outcome; return the exit code.
 
     Args:
-        report: what came of it.
-        output: which reports were requested, and what is printed.
         folder: where every format is written as well; None where nowhere.
         to_stderr: whether standard output is already taken.
 

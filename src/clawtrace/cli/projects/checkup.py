@@ -64,7 +64,6 @@ def checkup(start: Path, env: Mapping[str, str]) -> Iterator[CheckupFinding]:
 
     Args:
         start: the folder in which the project is looked for.
-        env: the shell's variables.
     """
     yield _versions()
     project, found = _project(start, env)

@@ -251,7 +251,6 @@ class NewResults:
         """Note what is there before the trial.
 
         Args:
-            outputs: folder of all results.
             made: folders below it that the trial makes or adds to.
         """
         self._made = made

@@ -320,8 +320,6 @@ def chosen_runs(wanted: Sequence[str], known: Sequence[str], asked: Session | He
     """Return the runs that `--run-id` names, all of them where it was not given.
 
     Args:
-        wanted: those that were named.
-        known: those that there are.
         asked: knows which were deleted.
 
     Raises:

@@ -78,10 +78,7 @@ def load_assertions(
     """Parse the assertions of a file, in any of their notations, adding every problem to `problems`.
 
     Args:
-        document: the file.
         keys: the keys of the file that hold assertions.
-        env: variables that templates may read.
-        problems: where problems are added.
         recorded: whether the runs are recordings, of which nothing is known before they are read.
     """
     without = dict.fromkeys(_OF_A_RUN, "a recording has no runner, which would supply it") if recorded else {}

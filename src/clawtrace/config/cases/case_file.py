@@ -77,12 +77,7 @@ def load_cases(
     """Return the case in `path`, or one case for each row of its dataset, adding every problem to `problems`.
 
     Args:
-        path: the case file.
         document: the file, when it was read before.
-        models: the suite's models.
-        profile: the run profile, with its document.
-        env: the variables that templates may read.
-        problems: where problems are added.
     """
     try:
         document = document or read_document(path)

@@ -59,10 +59,6 @@ def load_conversation(
 
     Args:
         asked: the case's `input`.
-        path: the case file.
-        document: the case file.
-        env: the variables that templates may read.
-        problems: where problems are added.
         row: of the case's dataset; the case file holds its values already, the files that it names do not.
     """
     reader = _ConversationReader(path.parent, document, env, problems, row)

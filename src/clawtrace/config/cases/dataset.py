@@ -106,7 +106,6 @@ def load_rows(name: Any, document: Document, problems: list[ConfigProblem]) -> t
     Args:
         name: the value of `dataset`.
         document: the case file, whose folder the path is relative to.
-        problems: where problems are added.
     """
     if not isinstance(name, str) or document.path is None:
         problems.append(document.problem(("dataset",), "must be the path of a .jsonl or .csv file"))

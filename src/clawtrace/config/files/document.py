@@ -106,7 +106,6 @@ def read_document(path: Path, *, mapping: bool = True) -> Document:
     """Read and compose one file.
 
     Args:
-        path: the file.
         mapping: whether the root must be a mapping.
 
     Raises:

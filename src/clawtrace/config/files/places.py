@@ -56,7 +56,6 @@ def resolve(value: str, folder: Path, kind: str) -> NamedFile:
     A value with a separator, a leading dot or a YAML suffix is a path.
 
     Args:
-        value: what the user wrote.
         folder: the conventional folder of this kind, for example ``configs/suites``.
         kind: the word for messages, for example ``suite``.
 

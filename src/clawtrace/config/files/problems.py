@@ -50,8 +50,6 @@ def sound_part(model: type[Model], data: Mapping[str, Any], instead: Mapping[str
     """Return `data` as `model` without its wrong keys; None where it cannot be without them.
 
     Args:
-        model: the file's.
-        data: what the file says.
         instead: values of required keys that are missing or wrong.
     """
     try:

@@ -78,8 +78,6 @@ def load_assertions_file(
 
     Args:
         file: its path; `-` is standard input.
-        project: the project it belongs to.
-        env: variables that templates may read.
         evaluation_profile: id or path of the profile that says what hooks may do.
 
     Raises:

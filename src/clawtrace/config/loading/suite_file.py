@@ -77,8 +77,6 @@ def load_suite(
 
     Args:
         suite: id or path.
-        project: the project it belongs to.
-        env: variables that templates may read.
         run_profile: id or path.
         evaluation_profile: id or path.
 
@@ -237,8 +235,6 @@ def idle_tags(document: Document, config: SuiteConfig, known: Set[str]) -> list[
     """Return the tags by which a suite means to take or to quarantine cases and that none of its cases has.
 
     Args:
-        document: the suite's.
-        config: the suite.
         known: the tags of the cases that it selects.
     """
     taken, apart = config.case_selection.include_tags, config.quarantine_tags

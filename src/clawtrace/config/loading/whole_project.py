@@ -42,12 +42,7 @@ class Checked(NamedTuple):
 
 
 def check_project(project: Project, env: Mapping[str, str]) -> Checked:
-    """Check every configuration file below the project's `configs`.
-
-    Args:
-        project: the project.
-        env: variables that templates may read.
-    """
+    """Check every configuration file below the project's `configs`."""
     return _Check(project, env).whole()
 
 
@@ -55,9 +50,6 @@ def check_file(path: Path, project: Project, env: Mapping[str, str], evaluation_
     """Check one configuration file, whose keys show its kind; of a suite also all that it selects.
 
     Args:
-        path: the file.
-        project: the project it belongs to.
-        env: variables that templates may read.
         evaluation_profile: says what hooks may do, for a suite or a file of assertions.
 
     Raises:

@@ -114,9 +114,6 @@ def serve_settings(
         project: says who may send, and has the files of TLS.
         said: what the project says of any receiver.
         insecure: allow an address that others can reach without token and TLS.
-        host: address to listen on.
-        grpc_port: of OTLP/gRPC.
-        http_port: of OTLP/HTTP.
 
     Raises:
         ReceiverError: others can reach the address, and nothing protects it.

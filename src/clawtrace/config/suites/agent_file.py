@@ -80,11 +80,8 @@ def load_agents(
     """Load every agent that a suite and its run profile name, adding every problem to `problems`.
 
     Args:
-        suite: the suite with its document.
-        profile: the run profile with its document.
         folder: ``configs/agents``.
         known_cases: all cases there are, by id.
-        problems: where problems are added.
     """
     document, config = suite
     loaded: dict[str, LoadedAgent | None] = {}

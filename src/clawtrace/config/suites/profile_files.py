@@ -81,9 +81,7 @@ def load_evaluation_profile(
     """Return an evaluation profile, or None after adding every problem to `problems`; what changes nothing is a warning.
 
     Args:
-        found: the file.
         env: the environment from which hooks get their variables.
-        problems: what is wrong.
         warnings: what changes nothing.
     """
     read = read_identified(EvaluationProfile, found, "evaluation_profile_id", problems)

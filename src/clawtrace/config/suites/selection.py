@@ -25,7 +25,6 @@ def select_cases(
     counts as selected wherever they would decide, so that no case is left out by a typing error.
 
     Args:
-        selection: the suite's `case_selection`.
         files: case files by the name of their folder.
         suite: the suite's document, for positions.
         problems: unknown ids, ids with two files, and an empty selection are added here.
@@ -59,8 +58,6 @@ def is_selected(case_id: str, selection: CaseSelection, tags: Callable[[], set[s
     """Return whether a selection takes a case that it may also list.
 
     Args:
-        case_id: the case.
-        selection: which cases are taken.
         tags: returns the case's tags, None when they cannot be read; called only where tags decide.
     """
     if case_id in selection.include_case_ids:

@@ -88,9 +88,6 @@ class JsonDecoder:
         """Decode one request.
 
         Args:
-            signal: which one it is said to be.
-            document: the parsed request.
-            data: its text.
             suspect: whether it may contain a secret; resources are cleaned here, the rest by the caller.
 
         Raises:

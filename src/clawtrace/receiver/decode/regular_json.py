@@ -169,7 +169,6 @@ class RegularSpans:
         """Decode requests together; a `BadPayloadError` takes the place of one that is not written in the usual way, or is none.
 
         Args:
-            bodies: their texts.
             suspect: whether they may contain a secret; resources are cleaned here, the rest by the caller.
         """
         return self._columns.decode(bodies, self._groups, suspect=suspect)

@@ -27,7 +27,6 @@ def document_signals(document: Any, *, filled: bool = False) -> list[Signal]:
     """Return the signals that a parsed JSON document holds, none when it is no OTLP request.
 
     Args:
-        document: the parsed text.
         filled: whether only those count that it holds something of.
     """
     if not isinstance(document, dict):

@@ -48,8 +48,6 @@ class SpanColumns:
     """Makes columns of requests of spans.
 
     Args:
-        attributes: decodes attributes.
-        claims: reads what spans say about their run.
         text: makes a text of a field of text.
         hexadecimal: makes lower-case hexadecimal digits of an id.
     """
@@ -73,7 +71,6 @@ class SpanColumns:
         """Decode requests into one batch, in which the rows of each follow those of the one before.
 
         Args:
-            bodies: the requests.
             parse: makes the `ResourceSpans` of a request; it raises `BadPayloadError` for what is none.
             suspect: whether they may contain a secret; resources are cleaned here, the rest by the caller.
 

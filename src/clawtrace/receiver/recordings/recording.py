@@ -120,9 +120,7 @@ def load_recordings(
 
     Args:
         paths: files, folders (read recursively), or ``-`` for standard input.
-        grouping: what is a run.
         sink: where it goes, in bounded commits.
-        redaction: as for the receiver.
         run_key: attribute that carries the run id (rule 8).
         environ: where secret values are looked up; the process environment when None.
         stdin: what ``-`` reads; standard input when None.

@@ -126,7 +126,6 @@ class Redactor:
         """Build the tables.
 
         Args:
-            settings: what is redacted.
             environ: where secret values are looked up; the process environment when None.
 
         Raises:

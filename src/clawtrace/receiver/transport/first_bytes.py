@@ -18,8 +18,6 @@ class FirstBytes(asyncio.Protocol):
     """A connection of which nothing came so far, or less than shows its protocol.
 
     Args:
-        site: what it shares with other connections.
-        port: which of our ports it came to.
         over_http: makes what reads HTTP/1.1.
         server: address of the gRPC server.
     """

@@ -34,7 +34,6 @@ class GrpcServer:
     """What answers gRPC, on a port of this machine that only our own ports know (`relay`).
 
     Args:
-        desk: what both servers share.
         questions: what answers calls that are not OTLP; None answers none.
     """
 

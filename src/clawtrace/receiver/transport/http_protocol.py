@@ -40,11 +40,6 @@ class ExporterProtocol(HttpToolsProtocol):
     Beyond uvicorn's: a request that was sent whole is answered (or at least stored) although the sender closed its
     side right after it; headers are bounded in bytes and time; TLS where there is none is explained; the offer of another
     protocol is passed over (RFC 9110 §7.8) and the request read as it is, where uvicorn reads one without a body.
-
-    Args:
-        site: what it shares with other connections.
-        link: the connection.
-        arguments: uvicorn's own.
     """
 
     relayed = False

@@ -38,7 +38,6 @@ class Ports:
     """The ports that exporters are pointed at, each of which takes either protocol.
 
     Args:
-        desk: what both servers share.
         grpc: returns the address of the gRPC server.
         questions: what answers other processes; None answers none.
     """

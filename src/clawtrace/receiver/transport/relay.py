@@ -26,11 +26,8 @@ class Relay(asyncio.BufferedProtocol):
     then closes its own side.
 
     Args:
-        site: what it shares with other connections.
-        link: the connection.
         transport: the exporter's side.
         first: what came of it so far.
-        server: address of the gRPC server.
     """
 
     relayed = True

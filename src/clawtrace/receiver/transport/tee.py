@@ -57,7 +57,6 @@ class Tee:
     """Forwards requests from a separate thread.
 
     Args:
-        settings: where to.
         setting: what messages call it.
         what: what messages call the requests.
     """

@@ -56,12 +56,7 @@ def configuration(
         choice: the run's only model.
         key_variable: the variable that holds its key; None: it has none.
         address: where the provider is; None: its usual address.
-        program: `openclaw` of the agent's file.
-        agent_id: of the agent.
-        workspace: of the run.
         home: folder for everything that the gateway writes.
-        params: parameters of the model's requests.
-        deny_tools: tools that no agent may use.
         heartbeat: how often the agent wakes by itself; None: never.
         fragment: more of the configuration; it goes before the defaults, and after what a run needs.
     """

@@ -18,11 +18,7 @@ __all__ = ["keep_transcripts", "sub_agents_ended"]
 
 
 def sub_agents_ended(state: Path) -> bool:
-    """Return whether every sub-agent has ended, and its requester has its answer.
-
-    Args:
-        state: the folder of the gateway's state.
-    """
+    """Return whether every sub-agent has ended, and its requester has its answer."""
     try:
         return all(one.get("cleanupCompletedAt") for one in (*_in_file(state / "subagents"), *_in_database(state)))
     except (OSError, ValueError, KeyError, TypeError):
@@ -46,7 +42,6 @@ def keep_transcripts(state: Path, folder: Path) -> tuple[list[Path], list[str]]:
 
     Args:
         state: the folder of the gateway's state; its files are moved.
-        folder: where the transcripts are kept.
 
     Returns:
         the transcripts, and why one is not kept.

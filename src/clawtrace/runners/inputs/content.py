@@ -93,7 +93,6 @@ def files_below(
     Results of campaigns are no inputs, in whichever folder they are.
 
     Args:
-        root: a folder.
         leave_out: absolute files and folders that are passed over, with all that is in them.
         listing: what git said of the project, which spares the question for each of a thousand folders in it.
         ignored: whether what git ignores is among them, too, but for the folders that hold no inputs: an `.env` that an agent

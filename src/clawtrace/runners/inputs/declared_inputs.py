@@ -33,7 +33,6 @@ def unmatched(entries: Sequence[str], case_dir: Path, homes: Sequence[Path]) -> 
     """Yield the entries that name no file.
 
     Args:
-        entries: as written.
         case_dir: what paths and globs are relative to.
         homes: folders in which Python packages are installed.
     """
@@ -57,7 +56,6 @@ def declared_files(
     """Return every file that the entries name; of a folder all that is in it. None when they are too many.
 
     Args:
-        entries: as written.
         case_dir: what paths and globs are relative to.
         homes: folders in which Python packages are installed.
         leave_out: files and folders that count only where an entry names them, or one that is in them.

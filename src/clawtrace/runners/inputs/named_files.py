@@ -42,8 +42,6 @@ def named_by(settings: CommandSettings, request: InputsRequest, passed: Mapping[
     """Return the files and folders that the words of the commands, the working folder and the variables name.
 
     Args:
-        settings: of the runner.
-        request: where the case and its project are.
         passed: the variables that the agent gets by `pass_env` or `env`.
     """
     found = Named({}, {}, [], False)

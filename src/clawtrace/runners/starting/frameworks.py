@@ -72,7 +72,6 @@ def recipe(found: Sequence[Framework], *, common: bool = True) -> tuple[list[str
     """Return what to install for frameworks of one language, and the lines that connect them.
 
     Args:
-        found: the frameworks.
         common: whether the common lines of the language are missing, too.
     """
     setup = language_setup(found[0].language)

@@ -152,8 +152,6 @@ def pick(connection: ServerSession, selection: Selection, keys: tuple[str, ...])
     """Find out what is read; two temporary tables of the session hold it from here on.
 
     Args:
-        connection: the session.
-        selection: what was asked for.
         keys: attributes that name a run.
 
     Raises:

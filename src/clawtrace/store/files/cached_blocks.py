@@ -42,7 +42,6 @@ class CachedBlocks:
 
     Args:
         db: the connection that writes; it may still change ``memory_limit``.
-        path: of the file.
         questions: held while asking; a question must never meet the limit of an instant.
     """
 

@@ -27,7 +27,6 @@ def adopt(db: DuckDBPyConnection, adopted: Sequence[tuple[str, int, str]], numbe
     What the receiver counted for a retired run counts for the one that its trace belongs to.
 
     Args:
-        db: the writing side of a store.
         adopted: (trace id, run number, rule).
         numbers: the number of each run, by run id; an unattributed trace is a run under its trace id.
 

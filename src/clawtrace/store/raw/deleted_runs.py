@@ -36,10 +36,7 @@ def remember(db: DuckDBPyConnection, runs: Collection[tuple[int, str]], why: str
     """Note runs that are taken out, in the caller's transaction, before their spans go; forget the oldest.
 
     Args:
-        db: the writing side of a store.
         runs: number and id of each.
-        why: in words.
-        now_ns: Unix time.
     """
     numbers, run_ids = zip(*runs, strict=True)
     traces = (

@@ -111,7 +111,6 @@ class Journal:
         """Yield (number, group) of what a process that was killed left behind.
 
         Args:
-            store_id: id of the store.
             last: number of the last group in its tables.
 
         Raises:

@@ -239,9 +239,6 @@ def ask(
     """Answer `assertion` for `run_ids`, whose facts are in `store`; ``selected_runs`` is changed.
 
     Args:
-        store: holds the facts.
-        assertion: what to ask.
-        run_ids: of which runs.
         worlds: what is known of runs apart from their spans, by run id.
         known: the distinct values that other questions about these very runs have read from the same facts, by SQL; what
             this one reads is added.

@@ -43,7 +43,6 @@ def ask_probes(
 
     Args:
         assertions: what is asked; those that are no probes are passed over.
-        worlds: the world of each run, by run id.
         clean: takes known secrets out of a text: what a probe reports goes into reports (spec: config.md §4).
         progress: called before each probe.
     """

@@ -33,7 +33,6 @@ class Worlds(Mapping[str, World]):
     """The world of each run, by run id. Of many runs few are looked at.
 
     Args:
-        run_ids: of which runs.
         given: worlds that are known; the others are made from records.
         knowledge: where those come from.
         case_dir: folder of the file that holds the assertions, for runs that are not in `given`.

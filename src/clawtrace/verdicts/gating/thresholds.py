@@ -67,9 +67,7 @@ def suite_rates(
     """Return the pass rate of each model that has a threshold.
 
     Args:
-        results: the runs of the campaign.
         models: the models that were to be run, in order; None means a suite without models.
-        rules: the suite's thresholds.
         gate: says whether the rate or the lower end of its interval counts.
     """
     found = []

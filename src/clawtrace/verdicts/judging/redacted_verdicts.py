@@ -20,7 +20,6 @@ def without_secrets(
 
     Args:
         results: one a run, their verdicts in the order of `assertions`.
-        assertions: what was asked.
         clean: takes known secrets out of a text.
     """
     places = {place for place, one in enumerate(assertions) if _holds_a_secret(one, clean)}

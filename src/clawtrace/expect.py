@@ -20,14 +20,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from clawtrace._capture.constructors import constructor
 from clawtrace._capture.spans import Spans, spans
+from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.registry import UnknownTypeError, names
-
-if TYPE_CHECKING:
-    from clawtrace.assertions.base import Assertion
 
 
 def __getattr__(name: str) -> Callable[..., Assertion]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.registry import get, parse_assertion
-
-if TYPE_CHECKING:
-    from clawtrace.assertions.base import Assertion
 
 __all__ = ["constructor"]
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Verdict
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ for _public in (CheckFailedError, CheckWarning):
 
 def failure_text(result: RunResult, failed: Sequence[Verdict], nodes: Sequence[SpanNode]) -> str:
     """Return the text about the verdicts `failed` of a run: sentence, evidence, hints, and the tree with its marks."""
-    from clawtrace.errors import ExitCode
     from clawtrace.report.base import CampaignReport
     from clawtrace.report.console import PlainConsole
     from clawtrace.report.terminal import print_verdicts

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.registry import parse_assertion
-
-if TYPE_CHECKING:
-    from clawtrace.assertions.base import Assertion
 
 __all__ = ["Spans", "spans"]
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -215,8 +216,6 @@ def _order(request: RunRequest, settings: LlmProbeSettings) -> ProbeOrder:
 @cache
 def _versions() -> dict[str, str | None]:
     """Return the versions of the packages that a probe is made of; None for one that is not installed."""
-    from importlib.metadata import PackageNotFoundError, version
-
     found: dict[str, str | None] = {}
     for name in _PACKAGES:
         try:

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING
 
 from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.facts.scopes.scoped_facts import ScopedFacts
+from clawtrace.facts.scopes.scopes import Scope
 from clawtrace.model.progress import Progress, unseen
 from clawtrace.model.run import ClosedBy, RunRecord
+from clawtrace.model.verdict import RunResult
 from clawtrace.session.questions import _Engine
 from clawtrace.session.session import Session
+from clawtrace.store.clickhouse.address import ClickHouseAddress
 from clawtrace.store.clickhouse.connection import ServerError, ServerSession
 from clawtrace.store.clickhouse.own_tables import publish
 from clawtrace.store.clickhouse.picking import EVERYTHING, Picked, Selection, pick
@@ -26,11 +29,8 @@ from clawtrace.store.duckdb import DuckStore
 from clawtrace.support.collector import collector_paused
 
 if TYPE_CHECKING:
-    from clawtrace.facts.scopes.scopes import Scope
-    from clawtrace.model.verdict import RunResult
     from clawtrace.receiver.payload import Signal
     from clawtrace.receiver.recordings.recording import LoadReport
-    from clawtrace.store.clickhouse.address import ClickHouseAddress
 
 __all__ = ["ClickHouseSession"]
 

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clawtrace.assertions.world import HookPolicy, JudgeOpinion, JudgeTask, World
 from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.errors import UsageError
 from clawtrace.model.progress import Progress, unseen
+from clawtrace.model.run import RunRecord
+from clawtrace.model.verdict import RunResult
+from clawtrace.receiver.redaction.redact import Redactor
 from clawtrace.session.waiting_questions import Waiting, WaitingQuestion, answer
+from clawtrace.store.api import Answer, QueryableStore
 from clawtrace.store.duckdb import DuckStore
 
 if TYPE_CHECKING:
-    from datetime import date
-
     from clawtrace.assertions.base import Assertion
-    from clawtrace.assertions.world import HookPolicy, JudgeOpinion, JudgeTask, World
     from clawtrace.dialects import Dialect
     from clawtrace.facts.runs.completeness import ClosingSigns
     from clawtrace.facts.scopes.scoped_facts import ScopedFacts
     from clawtrace.facts.scopes.scopes import Scope
-    from clawtrace.model.run import RunRecord
-    from clawtrace.model.verdict import RunResult
-    from clawtrace.receiver.redaction.redact import Redactor
-    from clawtrace.store.api import Answer, QueryableStore
     from clawtrace.verdicts.asking.rerun import Rerun
     from clawtrace.verdicts.reading.run_details import RunDetails
     from clawtrace.verdicts.reading.run_list import ListedRun
@@ -190,8 +189,6 @@ class SessionQuestions:
     def clean(self, text: str) -> str:
         """Return `text` without the secrets that redaction knows."""
         if self._redactor is None:
-            from clawtrace.receiver.redaction.redact import Redactor
-
             self._redactor = Redactor(self.settings.redaction)
         return self._redactor.clean(text)
 

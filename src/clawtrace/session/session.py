@@ -14,6 +14,7 @@ One session owns one store. Everything on it may be called from any thread; ques
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,15 +24,15 @@ from typing import TYPE_CHECKING, Self
 from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.errors import ReceiverError
 from clawtrace.model.run import ClosedBy, RunRecord
+from clawtrace.model.verdict import RunResult
+from clawtrace.receiver.limits import Endpoints
 from clawtrace.session.contents import SessionContents
 from clawtrace.store.duckdb import MEMORY, DuckStore
 from clawtrace.store.files.owner import PATIENCE_SECONDS, Owner, remove_owner, write_owner
 
 if TYPE_CHECKING:
-    from clawtrace.model.verdict import RunResult
     from clawtrace.receiver.attribution.counters import Tally
     from clawtrace.receiver.close import Waiting
-    from clawtrace.receiver.limits import Endpoints
     from clawtrace.receiver.receiver import Receiver
     from clawtrace.receiver.transport.questions import Questions
     from clawtrace.receiver.transport.tee import TeeTally
@@ -118,8 +119,6 @@ class Session(SessionContents):
         """Return what answers other processes: only one process can have the store open."""
         if self._control is not None or self._store.path == MEMORY:
             return self._control
-        import secrets
-
         from clawtrace.receiver.transport.questions import Questions
         from clawtrace.session.held_store import answer_question
 

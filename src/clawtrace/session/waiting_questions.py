@@ -12,12 +12,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from clawtrace.errors import ClawtraceError
-from clawtrace.model.verdict import Status
+from clawtrace.model.verdict import RunResult, Status
 
 if TYPE_CHECKING:
     from clawtrace.assertions.base import Assertion
     from clawtrace.assertions.world import World
-    from clawtrace.model.verdict import RunResult
     from clawtrace.verdicts.asking.probes import Probed
     from clawtrace.verdicts.combined import Asking
 

@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.probe import Probe
 from clawtrace.errors import UsageError
 from clawtrace.model.run import ClosedBy, RunRecord, SentTurn
+from clawtrace.model.verdict import RunResult, run_status_of
 from clawtrace.runners.base import TelemetryTarget
 from clawtrace.runners.starting.telemetry_env import telemetry_variables
 from clawtrace.sidecar.feed import Feed
@@ -20,8 +22,6 @@ from clawtrace.sidecar.requests import AdoptTraces, BeginRun, EndRun, Gating, Pu
 from clawtrace.sidecar.telemetry import OwnTelemetry, SpanOfRun
 
 if TYPE_CHECKING:
-    from clawtrace.assertions.base import Assertion
-    from clawtrace.model.verdict import RunResult
     from clawtrace.report.base import CampaignReport
     from clawtrace.session.session import Session
     from clawtrace.store.api import Answer
@@ -242,8 +242,6 @@ class Control:
         Raises:
             NoSuchRunError: there is no such run.
         """
-        from clawtrace.model.verdict import run_status_of
-
         self._record(run_id)
         (now,) = self._session.evaluate([run_id], ())
         verdicts = tuple(one.verdict(run_id) for one in asked.verdicts)

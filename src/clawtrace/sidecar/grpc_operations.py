@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from clawtrace.model.verdict import RunResult, Verdict
 from clawtrace.sidecar.control import Control
 from clawtrace.sidecar.requests import (
     AdoptTraces,
@@ -18,9 +19,6 @@ from clawtrace.sidecar.requests import (
     WaitComplete,
     read,
 )
-
-if TYPE_CHECKING:
-    from clawtrace.model.verdict import RunResult, Verdict
 
 __all__ = ["Operations"]
 

@@ -8,10 +8,12 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from io import StringIO
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from clawtrace import __version__
 from clawtrace.errors import ClawtraceError, ConfigError, QueryError, UsageError
 from clawtrace.receiver.transport.questions import QUESTIONS_PATH, HttpQuestion, QuestionReply, refusal
 from clawtrace.report.json_report import results_of
@@ -160,8 +162,6 @@ class ControlHttp:
 
             return _json({"results": [result_data(one) for one in report.results]})
         if form == "text":
-            from io import StringIO
-
             from clawtrace.report.console import console_for
             from clawtrace.report.terminal import print_campaign
 
@@ -174,7 +174,6 @@ class ControlHttp:
 
 
 def _described() -> QuestionReply:
-    from clawtrace import __version__
     from clawtrace.sidecar.openapi import openapi
 
     return _json(openapi(__version__))

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from clawtrace.errors import UsageError
 from clawtrace.receiver.limits import Endpoints
 from clawtrace.receiver.tee_settings import TeeSettings
-from clawtrace.receiver.transport.questions import METRICS_PATH, QuestionReply, Questions
+from clawtrace.receiver.transport.questions import METRICS_PATH, HttpQuestion, QuestionReply, Questions
 from clawtrace.session.held_store import answer_question
 from clawtrace.sidecar.control import Control
 from clawtrace.sidecar.feed import Feed
@@ -29,7 +29,6 @@ from clawtrace.store.retention import Keep
 from clawtrace.support.whole_file import whole_text_file
 
 if TYPE_CHECKING:
-    from clawtrace.receiver.transport.questions import HttpQuestion
     from clawtrace.session.session import Session
 
 __all__ = ["ReadyFile", "Sends", "Service"]

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
+from clawtrace import __version__
 from clawtrace.model.verdict import RunResult, Status, Verdict
 from clawtrace.receiver.attribution.claims import RUN_ID
 from clawtrace.store.retention import Limit
@@ -246,6 +247,4 @@ def _set(attributes: Any, values: Mapping[str, str | float]) -> None:
 
 
 def _scope() -> tuple[str, str]:
-    from clawtrace import __version__
-
     return "clawtrace", __version__

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from clawtrace.campaign.mutating.changed_spans import ChangedSpans, trace_of
 from clawtrace.campaign.mutating.mutations import Mutant, ScoredRun
 from clawtrace.campaign.mutating.span_faults import GoodRun, RequestedTool, SpanFault, faults_of
+from clawtrace.config.projects.session_settings import SessionSettings
+from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import Status, Verdict
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
 
 if TYPE_CHECKING:
     from clawtrace.assertions.base import Assertion
-    from clawtrace.config.projects.session_settings import SessionSettings
-    from clawtrace.model.run import RunRecord
     from clawtrace.verdicts.reading.remote import HeldStore
 
 __all__ = ["mutation_score"]

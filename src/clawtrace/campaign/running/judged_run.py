@@ -18,6 +18,7 @@ from clawtrace.judge.prompt import written
 from clawtrace.model.verdict import RunResult, Status, Verdict, run_status_of
 from clawtrace.pricing.price import Pricing
 from clawtrace.providers.asking import Wording
+from clawtrace.providers.models import why_unavailable
 from clawtrace.runners.base import StopSignal
 from clawtrace.runners.starting.templates import RunValues, render
 
@@ -40,8 +41,6 @@ def judging_of(
 
 def unavailable_judge(plan: Plan, env: Mapping[str, str]) -> str | None:
     """Return what must be installed or set before the judges of a campaign can be asked; None when nothing must."""
-    from clawtrace.providers.models import why_unavailable
-
     panel = panel_of(plan.suite.evaluation_profile)
     for one in panel.judges if panel is not None else ():
         why = why_unavailable(one.model.choice, env, one.model.options)

@@ -28,13 +28,13 @@ from clawtrace.campaign.running.surroundings import after, with_preconditions
 from clawtrace.config.cases.case import ContextSection
 from clawtrace.config.cases.conversation import Conversation
 from clawtrace.errors import ConfigError, InputError, RunnerError
+from clawtrace.judge.judging import Judging
 from clawtrace.model.run import RunRecord, SentTurn
 from clawtrace.model.verdict import RunResult, Status
 from clawtrace.runners.base import Message, Runner, RunOutcome, RunRequest, StopSignal, TelemetryTarget
 from clawtrace.runners.starting.templates import RunValues, render, render_tree, session_id
 
 if TYPE_CHECKING:
-    from clawtrace.judge.judging import Judging
     from clawtrace.receiver.close import Waiting
     from clawtrace.session.session import Session
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from clawtrace.cli.output.data import json_option
+from clawtrace.cli.output.data import json_option, print_json, stdout_console
 
 __all__ = ["command"]
 
@@ -18,7 +18,6 @@ def command(as_json: bool) -> None:
     """
     from clawtrace.assertions.base import summary
     from clawtrace.assertions.registry import all_types
-    from clawtrace.cli.output.data import print_json, stdout_console
 
     types = all_types()
     if as_json:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawtrace.cli.output.comparison import FailOn, comparison_options
-from clawtrace.cli.output.data import json_option
+from clawtrace.cli.output.comparison import FailOn, comparison_options, print_compared
+from clawtrace.cli.output.data import json_option, print_json, print_table
+from clawtrace.errors import UsageError
 
 if TYPE_CHECKING:
     from clawtrace.campaign.comparing.baselines import Baseline
@@ -69,7 +70,6 @@ def set_command(name: str, campaign: str, out: Path | None) -> None:
 def show(name: str | None, out: Path | None, as_json: bool) -> None:
     """Show the baseline NAME with its cases, or list all baselines."""
     from clawtrace.campaign.comparing.baselines import baseline_names, load_baseline
-    from clawtrace.cli.output.data import print_json, print_table
 
     outputs = _outputs(out)
     found = [load_baseline(one, outputs) for one in ([name] if name is not None else baseline_names(outputs))]
@@ -109,8 +109,6 @@ def check(
     Exit codes as of `clawtrace compare`: 1 for a regression, 3 when one may have gone unseen.
     """
     from clawtrace.campaign.comparing.baselines import find_campaign, is_baseline
-    from clawtrace.cli.output.comparison import print_compared
-    from clawtrace.errors import UsageError
 
     outputs = _outputs(out)
     if campaign is not None and name is None and is_baseline(campaign, outputs):
@@ -132,7 +130,6 @@ def check(
 
 def _chosen(name: str | None, campaign: Measured | None, outputs: Path) -> Baseline:
     from clawtrace.campaign.comparing.baselines import baseline_names, load_baseline
-    from clawtrace.errors import UsageError
 
     if name is not None:
         return load_baseline(name, outputs)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from clawtrace.cli.output.comparison import FailOn, comparison_options
+from clawtrace.cli.output.comparison import FailOn, comparison_options, print_compared
 
 __all__ = ["command"]
 
@@ -36,7 +36,6 @@ def command(
     gone or was not decided, or there are too few runs to notice anything.
     """
     from clawtrace.campaign.comparing.baselines import find_campaign
-    from clawtrace.cli.output.comparison import print_compared
     from clawtrace.config.projects.project_file import load_project
 
     outputs = out or load_project().outputs

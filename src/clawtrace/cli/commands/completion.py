@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from clawtrace.cli.main import cli
+
 __all__ = ["command"]
 
 _PROGRAM = "clawtrace"
@@ -21,8 +23,6 @@ def command(shell: str) -> None:
     ~/.zshrc, after compinit. fish: clawtrace completion fish > ~/.config/fish/completions/clawtrace.fish
     """
     from click.shell_completion import get_completion_class
-
-    from clawtrace.cli.main import cli
 
     found = get_completion_class(shell)
     assert found is not None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clawtrace.cli.output.data import json_option
+from clawtrace.cli.output.data import json_option, print_json, stdout_console
 
 if TYPE_CHECKING:
     from clawtrace.dialects import Dialect
@@ -26,7 +26,6 @@ def command(as_json: bool) -> None:
     `yes` and `no` are facts about the instrumentation; any other word is the setting that makes it record that fact.
     `verified` names the instrumentation scopes, versions and recordings on which its rules were verified.
     """
-    from clawtrace.cli.output.data import print_json, stdout_console
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.dialects import load_dialects
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawtrace.cli.output.data import json_option
-from clawtrace.cli.sources.source import server_option
+from clawtrace.cli.output.data import json_option, print_json, stdout_console
+from clawtrace.cli.sources.source import Recordings, TraceSource, server_option, source_of
+from clawtrace.errors import UsageError
 
 if TYPE_CHECKING:
     from clawtrace.report.console import ConsoleOutput
@@ -51,7 +52,6 @@ def command(
     Two single runs differ for many reasons; whether a change made things worse is answered by `clawtrace compare`, from
     repetitions. The exit code is 0 with any difference.
     """
-    from clawtrace.cli.output.data import print_json, stdout_console
     from clawtrace.report.difference import difference_of
 
     if len(stores) > 2:
@@ -69,9 +69,7 @@ def command(
 
 def _run(name: str, store: Path | None, server: str | None, one_run: bool) -> tuple[dict[str, Any], Sequence[SpanNode]]:
     """Return the facts and the tree of the one run that `name` means."""
-    from clawtrace.cli.sources.source import Recordings, TraceSource, source_of
     from clawtrace.config.projects.project_file import load_project
-    from clawtrace.errors import UsageError
 
     recorded = Path(name).exists()
     if not recorded and store is None and server is None and load_project().config.store.url is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clawtrace.cli.output.data import json_option
+from clawtrace.cli.output.data import json_option, print_json, stdout_console
 
 if TYPE_CHECKING:
     from clawtrace.cli.projects.checkup import CheckupFinding
@@ -45,7 +45,6 @@ def command(cmd: tuple[str, ...], as_json: bool) -> int:
     from dataclasses import asdict
 
     from clawtrace.cli.output.connecting import makes_no_model_call, say_how_to_connect
-    from clawtrace.cli.output.data import print_json, stdout_console
     from clawtrace.cli.projects.checkup import Checkup, checkup
     from clawtrace.cli.projects.trial_run import trial_run
 

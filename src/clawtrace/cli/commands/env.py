@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawtrace.cli.output.data import json_option
+from clawtrace.cli.output.data import json_option, print_json, stdout_console
 
 if TYPE_CHECKING:
     from clawtrace.runners.base import Protocol
@@ -32,7 +32,6 @@ def command(protocol: Protocol, as_json: bool) -> None:
     Ports, run id and traceparent are examples: each run gets its own. A project switches a variable or a whole group
     off, or on where it is off, with `telemetry_env:` in clawtrace.yaml.
     """
-    from clawtrace.cli.output.data import print_json, stdout_console
     from clawtrace.runners.base import TelemetryTarget
     from clawtrace.runners.starting.telemetry_env import table, telemetry_variables
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawtrace.cli.output.data import json_option
+from clawtrace.cli.output.data import json_option, print_json, stdout_console
 from clawtrace.cli.sources.completions import complete_types
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ def command(type_name: str, verbose: bool, as_json: bool) -> None:
     """Explain one assertion type: when it passes, why that matters, its fields, an example."""
     from clawtrace.assertions.reference import reference
     from clawtrace.assertions.registry import UnknownTypeError, get
-    from clawtrace.cli.output.data import print_json, stdout_console
 
     try:
         found = reference(get(type_name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,11 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from clawtrace.cli.sources.source import TraceSource, source_options
-from clawtrace.errors import ExitCode
+from clawtrace.errors import ExitCode, RunnerError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from clawtrace.campaign.comparing.observed import Observation
     from clawtrace.campaign.mutating.mutations import ScoredRun
     from clawtrace.campaign.planning.expand import Plan
@@ -249,7 +248,6 @@ def _loaded(project: Project, draft: CaseDraft) -> Any:
         UsageError: a suite that was there before does not select the case.
     """
     from clawtrace.config.loading.suite_file import load_suite
-    from clawtrace.errors import UsageError
 
     suite = load_suite(draft.suite_id, project, os.environ)
     if draft.case_id not in [case.config.case_id for case in suite.cases]:
@@ -301,7 +299,6 @@ def _run(plan: Plan, decisions: Mapping[str, Decision]) -> _Trial:
     from clawtrace.cli.output.progress import progress
     from clawtrace.cli.projects.new_project import last_words
     from clawtrace.cli.sources.recorded_run import first_message, holding, parsed_observations
-    from clawtrace.errors import RunnerError
 
     with open_campaign(plan) as session:
         with progress(quiet=True) as listener:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawtrace.cli.output.data import json_option
+from clawtrace.cli.output.data import json_option, print_json, stdout_console
 from clawtrace.cli.sources.source import TraceSource, chosen_runs, source_options
+from clawtrace.errors import ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from clawtrace.report.console import ConsoleOutput
     from clawtrace.verdicts.reading.tree_view import SpanNode
 
@@ -40,9 +40,6 @@ def command(source: TraceSource, wanted: tuple[str, ...], explain: bool, as_json
 
     The exit code is 3 where no run has a span: there was nothing to show.
     """
-    from clawtrace.cli.output.data import print_json
-    from clawtrace.errors import ExitCode
-
     trees: Mapping[str, Sequence[SpanNode]] = {}
     with source.opened(wanted) as (asked, known):
         run_ids = chosen_runs(wanted, known, asked)
@@ -63,8 +60,6 @@ def command(source: TraceSource, wanted: tuple[str, ...], explain: bool, as_json
 
 
 def _print_runs(runs: Sequence[Mapping[str, Any]], trees: Mapping[str, Sequence[SpanNode]], *, explain: bool) -> None:
-    from clawtrace.cli.output.data import stdout_console
-
     console = stdout_console()
     for number, run in enumerate(runs):
         if number:

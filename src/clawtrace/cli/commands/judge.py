@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawtrace.cli.output.data import json_option
+from clawtrace.cli.output.data import json_option, print_json, print_table
+from clawtrace.errors import ConfigError, ConfigProblem, ProviderError, UsageError
 
 if TYPE_CHECKING:
     from clawtrace.campaign.running.budget import Budget
@@ -68,7 +69,6 @@ def calibrate(evaluation_profile: str, concurrency: int, max_cost: float | None,
     from clawtrace.campaign.running.budget import Budget
     from clawtrace.config.loading.judges import demands_of, panel_of
     from clawtrace.config.projects.project_file import load_project
-    from clawtrace.errors import UsageError
     from clawtrace.judge.calibration import unmet, write_record
 
     project = load_project()
@@ -94,7 +94,6 @@ def calibrate(evaluation_profile: str, concurrency: int, max_cost: float | None,
 
 def _profile(named: str, project: Project) -> EvaluationProfile:
     from clawtrace.config.suites.profile_files import evaluation_profile_file, load_evaluation_profile
-    from clawtrace.errors import ConfigError, ConfigProblem
 
     problems: list[ConfigProblem] = []
     profile = load_evaluation_profile(evaluation_profile_file(named, project.configs), os.environ, problems, [])
@@ -107,7 +106,6 @@ def _measured(
     panel: Panel, project: Project, file: Path, folder: Path, concurrency: int, budget: Budget
 ) -> list[Calibrated]:
     from clawtrace.config.suites.labelled_examples import load_labelled_examples
-    from clawtrace.errors import ProviderError
     from clawtrace.judge.calibration import CalibrationExample, calibrate, calibration_key
     from clawtrace.judge.judging import Judging
     from clawtrace.pricing.price import Pricing
@@ -138,7 +136,6 @@ def _measured(
 
 
 def _print(measured: Sequence[Calibrated], lacks: dict[str, list[str]], demands: Demands, record: Path) -> None:
-    from clawtrace.cli.output.data import print_table
     from clawtrace.config.files.document import display
 
     columns = list(_MEASURES.items())
@@ -175,8 +172,6 @@ def _example(judge_id: str, row: Any) -> tuple[Any, ...]:
 
 
 def _print_json(measured: Sequence[Calibrated], lacks: dict[str, list[str]], demands: Demands, record: Path) -> None:
-    from clawtrace.cli.output.data import print_json
-
     del record
     judges = [
         {

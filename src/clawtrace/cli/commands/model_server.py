@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clawtrace.errors import UsageError
+
 if TYPE_CHECKING:
     from clawtrace._scripted_model.server import ScriptedModel
 
@@ -41,7 +43,6 @@ def command(script: Path, cmd: tuple[str, ...], port: int, log: Path | None, rea
     """
     from clawtrace._scripted_model.script import load_script
     from clawtrace._scripted_model.server import ScriptedModel
-    from clawtrace.errors import UsageError
 
     model = ScriptedModel(load_script(script), port, log)
     try:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from clawtrace.cli.output.data import json_option
+from clawtrace.cli.output.data import json_option, print_json
 from clawtrace.cli.sources.completions import complete_suites
 from clawtrace.cli.sources.source import TraceSource, chosen_runs, source_options
 from clawtrace.errors import ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from clawtrace.campaign.mutating.mutations import ScoredRun
 
 __all__ = ["command"]
@@ -70,7 +69,6 @@ def command(
 
     The exit code is 3 where an assertion does not pass on the run itself, or no fault could be put into it.
     """
-    from clawtrace.cli.output.data import print_json
     from clawtrace.cli.output.mutations import print_score
     from clawtrace.report.console import console_for
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawtrace.cli.output.data import json_option
+from clawtrace.cli.output.data import json_option, print_json, print_table
 from clawtrace.cli.sources.source import TraceSource, source_options
+from clawtrace.errors import QueryError
 
 if TYPE_CHECKING:
     from clawtrace.facts.scopes.scopes import Scope
@@ -102,7 +104,6 @@ def _checked(flag: str, kind: Any, written: Any) -> Any:
 
 
 def _answered(sql: str, source: TraceSource, scope: Scope | None) -> Answer:
-    from clawtrace.errors import QueryError
     from clawtrace.session.session import Session
 
     with source.opened() as (asked, _):
@@ -118,8 +119,6 @@ def _answered(sql: str, source: TraceSource, scope: Scope | None) -> Answer:
 
 def _relations(said: str) -> str:
     """Return the names of the relations, with the columns of those that the question or its answer names."""
-    import re
-
     from clawtrace.model.relations import RELATIONS
 
     named = set(re.findall(r"\w+", said))
@@ -129,16 +128,12 @@ def _relations(said: str) -> str:
 
 def _print(answer: Answer, form: str) -> None:
     if form == "json":
-        from clawtrace.cli.output.data import print_json
-
         print_json(answer.dicts())
     elif form == "csv":
         _print_csv(answer)
     elif form == "parquet":
         _write_parquet(answer)
     else:
-        from clawtrace.cli.output.data import print_table
-
         print_table(answer.columns, answer.rows)
         click.echo(f"{len(answer.rows)} row{'s' if len(answer.rows) != 1 else ''}", err=True)
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from clawtrace.cli.output.reports import ReportTarget, report_target, write_reports
 from clawtrace.errors import ClawtraceError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = ["command"]
 

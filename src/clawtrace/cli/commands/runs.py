@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawtrace.cli.output.data import json_option
+from clawtrace.cli.output.data import json_option, print_json, print_table, stdout_console
 from clawtrace.cli.sources.clickhouse import ClickHouseSource, store_options
-from clawtrace.cli.sources.source import Recordings, chosen_runs, server_option, service_at, source_of
+from clawtrace.cli.sources.source import Recordings, chosen_runs, existing_store, server_option, service_at, source_of
+from clawtrace.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from clawtrace.sidecar.client import Client
     from clawtrace.store.duckdb import DuckStore
 
@@ -65,8 +65,6 @@ def command() -> None:
 @json_option
 def list_runs(store: Path | ClickHouseSource | None, server: str | None, unattributed: bool, as_json: bool) -> None:
     """List the runs of a store. A trace that named no run is listed under its trace id."""
-    from clawtrace.cli.output.data import print_json, print_table
-
     with source_of(Recordings((), "rules"), store, server).opened() as (asked, _):
         rows = [row for row in asked.query(_LIST).dicts() if row["unattributed"] or not unattributed]
     if as_json:
@@ -121,7 +119,6 @@ def adopt(run_id: str, trace_ids: tuple[str, ...], store: Path | None, server: s
 def show(run_id: str, store: Path | ClickHouseSource | None, server: str | None, as_json: bool) -> None:
     """Show the facts of one run: its spans as a tree, its totals (`clawtrace.inspect/1` in JSON)."""
     from clawtrace.cli.commands.inspect import print_run
-    from clawtrace.cli.output.data import print_json, stdout_console
 
     with source_of(Recordings((), "rules"), store, server).opened([run_id]) as (asked, known):
         chosen_runs([run_id], known, asked)
@@ -156,7 +153,6 @@ def export(run_id: str, store: Path | ClickHouseSource | None, server: str | Non
     `--one-run RUN_ID` makes it one run again. Parquet has the columns of the OpenTelemetry Collector's ClickHouse exporter:
     `traces.parquet`, and `logs.parquet` where there are log records.
     """
-    from clawtrace.errors import InputError
     from clawtrace.session.exporting import write_parquet_of, write_protobuf
 
     if form == "parquet" and out is None:
@@ -222,7 +218,6 @@ def _service(store: Path | None, server: str | None) -> Client | None:
 @contextmanager
 def _held(store: Path | None) -> Iterator[DuckStore]:
     """Open a store that no other process holds."""
-    from clawtrace.cli.sources.source import existing_store
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.store.duckdb import DuckStore
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from clawtrace.errors import UsageError
+
 __all__ = ["command", "schemas"]
 
 
@@ -50,7 +52,6 @@ def schemas() -> dict[str, dict[str, Any]]:
 def command(out: Path | None) -> None:
     """Export the JSON Schemas: of cases, suites, profiles, the project file, assertions files, and of results."""
     from clawtrace.cli.output.data import print_json
-    from clawtrace.errors import UsageError
 
     found = schemas()
     if out is None:

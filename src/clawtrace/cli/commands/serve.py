@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clawtrace.errors import ConfigError, StoreError
+
 if TYPE_CHECKING:
     from clawtrace.config.projects.project_file import Project
     from clawtrace.config.projects.session_settings import SessionSettings
@@ -148,7 +150,6 @@ def _serve(
         ReceiverError: a port is taken, or the address needs a token.
         UsageError: the ready file cannot be written.
     """
-    from clawtrace.errors import StoreError
     from clawtrace.session.session import Session
     from clawtrace.sidecar.serving import ReadyFile, Service
     from clawtrace.store.questions.address_space import bound_user_sql
@@ -197,7 +198,6 @@ def _sends(project: Project) -> Sends:
 def _reload(session: Session, service: Service, keep: Callable[[Project], Keep]) -> None:
     """Take over what clawtrace.yaml says now; where it is wrong, all stays as it is."""
     from clawtrace.config.projects.project_file import load_project
-    from clawtrace.errors import ConfigError
 
     try:
         project = load_project()

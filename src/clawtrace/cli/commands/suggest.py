@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from clawtrace.cli.sources.source import TraceSource, chosen_runs, source_options
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from clawtrace.errors import InputError
 
 __all__ = ["command"]
 
@@ -39,7 +38,6 @@ def command(source: TraceSource, wanted: tuple[str, ...], out: Path | None, no_m
     from clawtrace.cli.output.mutations import print_score, score_of
     from clawtrace.cli.projects.new_project import assertions_file_text, replace_file
     from clawtrace.cli.sources.recorded_run import first_message, holding, parsed_observations
-    from clawtrace.errors import InputError
     from clawtrace.report.console import console_for
 
     with source.opened(wanted) as (asked, known):

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawtrace.cli.output.data import json_option
+from clawtrace.cli.output.data import json_option, print_json, stdout_console
 from clawtrace.cli.sources.completions import complete_suites
+from clawtrace.errors import ConfigError, ConfigProblem
 
 if TYPE_CHECKING:
     from clawtrace.config.loading.whole_project import Checked
-    from clawtrace.errors import ConfigProblem
 
 __all__ = ["command"]
 
@@ -73,7 +73,6 @@ def _suite(suite: str, run_profile: str | None, evaluation_profile: str | None) 
     from clawtrace.config.loading.suite_file import load_suite
     from clawtrace.config.loading.whole_project import Checked
     from clawtrace.config.projects.project_file import load_project
-    from clawtrace.errors import ConfigError, ConfigProblem
 
     try:
         project = load_project()
@@ -91,7 +90,6 @@ def _path(path: Path, evaluation_profile: str | None) -> Checked:
     from clawtrace.config.loading.whole_project import check_file, check_project
     from clawtrace.config.project import ProjectConfig
     from clawtrace.config.projects.project_file import Project, load_project
-    from clawtrace.errors import ConfigError
 
     if not path.is_dir() and not path.is_file():
         raise click.UsageError(f"{display(path)!r} is neither a file nor a folder.")
@@ -121,8 +119,6 @@ def _root(start: Path) -> Path:
 
 
 def _print(files: list[str], problems: list[ConfigProblem], warnings: list[ConfigProblem]) -> None:
-    from clawtrace.cli.output.data import stdout_console
-
     console = stdout_console()
     for word, style, found in (("error", "red", problems), ("warning", "yellow", warnings)):
         for one in found:
@@ -139,8 +135,6 @@ def _text(problem: ConfigProblem) -> str:
 
 
 def _print_json(files: list[str], problems: list[ConfigProblem], warnings: list[ConfigProblem]) -> None:
-    from clawtrace.cli.output.data import print_json
-
     print_json(
         {
             "schema": _SCHEMA,

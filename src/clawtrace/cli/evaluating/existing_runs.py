@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ import click
 from clawtrace.cli.output.outcome import Output, details_of, trees_of
 from clawtrace.cli.sources.clickhouse import ClickHouseSource
 from clawtrace.cli.sources.source import Recordings, chosen_runs, existing_store, load_recordings, service_at, source_of
+from clawtrace.errors import UsageError
 
 if TYPE_CHECKING:
     from clawtrace.config.projects.project_file import Project
@@ -202,10 +204,7 @@ def _judging(panel: Panel, project: Project, session: Session) -> Judging:
 
 def _judged_by_service(there: ExistingRuns, server: str, assertions: str, gate: Gate, *, quiet: bool) -> CampaignReport:
     """Return the report on runs that a service has, and judges."""
-    import sys
-
     from clawtrace.config.loading.assertions_file import load_assertions_text
-    from clawtrace.errors import UsageError
     from clawtrace.report.base import CampaignReport
     from clawtrace.sidecar.client import Client
     from clawtrace.verdicts.reading.remote import HeldStore

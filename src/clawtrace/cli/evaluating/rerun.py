@@ -14,10 +14,10 @@ from clawtrace.cli.output.progress import working
 from clawtrace.cli.sources.source import TraceSource
 from clawtrace.cli.sources.stored_results import is_given, opened_source, read_results, source_of_results
 from clawtrace.errors import ClawtraceError, ExitCode, UsageError
+from clawtrace.report.console import ConsoleOutput
 
 if TYPE_CHECKING:
     from clawtrace.model.progress import Progress
-    from clawtrace.report.console import ConsoleOutput
     from clawtrace.session.session import Session
     from clawtrace.store.api import Answer
     from clawtrace.verdicts.asking.rerun import Rerun

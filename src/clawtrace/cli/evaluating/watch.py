@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from clawtrace.cli.main import print_error
 from clawtrace.errors import ClawtraceError
 
 __all__ = ["watch"]
@@ -52,8 +53,6 @@ def watch(root: Path, leave_out: set[Path], evaluate: Callable[[], int]) -> int:
 
 def _once(evaluate: Callable[[], int]) -> int:
     """Evaluate; a mistake in a file is reported, and its next edit awaited."""
-    from clawtrace.cli.main import print_error
-
     try:
         return evaluate()
     except ClawtraceError as error:

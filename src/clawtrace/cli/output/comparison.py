@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from clawtrace.errors import ExitCode
 from clawtrace.report.console import ConsoleOutput, Segment, TableColumn
 from clawtrace.report.figures import UNKNOWN, count, dollars, duration
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
         Side,
     )
     from clawtrace.campaign.comparing.measured import Measured
-    from clawtrace.errors import ExitCode
 
 __all__ = ["ALPHA", "FailOn", "comparison_options", "exit_code_of", "print_compared", "print_comparison"]
 
@@ -89,8 +89,6 @@ def print_compared(
 
 def exit_code_of(found: Comparison, fail_on: FailOn) -> ExitCode:
     """Return 1 for a regression that counts, 3 when one may have gone unseen, else 0."""
-    from clawtrace.errors import ExitCode
-
     rates = [suite.pass_rate.verdict for suite in found.suites] + [case.pass_rate.verdict for case in found.cases]
     if fail_on == "never":
         return ExitCode.PASSED

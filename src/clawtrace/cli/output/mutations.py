@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from clawtrace.assertions.base import Assertion
     from clawtrace.campaign.mutating.mutations import ScoredRun
     from clawtrace.config.projects.project_file import Project

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import click
 
 from clawtrace.cli.sources.clickhouse import ClickHouseSource, store_options
+from clawtrace.errors import StoreLockedError, UsageError
 
 if TYPE_CHECKING:
     from clawtrace.config.projects.project_file import Project
@@ -162,7 +163,6 @@ def service_at(server: str) -> Owner:
 
 def open_or_ask(path: Path, settings: SessionSettings) -> Session | HeldStore:
     """Open a store, or find the process that holds it and answers; both are tried for as long as a lock is retried."""
-    from clawtrace.errors import StoreLockedError
     from clawtrace.session.session import Session
     from clawtrace.store.files.owner import patiently
 
@@ -345,8 +345,6 @@ def existing_store(store: Path | ClickHouseSource | None, project: Project) -> P
     Raises:
         UsageError: neither names one, or the project's file is not there.
     """
-    from clawtrace.errors import UsageError
-
     if isinstance(store, ClickHouseSource):
         return store
     if store is None and project.clickhouse is not None:

@@ -12,6 +12,7 @@ from clawtrace.assertions.world import Gateway
 from clawtrace.errors import ConfigError, UsageError
 from clawtrace.receiver.limits import ReceiverSettings
 from clawtrace.receiver.redaction.redact import RedactionSettings
+from clawtrace.receiver.tee_settings import TeeSettings
 
 if TYPE_CHECKING:
     from clawtrace.assertions.base import Assertion
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from clawtrace.config.projects.project_file import Project
     from clawtrace.logs.configured import FormSettings
     from clawtrace.pricing import Pricing
-    from clawtrace.receiver.tee_settings import TeeSettings
 
 __all__ = ["SessionSettings", "endpoint_of", "serve_settings", "session_settings"]
 
@@ -148,6 +148,4 @@ def endpoint_of(tee: OtlpSection) -> TeeSettings | None:
     """Return where requests are sent; None where nothing is."""
     if tee.endpoint is None:
         return None
-    from clawtrace.receiver.tee_settings import TeeSettings
-
     return TeeSettings(endpoint=tee.endpoint, headers=tuple(tee.headers.items()))

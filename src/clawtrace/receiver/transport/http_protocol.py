@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from clawtrace.receiver.attribution.connections import Connection
 from clawtrace.receiver.transport.site import Site, unread
-
-if TYPE_CHECKING:
-    from clawtrace.receiver.attribution.connections import Connection
 
 __all__ = ["ExporterProtocol"]
 

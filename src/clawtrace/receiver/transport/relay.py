@@ -7,12 +7,9 @@ between two sockets of this machine (docs/adr/016-one-port-for-both-protocols.md
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
+from clawtrace.receiver.attribution.connections import Connection
 from clawtrace.receiver.transport.site import Site, unread
-
-if TYPE_CHECKING:
-    from clawtrace.receiver.attribution.connections import Connection
 
 __all__ = ["Relay"]
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from clawtrace.model.relations import RELATIONS
+from clawtrace.store.clickhouse.connection import ServerSession
 from clawtrace.store.clickhouse.relations import columns_sql
 
 if TYPE_CHECKING:
     from clawtrace.model.verdict import RunResult
-    from clawtrace.store.clickhouse.connection import ServerSession
 
 __all__ = ["ddl", "publish"]
 

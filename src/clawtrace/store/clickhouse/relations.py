@@ -16,11 +16,11 @@ from clawtrace.errors import QueryError, StoreError
 from clawtrace.model.query import BoundRelation, Query, Scalar
 from clawtrace.model.relations import RELATIONS, ColumnType
 from clawtrace.store.api import Answer, QueryableStore
+from clawtrace.store.clickhouse.address import ClickHouseAddress
 from clawtrace.store.clickhouse.connection import ServerError, ServerSession
 from clawtrace.store.questions.markers import replace_markers
 
 if TYPE_CHECKING:
-    from clawtrace.store.clickhouse.address import ClickHouseAddress
     from clawtrace.store.duckdb import DuckStore
 
 __all__ = ["ClickHouseRelations", "columns_sql"]

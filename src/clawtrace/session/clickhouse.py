@@ -17,6 +17,8 @@ from clawtrace.facts.scopes.scopes import Scope
 from clawtrace.model.progress import Progress, unseen
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.model.verdict import RunResult
+from clawtrace.receiver.attribution.claims import RUN_ID
+from clawtrace.receiver.payload import Signal
 from clawtrace.session.questions import _Engine
 from clawtrace.session.session import Session
 from clawtrace.store.clickhouse.address import ClickHouseAddress
@@ -29,7 +31,6 @@ from clawtrace.store.duckdb import DuckStore
 from clawtrace.support.collector import collector_paused
 
 if TYPE_CHECKING:
-    from clawtrace.receiver.payload import Signal
     from clawtrace.receiver.recordings.recording import LoadReport
 
 __all__ = ["ClickHouseSession"]
@@ -114,7 +115,6 @@ class ClickHouseSession(Session):
 
     def _read(self, selection: Selection) -> None:
         """Read what was chosen."""
-        from clawtrace.receiver.attribution.claims import RUN_ID
         from clawtrace.receiver.recordings.recording import load_requests
 
         key = self.settings.run_key

@@ -12,13 +12,14 @@ from clawtrace.errors import InputError
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.session.questions import SessionQuestions
 from clawtrace.store.duckdb import DuckStore
+from clawtrace.store.retention import Keep, Surplus, surplus
+from clawtrace.store.whole_runs import forget_runs, opened, packed_run, received_rows, take_run
 from clawtrace.support.memory import give_back
 
 if TYPE_CHECKING:
     from clawtrace.facts.logs.runs import LoadedLogs, RunOf
     from clawtrace.receiver.receiver import Receiver
     from clawtrace.receiver.recordings.recording import Grouping, LoadReport
-    from clawtrace.store.retention import Keep, Surplus
 
 __all__ = ["SessionContents"]
 
@@ -69,29 +70,21 @@ class SessionContents(SessionQuestions):
 
     def take_run(self, store: Path, run_id: str, renamed: RunRecord | None = None) -> RunRecord | None:
         """Copy a run from another store, which no other process may hold (see `clawtrace.store.whole_runs.take_run`)."""
-        from clawtrace.store.whole_runs import take_run
-
         with self._store.lock:
             return take_run(self._store, store, run_id, renamed)
 
     def packed_run(self, run_id: str) -> bytes:
         """Return a run as the file of a store of its own (see `clawtrace.store.whole_runs.packed_run`)."""
-        from clawtrace.store.whole_runs import packed_run
-
         with self._store.lock:
             return packed_run(self._store, run_id)
 
     def received_rows(self, run_ids: Sequence[str]) -> dict[str, int]:
         """Return how many rows of each run came over the wire (see `clawtrace.store.whole_runs.received_rows`)."""
-        from clawtrace.store.whole_runs import received_rows
-
         with self._store.lock:
             return received_rows(self._store, run_ids)
 
     def runs_to_take(self, store: Path) -> list[str] | None:
         """Return the runs of another store; None where it cannot be opened, such as while another process holds it."""
-        from clawtrace.store.whole_runs import opened
-
         with self._store.lock:
             try:
                 with opened(store) as source:
@@ -110,8 +103,6 @@ class SessionContents(SessionQuestions):
         Raises:
             StoreError: they could not be taken out; they are still there.
         """
-        from clawtrace.store.whole_runs import forget_runs
-
         known = set(self.run_ids())
         gone = {run_id: self._store.run_no(run_id) for run_id in run_ids if run_id in known}
         receiver = self._receiver
@@ -135,8 +126,6 @@ class SessionContents(SessionQuestions):
 
     def surplus(self, keep: Keep) -> list[Surplus]:
         """Return the runs that are more than the store may hold, the oldest first."""
-        from clawtrace.store.retention import surplus
-
         with self._store.lock:
             return surplus(self._store, keep, time.time_ns())
 
@@ -150,7 +139,5 @@ class SessionContents(SessionQuestions):
         Raises:
             StoreError: they could not be taken out.
         """
-        from clawtrace.store.whole_runs import forget_runs
-
         with self._store.lock:
             forget_runs(self._store, run_ids)

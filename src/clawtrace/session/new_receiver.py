@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.dialects.session_keys import SESSION_KEYS
 from clawtrace.model.run import RunRule
 from clawtrace.receiver.receiver import Receiver
+from clawtrace.receiver.transport.questions import Questions
 from clawtrace.store.duckdb import DuckStore
-
-if TYPE_CHECKING:
-    from clawtrace.receiver.transport.questions import Questions
 
 __all__ = ["new_receiver"]
 

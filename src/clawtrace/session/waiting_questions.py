@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from clawtrace.assertions.world import World
 from clawtrace.errors import ClawtraceError
 from clawtrace.model.verdict import RunResult, Status
 
 if TYPE_CHECKING:
     from clawtrace.assertions.base import Assertion
-    from clawtrace.assertions.world import World
     from clawtrace.verdicts.asking.probes import Probed
     from clawtrace.verdicts.combined import Asking
 

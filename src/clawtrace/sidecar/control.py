@@ -20,11 +20,11 @@ from clawtrace.sidecar.feed import Feed
 from clawtrace.sidecar.last_verdicts import LastVerdicts
 from clawtrace.sidecar.requests import AdoptTraces, BeginRun, EndRun, Gating, PutVerdicts, ReceivedRows, WaitComplete
 from clawtrace.sidecar.telemetry import OwnTelemetry, SpanOfRun
+from clawtrace.store.api import Answer
 
 if TYPE_CHECKING:
     from clawtrace.report.base import CampaignReport
     from clawtrace.session.session import Session
-    from clawtrace.store.api import Answer
     from clawtrace.verdicts.reading.run_details import RunDetails
     from clawtrace.verdicts.reading.run_list import RunList
 

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 from clawtrace import __version__
 from clawtrace.errors import ClawtraceError, ConfigError, QueryError, UsageError
 from clawtrace.receiver.transport.questions import QUESTIONS_PATH, HttpQuestion, QuestionReply, refusal
+from clawtrace.report.console import console_for
 from clawtrace.report.json_report import results_of
 from clawtrace.report.json_text import json_pieces
 from clawtrace.sidecar.control import Begun, Control, NoSuchRunError, RunDeletedError, RunExistsError
@@ -162,7 +163,6 @@ class ControlHttp:
 
             return _json({"results": [result_data(one) for one in report.results]})
         if form == "text":
-            from clawtrace.report.console import console_for
             from clawtrace.report.terminal import print_campaign
 
             stream = StringIO()

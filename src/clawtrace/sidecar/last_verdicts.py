@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from clawtrace.model.verdict import RunResult
+from clawtrace.model.verdict import RunResult
 
 __all__ = ["LastVerdicts"]
 

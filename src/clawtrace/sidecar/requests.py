@@ -8,10 +8,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 
 from clawtrace.errors import UsageError
 from clawtrace.model.run import SentTurn
+from clawtrace.model.verdict import Evidence, Status, Verdict
 from clawtrace.runners.base import Protocol, RunStatus
 
 if TYPE_CHECKING:
-    from clawtrace.model.verdict import Verdict
     from clawtrace.verdicts.gating.gate import Gate
 
 __all__ = [
@@ -158,8 +158,6 @@ class GivenVerdict(_Request):
 
     def verdict(self, run_id: str) -> Verdict:
         """Return it as a verdict on a run."""
-        from clawtrace.model.verdict import Evidence, Status, Verdict
-
         evidence = tuple(Evidence(**one.model_dump()) for one in self.evidence)
         given = self.model_dump(exclude={"status", "evidence"})
         return Verdict(run_id, status=Status(self.status), evidence=evidence, **given)

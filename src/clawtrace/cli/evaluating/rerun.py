@@ -6,21 +6,25 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
+from clawtrace.assertions.probe import Probe
+from clawtrace.assertions.registry import get, parse_assertion
+from clawtrace.cli.output.data import print_json, print_table, stdout_console
 from clawtrace.cli.output.progress import working
 from clawtrace.cli.sources.source import TraceSource
 from clawtrace.cli.sources.stored_results import is_given, opened_source, read_results, source_of_results
 from clawtrace.errors import ClawtraceError, ExitCode, UsageError
+from clawtrace.model.progress import Progress
 from clawtrace.report.console import ConsoleOutput
-
-if TYPE_CHECKING:
-    from clawtrace.model.progress import Progress
-    from clawtrace.session.session import Session
-    from clawtrace.store.api import Answer
-    from clawtrace.verdicts.asking.rerun import Rerun
+from clawtrace.report.json_report import assertion_of
+from clawtrace.report.json_text import json_text
+from clawtrace.session.session import Session
+from clawtrace.store.api import Answer
+from clawtrace.support.did_you_mean import did_you_mean
+from clawtrace.verdicts.asking.rerun import Rerun, differences
 
 __all__ = ["rerun"]
 
@@ -102,8 +106,6 @@ def _chosen(results: Mapping[str, Any], path: Path, wanted: str | None) -> list[
     ):
         if found := [one for one in stored if wanted in names(one)]:
             return found
-    from clawtrace.support.did_you_mean import did_you_mean
-
     hint = did_you_mean(wanted, [one.name for one in stored]) or f"It has {len(stored)} verdicts."
     raise UsageError(f"{str(path)!r} has no verdict, run, case or assertion {wanted!r}. {hint}")
 
@@ -122,12 +124,6 @@ def _all_again(session: Session, chosen: Sequence[_Stored], today: date, shown: 
 
 
 def _again(session: Session, stored: _Stored, today: date) -> _Again:
-    from clawtrace.assertions.probe import Probe
-    from clawtrace.assertions.registry import get, parse_assertion
-    from clawtrace.report.json_report import assertion_of
-    from clawtrace.report.json_text import json_text
-    from clawtrace.verdicts.asking.rerun import differences
-
     verdict = stored.verdict
     try:
         if issubclass(get(verdict["type"]), Probe):
@@ -145,8 +141,6 @@ def _again(session: Session, stored: _Stored, today: date) -> _Again:
 
 
 def _print(answers: Sequence[_Again], path: Path, *, where_to_ask: str, alone: bool) -> None:
-    from clawtrace.cli.output.data import stdout_console
-
     console = stdout_console()
     for one in answers:
         style = {"the same": "green", "differs": "red"}.get(one.word, "yellow")
@@ -197,8 +191,6 @@ def _print_whole(one: _Again, again: Rerun, where_to_ask: str, console: ConsoleO
 
 
 def _table(title: str, answer: Answer, console: ConsoleOutput) -> None:
-    from clawtrace.cli.output.data import print_table
-
     console.line()
     console.line((f"{title} ({len(answer)})" if len(answer) != 1 else title, ""))
     print_table(answer.columns, answer.rows)
@@ -218,8 +210,6 @@ def _command(results: Mapping[str, Any], folder: Path, source: TraceSource) -> s
 
 
 def _print_json(answers: Sequence[_Again]) -> None:
-    from clawtrace.cli.output.data import print_json
-
     print_json({"schema": _SCHEMA, "verdicts": [_as_json(one) for one in answers]})
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from clawtrace.model.verdict import RunResult
-    from clawtrace.report.console import ConsoleOutput
-    from clawtrace.runners.starting.used_frameworks import UsedFrameworks
+from clawtrace.config.files.document import display
+from clawtrace.model.verdict import RunResult
+from clawtrace.report.console import ConsoleOutput
+from clawtrace.runners.inputs.named_files import shell_words
+from clawtrace.runners.starting.frameworks import language_setup, recipe
+from clawtrace.runners.starting.used_frameworks import UsedFrameworks, used_frameworks
 
 __all__ = ["makes_no_model_call", "names_of", "say_how_to_connect"]
 
@@ -32,9 +33,6 @@ def say_how_to_connect(
         exports: whether spans came from it. Then its exporter works, and only what its sources import counts: what a project
             depends on, an agent need not use.
     """
-    from clawtrace.runners.starting.frameworks import language_setup, recipe
-    from clawtrace.runners.starting.used_frameworks import used_frameworks
-
     used = used_frameworks(_words_of(command), folder or Path.cwd())
     if used is None or (exports and used.place not in used.sources.files):
         return
@@ -67,8 +65,6 @@ def say_how_to_connect(
 
 def _words_of(command: str | Sequence[str]) -> list[str]:
     """Return the words of a command, and those of a text for a shell in it: `sh -c "python agent.py"`."""
-    from clawtrace.runners.inputs.named_files import shell_words
-
     words = [command] if isinstance(command, str) else list(command)
     return [inner for word in words for inner in dict.fromkeys((word, *shell_words(word)))]
 
@@ -80,6 +76,4 @@ def names_of(used: UsedFrameworks) -> str:
 
 
 def _place(used: UsedFrameworks) -> str:
-    from clawtrace.config.files.document import display
-
     return display(used.place)

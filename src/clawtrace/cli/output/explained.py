@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from clawtrace.report.console import ConsoleOutput
+from clawtrace.dialects.evidence import EVIDENCE
+from clawtrace.facts.calls.rules import CALL_RULES
+from clawtrace.facts.runs.unknown_totals import UNKNOWN_REASONS
+from clawtrace.report.console import ConsoleOutput
 
 __all__ = ["print_calls", "print_evidence", "print_explained", "print_unknown", "print_unknown_attributes"]
 
@@ -39,8 +41,6 @@ def print_explained(spans: Sequence[Mapping[str, Any]], console: ConsoleOutput) 
 
 def print_calls(spans: Sequence[Mapping[str, Any]], console: ConsoleOutput) -> None:
     """Print which spans are one call, which are not counted, and by which rules; nothing where each call has one span."""
-    from clawtrace.facts.calls.rules import CALL_RULES
-
     calls: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for span in spans:
         if span["counted_in"] is not None:
@@ -67,8 +67,6 @@ def print_calls(spans: Sequence[Mapping[str, Any]], console: ConsoleOutput) -> N
 
 def print_evidence(spans: Sequence[Mapping[str, Any]], console: ConsoleOutput) -> None:
     """Print the instrumentations whose spans no recording of their version verifies; nothing where all are verified."""
-    from clawtrace.dialects.evidence import EVIDENCE
-
     alike: dict[tuple[Any, ...], int] = defaultdict(int)
     for span in spans:
         if span["rule"] not in (None, "verified"):
@@ -96,8 +94,6 @@ def print_unknown_attributes(spans: Sequence[Mapping[str, Any]], console: Consol
 
 def print_unknown(facts: Sequence[Mapping[str, Any]], console: ConsoleOutput) -> None:
     """Print why totals are unknown: one line for those of one reason, then what the reasons mean."""
-    from clawtrace.facts.runs.unknown_totals import UNKNOWN_REASONS
-
     alike: dict[tuple[Any, ...], list[str]] = defaultdict(list)
     for one in facts:
         why = tuple(one[name] for name in ("reason", "lacking", "of_calls", "dialect", "span_id"))

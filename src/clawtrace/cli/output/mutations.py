@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from clawtrace.assertions.base import Assertion
-    from clawtrace.campaign.mutating.mutations import ScoredRun
-    from clawtrace.config.projects.project_file import Project
-    from clawtrace.report.console import ConsoleOutput
-    from clawtrace.session.session import Session
-    from clawtrace.verdicts.reading.remote import HeldStore
+from clawtrace.assertions.base import Assertion
+from clawtrace.campaign.mutating.mutation_score import mutation_score
+from clawtrace.campaign.mutating.mutations import ScoredRun
+from clawtrace.campaign.mutating.span_faults import FAULTS
+from clawtrace.cli.output.progress import working
+from clawtrace.config.projects.project_file import Project, load_project
+from clawtrace.config.projects.session_settings import session_settings
+from clawtrace.report.console import ConsoleOutput, TableColumn
+from clawtrace.session.session import Session
+from clawtrace.verdicts.reading.remote import HeldStore
 
 __all__ = ["print_score", "score_of"]
 
@@ -20,12 +22,6 @@ def score_of(
     asked: Session | HeldStore, run_id: str, assertions: Sequence[Assertion], project: Project | None = None
 ) -> ScoredRun:
     """Return the mutation score of assertions on a run, read with the settings of the project."""
-    from clawtrace.campaign.mutating.mutation_score import mutation_score
-    from clawtrace.cli.output.progress import working
-    from clawtrace.config.projects.project_file import load_project
-    from clawtrace.config.projects.session_settings import session_settings
-    from clawtrace.session.session import Session
-
     settings = session_settings(project or load_project())
     record = asked.record(run_id) if isinstance(asked, Session) else None
     with working() as shown:
@@ -35,9 +31,6 @@ def score_of(
 
 def print_score(score: ScoredRun, console: ConsoleOutput) -> None:
     """Print the score, kind by kind, and the faults that were missed."""
-    from clawtrace.campaign.mutating.span_faults import FAULTS
-    from clawtrace.report.console import TableColumn
-
     if not score.mutants:
         console.paragraph("Mutation score: no fault could be put into this run.", style="yellow")
         return

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
+from clawtrace.config.files.document import display
 from clawtrace.errors import ClawtraceError
 from clawtrace.report.struct import Struct
 
@@ -85,7 +86,6 @@ def _versions() -> CheckupFinding:
 
 
 def _project(start: Path, env: Mapping[str, str]) -> tuple[Project | None, CheckupFinding]:
-    from clawtrace.config.files.document import display
     from clawtrace.config.projects.project_file import load_project
 
     try:
@@ -236,7 +236,6 @@ _SENDERS: Mapping[str, Callable[[Session, str], None]] = {
 
 def _stores(project: Project) -> Iterator[CheckupFinding]:
     """Yield who holds the project's stores, and the owner files of processes that are gone."""
-    from clawtrace.config.files.document import display
     from clawtrace.store.files.owner import command_of, owner_file, read_owner
 
     stores = sorted(project.outputs.glob("campaigns/*/*/spans.duckdb"))
@@ -261,8 +260,6 @@ def _stores(project: Project) -> Iterator[CheckupFinding]:
 
 
 def _outputs(project: Project) -> CheckupFinding:
-    from clawtrace.config.files.document import display
-
     folder = project.outputs
     while not folder.exists():
         folder = folder.parent
@@ -281,7 +278,6 @@ def _outputs(project: Project) -> CheckupFinding:
 def _instrumentations(project: Project) -> Iterator[CheckupFinding]:
     """Yield which instrumentations of the last runs are of unknown versions, or write attributes that are unknown."""
     from clawtrace.cli.projects.drift import drifts, last_store
-    from clawtrace.config.files.document import display
 
     store = last_store(project)
     if store is None:
@@ -346,7 +342,6 @@ def _agent(folder: Path) -> Iterator[CheckupFinding]:
     """Yield what the agent uses and needs, what in its files keeps spans away, and who listens where exporters send by default."""
     from clawtrace.cli.output.connecting import names_of
     from clawtrace.cli.projects.agent_checkup import agent_findings, listening
-    from clawtrace.config.files.document import display
     from clawtrace.runners.starting.frameworks import call_that_connects
     from clawtrace.runners.starting.used_frameworks import used_frameworks
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from clawtrace.config.projects.project_file import Project
-    from clawtrace.dialects import Dialect
+from clawtrace.cli.sources.source import open_or_ask
+from clawtrace.config.projects.project_file import Project
+from clawtrace.config.projects.session_settings import session_settings
+from clawtrace.dialects import Dialect, load_dialects
+from clawtrace.dialects.unread import unknown_attributes
 
 __all__ = ["Drift", "drifts", "last_store"]
 
@@ -52,18 +54,12 @@ def drifts(store: Path, project: Project) -> Iterator[Drift]:
     Raises:
         StoreError: it cannot be read.
     """
-    from clawtrace.cli.sources.source import open_or_ask
-    from clawtrace.config.projects.session_settings import session_settings
-    from clawtrace.dialects import load_dialects
-
     with closing(open_or_ask(store, session_settings(project))) as asked:
         rows = asked.query(_SQL).rows
     yield from _of(rows, {dialect.name: dialect for dialect in load_dialects(project.dialect_folders)})
 
 
 def _of(rows: Iterable[Sequence[object]], dialects: Mapping[str, Dialect]) -> Iterator[Drift]:
-    from clawtrace.dialects.unread import unknown_attributes
-
     for name, scope, version, rule, keys in rows:
         dialect = dialects.get(str(name))
         assert isinstance(keys, list)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from clawtrace.campaign.running.wrap import WrappedRun, run_command
+from clawtrace.cli.output.connecting import makes_no_model_call
 from clawtrace.cli.projects.checkup import CheckupFinding
-
-if TYPE_CHECKING:
-    from clawtrace.campaign.running.wrap import WrappedRun
+from clawtrace.config.projects.project_file import load_project
+from clawtrace.config.projects.session_settings import session_settings
+from clawtrace.report.figures import amount
+from clawtrace.session.session import Session
 
 __all__ = ["trial_run"]
 
@@ -22,11 +25,6 @@ def trial_run(command: Sequence[str], env: Mapping[str, str]) -> tuple[WrappedRu
         RunnerError: it cannot be started.
         ConfigError: the project file is invalid.
     """
-    from clawtrace.campaign.running.wrap import run_command
-    from clawtrace.config.projects.project_file import load_project
-    from clawtrace.config.projects.session_settings import session_settings
-    from clawtrace.session.session import Session
-
     project = load_project()
     with Session.open(receive=True, settings=session_settings(project)) as session:
         wrapped = run_command(command, session, env, switches=project.config.telemetry_env, streams=(0, 2, 2))
@@ -37,9 +35,6 @@ def trial_run(command: Sequence[str], env: Mapping[str, str]) -> tuple[WrappedRu
 
 
 def _findings(wrapped: WrappedRun, facts: Mapping[str, Any], why: str) -> Iterator[CheckupFinding]:
-    from clawtrace.cli.output.connecting import makes_no_model_call
-    from clawtrace.report.figures import amount
-
     if why:
         yield CheckupFinding(_CHECK, "problem", "The command ran, and no span of it arrived.", why)
     else:

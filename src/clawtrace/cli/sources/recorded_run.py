@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-if TYPE_CHECKING:
-    from clawtrace.assertions.base import Assertion
-    from clawtrace.campaign.comparing.observed import Observation
-    from clawtrace.cli.sources.source import TraceSource
-    from clawtrace.session.session import Session
-    from clawtrace.verdicts.reading.remote import HeldStore
+from clawtrace.assertions.base import Assertion
+from clawtrace.assertions.registry import parse_assertion
+from clawtrace.campaign.comparing.observed import Observation
+from clawtrace.cli.sources.source import TraceSource
+from clawtrace.model.verdict import Status
+from clawtrace.session.session import Session
+from clawtrace.support.did_you_mean import did_you_mean
+from clawtrace.verdicts.reading.remote import HeldStore
 
 __all__ = ["files_of", "first_message", "holding", "parsed_observations", "the_run"]
 
@@ -30,8 +31,6 @@ def the_run(known: Sequence[str], wanted: str | None) -> str:
     Raises:
         UsageError: there is none, or there are several.
     """
-    from clawtrace.support.did_you_mean import did_you_mean
-
     if wanted is not None:
         if wanted not in known:
             hint = did_you_mean(wanted, known) or f"There are {len(known)} runs."
@@ -57,9 +56,6 @@ def holding(asked: Session | HeldStore, run_ids: Sequence[str], found: Sequence[
 
     A store that another process holds answers no assertions; there they are taken as the facts say.
     """
-    from clawtrace.model.verdict import Status
-    from clawtrace.session.session import Session
-
     if not isinstance(asked, Session) or not found:
         return list(found)
     results = asked.evaluate(run_ids, parsed_observations(found), evidence_of_passes=False)
@@ -69,8 +65,6 @@ def holding(asked: Session | HeldStore, run_ids: Sequence[str], found: Sequence[
 
 def parsed_observations(found: Sequence[Observation]) -> list[Assertion]:
     """Return them as assertions, numbered from 1."""
-    from clawtrace.assertions.registry import parse_assertion
-
     return [
         parse_assertion({"id": f"{number}. {one.fields['type']}", **one.fields}) for number, one in enumerate(found, 1)
     ]

@@ -7,19 +7,23 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from clawtrace.campaign.comparing.measured import REPORT, find_results
+from clawtrace.cli.output.outcome import details_of
+from clawtrace.cli.output.progress import working
 from clawtrace.cli.sources.clickhouse import ClickHouseSource
 from clawtrace.cli.sources.source import Recordings, TraceSource, load_recordings
+from clawtrace.config.loading.assertions_file import load_assertions_file
+from clawtrace.config.projects.project_file import load_project
+from clawtrace.config.projects.session_settings import SessionSettings, session_settings
 from clawtrace.errors import UsageError
-
-if TYPE_CHECKING:
-    from clawtrace.config.projects.session_settings import SessionSettings
-    from clawtrace.model.progress import Progress
-    from clawtrace.report.base import CampaignReport
-    from clawtrace.session.session import Session
+from clawtrace.model.progress import Progress
+from clawtrace.report.base import CampaignReport
+from clawtrace.report.stored_report import report_of
+from clawtrace.session.session import Session
 
 __all__ = ["is_given", "opened_source", "read_results", "results_file", "source_of_results", "stored_report"]
 
@@ -58,9 +62,6 @@ def results_file(value: str | None) -> Path:
     Raises:
         UsageError: there is none.
     """
-    from clawtrace.campaign.comparing.measured import REPORT, find_results
-    from clawtrace.config.projects.project_file import load_project
-
     outputs = load_project().outputs
     if value is not None:
         return find_results(value, outputs)
@@ -83,10 +84,6 @@ def stored_report(value: str | None, *, with_spans: bool) -> CampaignReport:
     Raises:
         UsageError: there are no such results.
     """
-    from clawtrace.cli.output.outcome import details_of
-    from clawtrace.cli.output.progress import working
-    from clawtrace.report.stored_report import report_of
-
     file = results_file(value)
     results = read_results(file)
     report = report_of(results, file.parent)
@@ -110,9 +107,6 @@ def opened_source(
     results: Mapping[str, Any], folder: Path, source: TraceSource, shown: Progress, run_ids: Sequence[str]
 ) -> Iterator[Session]:
     """Open the store or the recordings that the results name, or those that are given; of a ClickHouse only the runs."""
-    from clawtrace.config.projects.project_file import load_project
-    from clawtrace.session.session import Session
-
     origin = results["source"]
     settings = _settings(origin, folder)
     recordings, store, _ = source_of_results(origin, folder) if origin and not is_given(source) else source
@@ -163,10 +157,6 @@ def source_of_results(origin: Mapping[str, Any], folder: Path) -> TraceSource:
 
 def _settings(origin: Mapping[str, Any] | None, folder: Path) -> SessionSettings:
     """Return the settings of the project, with the prices of the assertions file."""
-    from clawtrace.config.loading.assertions_file import load_assertions_file
-    from clawtrace.config.projects.project_file import load_project
-    from clawtrace.config.projects.session_settings import session_settings
-
     root = Path.cwd() if origin is None else folder / origin["project"]
     project = load_project(root if root.is_dir() else Path.cwd(), os.environ)
     asked = None if origin is None or origin["assertions"] is None else folder / origin["assertions"]

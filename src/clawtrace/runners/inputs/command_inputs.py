@@ -10,9 +10,10 @@ import shutil
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clawtrace.runners.base import ALREADY_RAN, AgentInputs, InputsRequest
+from clawtrace.runners.command_settings import CommandSettings
 from clawtrace.runners.inputs.content import (
     MAX_FILES,
     ProjectListing,
@@ -31,9 +32,6 @@ from clawtrace.runners.inputs.declared_inputs import (
     unmatched,
 )
 from clawtrace.runners.inputs.named_files import Named, named_by, rendered, shell_words
-
-if TYPE_CHECKING:
-    from clawtrace.runners.command_settings import CommandSettings
 
 __all__ = ["command_inputs", "forget_project_digests", "unmatched_inputs"]
 

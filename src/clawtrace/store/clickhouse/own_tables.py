@@ -10,15 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from clawtrace.model.relations import RELATIONS
+from clawtrace.model.verdict import RunResult
 from clawtrace.store.clickhouse.connection import ServerSession
 from clawtrace.store.clickhouse.relations import columns_sql
-
-if TYPE_CHECKING:
-    from clawtrace.model.verdict import RunResult
 
 __all__ = ["ddl", "publish"]
 

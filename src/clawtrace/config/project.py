@@ -92,6 +92,12 @@ class LimitsSection(ConfigModel):
         return self
 
 
+def _header_value(token: str) -> str:
+    if not re.fullmatch("[!-~]+", token):
+        raise ValueError("must be printable ASCII without spaces: it is sent as a header")
+    return token
+
+
 class ReceiverSection(ConfigModel):
     """Where the embedded receiver listens."""
 
@@ -101,20 +107,13 @@ class ReceiverSection(ConfigModel):
     """Port of OTLP/gRPC; 0 takes a free one."""
     http_port: int = Field(default=0, ge=0, le=65535)
     """Port of OTLP/HTTP; 0 takes a free one."""
-    auth_token: str | None = None
+    auth_token: Annotated[str, AfterValidator(_header_value)] | None = None
     """What every export request must carry; agents that are started here get it. Without it any program of this
     machine may send."""
     limits: LimitsSection = LimitsSection.model_construct()
     """How much the receiver takes and holds."""
     tee: TeeSection = TeeSection.model_construct()
     """Where everything that is received is also forwarded."""
-
-    @field_validator("auth_token")
-    @classmethod
-    def _header_value(cls, token: str | None) -> str | None:
-        if token is not None and not re.fullmatch("[!-~]+", token):
-            raise ValueError("must be printable ASCII without spaces: it is sent as a header")
-        return token
 
     @field_validator("host")
     @classmethod
@@ -126,12 +125,6 @@ class ReceiverSection(ConfigModel):
         if not loopback:
             raise ValueError(f"only loopback addresses are supported yet (127.0.0.1, ::1, localhost), found {host!r}")
         return host
-
-
-def _token(token: str) -> str:
-    if not re.fullmatch("[!-~]+", token):
-        raise ValueError("must be printable ASCII without spaces: it is sent as a header")
-    return token
 
 
 class TlsSection(ConfigModel):
@@ -159,7 +152,7 @@ class KeepSection(ConfigModel):
 class ServeSection(ConfigModel):
     """What holds for `clawtrace serve` alone."""
 
-    producers: dict[Slug, Annotated[str, AfterValidator(_token)]] = Field(default_factory=dict)
+    producers: dict[Slug, Annotated[str, AfterValidator(_header_value)]] = Field(default_factory=dict)
     """Token of each producer, by a name; with any of them, every export request must carry one. Read again on SIGHUP."""
     tls: TlsSection | None = None
     """Files of TLS; null serves without."""

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from io import StringIO
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -47,11 +47,6 @@ EXIT_CODE_HEADER = b"x-clawtrace-exit-code"
 M = TypeVar("M", bound=BaseModel)
 
 
-class _Route(NamedTuple):
-    method: str
-    answer: Callable[[], QuestionReply]
-
-
 class ControlHttp:
     """Answers requests below ``/clawtrace/v1/``.
 
@@ -70,11 +65,11 @@ class ControlHttp:
         routes = self._routes(asked)
         if not routes:
             return refusal(404, f"there is nothing at `{asked.path[:100]}`; this service has {_PATHS}")
-        route = next((one for one in routes if one.method == asked.method), None)
-        if route is None:
-            return refusal(405, f"`{asked.path[:100]}` takes {' or '.join(one.method for one in routes)}")
+        answer = routes.get(asked.method)
+        if answer is None:
+            return refusal(405, f"`{asked.path[:100]}` takes {' or '.join(routes)}")
         try:
-            return route.answer()
+            return answer()
         except RunDeletedError as error:
             return refusal(410, str(error), "RunDeletedError")
         except NoSuchRunError as error:
@@ -91,43 +86,34 @@ class ControlHttp:
             _LOG.exception("a request could not be answered")
             return refusal(500, f"the service failed on this request: {error}", "InternalError")
 
-    def _routes(self, asked: HttpQuestion) -> list[_Route]:
-        if asked.path.rstrip("/") == _RUNS:
-            return [_Route("GET", lambda: self._list(asked)), _Route("POST", lambda: self._begin(asked))]
-        if asked.path == _EVALUATE:
-            return [_Route("POST", lambda: self._evaluate(asked))]
-        if asked.path == _ENDPOINTS:
-            return [_Route("GET", lambda: _json(self._control.endpoints()))]
-        if asked.path == _RECEIVED:
-            return [
-                _Route("POST", lambda: _json({"received": self._control.received_rows(_read(ReceivedRows, asked))}))
-            ]
-        if asked.path == _OPENAPI:
-            return [_Route("GET", _described)]
-        named = _RUN.fullmatch(asked.path)
-        if named is None:
-            return []
-        return self._routes_of_run(named["run"], named["verb"], asked)
-
-    def _routes_of_run(self, run_id: str, verb: str | None, asked: HttpQuestion) -> list[_Route]:
+    def _routes(self, asked: HttpQuestion) -> Mapping[str, Callable[[], QuestionReply]]:
+        """Return what answers at the path of a request, by method."""
         control = self._control
-        match verb:
-            case "/end":
-                return [_Route("POST", lambda: _json(control.end_run(run_id, _read(EndRun, asked))))]
-            case "/wait":
-                return [_Route("POST", lambda: _json(control.wait_complete(run_id, _read(WaitComplete, asked))))]
-            case "/adopt":
-                return [_Route("POST", lambda: _json(control.adopt_traces(run_id, _read(AdoptTraces, asked))))]
-            case "/page":
-                return [_Route("GET", lambda: self._run_page(run_id))]
-            case "/verdicts":
-                return [_Route("POST", lambda: _json(control.put_verdicts(run_id, _read(PutVerdicts, asked))))]
-            case "/data":
-                return [_Route("GET", lambda: QuestionReply(200, control.packed_run(run_id), "application/gzip"))]
-        return [
-            _Route("GET", lambda: _json(self._control.inspect(run_id))),
-            _Route("DELETE", lambda: _json(self._control.delete_run(run_id))),
-        ]
+        routes: dict[str, dict[str, Callable[[], QuestionReply]]] = {
+            _RUNS: {"GET": lambda: self._list(asked), "POST": lambda: self._begin(asked)},
+            _EVALUATE: {"POST": lambda: self._evaluate(asked)},
+            _ENDPOINTS: {"GET": lambda: _json(control.endpoints())},
+            _RECEIVED: {"POST": lambda: _json({"received": control.received_rows(_read(ReceivedRows, asked))})},
+            _OPENAPI: {"GET": _described},
+        }
+        path = _RUNS if asked.path.rstrip("/") == _RUNS else asked.path
+        named = None if path in routes else _RUN.fullmatch(path)
+        if named is None:
+            return routes.get(path, {})
+        run_id = named["run"]
+        of_run: dict[str | None, dict[str, Callable[[], QuestionReply]]] = {
+            None: {
+                "GET": lambda: _json(control.inspect(run_id)),
+                "DELETE": lambda: _json(control.delete_run(run_id)),
+            },
+            "/end": {"POST": lambda: _json(control.end_run(run_id, _read(EndRun, asked)))},
+            "/wait": {"POST": lambda: _json(control.wait_complete(run_id, _read(WaitComplete, asked)))},
+            "/adopt": {"POST": lambda: _json(control.adopt_traces(run_id, _read(AdoptTraces, asked)))},
+            "/page": {"GET": lambda: self._run_page(run_id)},
+            "/verdicts": {"POST": lambda: _json(control.put_verdicts(run_id, _read(PutVerdicts, asked)))},
+            "/data": {"GET": lambda: QuestionReply(200, control.packed_run(run_id), "application/gzip")},
+        }
+        return of_run[named["verb"]]
 
     def _list(self, asked: HttpQuestion) -> QuestionReply:
         last = asked.query.get("last", [""])[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -9,7 +10,6 @@ import click
 
 from clawtrace.cli.evaluating.existing_runs import ExistingRuns, judge_runs
 from clawtrace.cli.evaluating.suite import SuiteFlags, eval_suite, suite_options
-from clawtrace.cli.output.help_sections import SectionedCommand
 from clawtrace.cli.output.outcome import Output, finish, gate_options, output_options
 from clawtrace.cli.sources.clickhouse import ClickHouseSource, store_options
 from clawtrace.cli.sources.completions import complete_suites
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-class _Eval(SectionedCommand):
-    sections: ClassVar = {
+class _Eval(click.Command):
+    """The command, whose `--help` lists its options by section; those of no section come last, under "Other options"."""
+
+    sections: ClassVar[Mapping[str, Sequence[str]]] = {
         "Run a suite": (
             "suite", "run_profile", "evaluation_profile", "case", "tag", "model", "repeat", "concurrency", "fail_fast", "max_cost",
             "max_tokens", "dry_run", "watch",
@@ -37,6 +39,21 @@ class _Eval(SectionedCommand):
         ),
         "Results": ("out", "reports", "quiet", "verbose"),
     }  # fmt: skip
+    """Names of parameters by heading, both in the order in which they are shown."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write each section that has an option."""
+        left = {param.name: param for param in self.get_params(ctx) if isinstance(param, click.Option)}
+        for heading, names in self.sections.items():
+            _write(ctx, formatter, heading, [left.pop(name) for name in names])
+        _write(ctx, formatter, "Other options", list(left.values()))
+
+
+def _write(ctx: click.Context, formatter: click.HelpFormatter, heading: str, options: Sequence[click.Option]) -> None:
+    records = [record for option in options if (record := option.get_help_record(ctx)) is not None]
+    if records:
+        with formatter.section(heading):
+            formatter.write_dl(records)
 
 
 @click.command(

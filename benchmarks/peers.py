@@ -26,7 +26,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.dialects import load_dialects
 from clawtrace.verdicts.evaluate import evaluate
-from clawtrace.verdicts.gating.gate import exit_code_of
+from clawtrace.verdicts.gating.gate import Gate
 
 QUESTIONS = (
     {"type": "tool_was_called", "tool": "send"},
@@ -120,7 +120,7 @@ def main() -> None:
         dialects = {dialect.name: dialect for dialect in load_dialects()}
         assertions = [parse_assertion(question) for question in QUESTIONS]
         ours = rate(
-            lambda: exit_code_of(evaluate(store, assertions, run_ids, dialects, evidence_of_passes=False)), runs
+            lambda: Gate().of_results(evaluate(store, assertions, run_ids, dialects, evidence_of_passes=False)), runs
         )
         store.close()
     assert all(by_hand(one) for one in runs_of_spans()[:10])

@@ -28,7 +28,7 @@ from clawtrace.assertions.registry import parse_assertion
 from clawtrace.dialects import load_dialects
 from clawtrace.model.verdict import RunResult
 from clawtrace.verdicts.evaluate import evaluate
-from clawtrace.verdicts.gating.gate import exit_code_of
+from clawtrace.verdicts.gating.gate import Gate
 
 BAR_SECONDS = 5.0
 BAR_RUNS = 100_000
@@ -73,7 +73,7 @@ def measure(store: Any, run_ids: Sequence[str]) -> Measured:
     assertions = [parse_assertion(question) for question in QUESTIONS]
     wall, cpu = time.perf_counter(), time.process_time()
     results = evaluate(store, assertions, run_ids, dialects, evidence_of_passes=False)
-    code = exit_code_of(results)
+    code = Gate().of_results(results)
     return Measured(results, code, time.perf_counter() - wall, time.process_time() - cpu)
 
 

@@ -6,7 +6,7 @@ from memory_sink import MemorySink
 
 from clawtrace.model.run import RunRule
 from clawtrace.receiver.attribution.attribute import Attribution
-from clawtrace.receiver.attribution.claims import NO_CLAIM, Claim
+from clawtrace.receiver.attribution.claims import Claim
 
 
 def made(**known) -> Attribution:
@@ -37,7 +37,7 @@ def test_a_trace_that_found_its_run_no_longer_waits_for_its_session():
     attribution.announce("r2", session_ids=["s"])
 
     assert attribution.take_adopted() == []
-    assert decided(attribution, NO_CLAIM, "t") == ("r1", "trace")
+    assert decided(attribution, Claim(), "t") == ("r1", "trace")
     assert decided(attribution, Claim(sessions=("s",)), "later") == ("r2", "session")
 
 
@@ -49,7 +49,7 @@ def test_a_trace_that_found_its_run_no_longer_waits_for_a_linked_one():
     decided(attribution, Claim(resource="r2"), "target")
 
     assert attribution.take_adopted() == []
-    assert decided(attribution, NO_CLAIM, "t") == ("r1", "trace")
+    assert decided(attribution, Claim(), "t") == ("r1", "trace")
 
 
 def test_the_others_of_a_session_wait_on_when_one_trace_found_its_run():
@@ -66,14 +66,14 @@ def test_the_others_of_a_session_wait_on_when_one_trace_found_its_run():
         evidence(attribution)
 
         assert sorted(trace for trace, _, _ in attribution.take_adopted()) == ["t1", "t3"]
-        assert decided(attribution, NO_CLAIM, "t1")[0] == decided(attribution, NO_CLAIM, "t3")[0] == "r2"
-        assert decided(attribution, NO_CLAIM, "t2") == ("r1", "trace")
+        assert decided(attribution, Claim(), "t1")[0] == decided(attribution, Claim(), "t3")[0] == "r2"
+        assert decided(attribution, Claim(), "t2") == ("r1", "trace")
 
 
 def test_adoptions_of_a_failed_commit_come_first_again():
     attribution = made()
     for trace in ("t1", "t2"):
-        decided(attribution, NO_CLAIM, trace)
+        decided(attribution, Claim(), trace)
     number = attribution.announce("r", trace_id="t1")
     lost = attribution.take_adopted()
     attribution.announce("r", trace_id="t2")
@@ -100,9 +100,9 @@ def test_however_many_traces_have_a_run_few_are_remembered_but_the_announced():
     for place in range(100):
         decided(attribution, Claim(resource="r"), f"t{place}")
 
-    assert decided(attribution, NO_CLAIM, "announced") == ("r", "trace")
-    assert decided(attribution, NO_CLAIM, "t99") == ("r", "trace")
-    assert decided(attribution, NO_CLAIM, "t0") == ("", "none")
+    assert decided(attribution, Claim(), "announced") == ("r", "trace")
+    assert decided(attribution, Claim(), "t99") == ("r", "trace")
+    assert decided(attribution, Claim(), "t0") == ("", "none")
 
 
 def test_the_same_disagreement_is_reported_once():
@@ -121,7 +121,7 @@ def test_one_who_listens_hears_which_trace_became_a_part_of_which_run():
     heard = []
     attribution = made()
     attribution.joined = lambda alone, number: heard.append((alone, number))
-    (alone,), _ = attribution.decide([NO_CLAIM], ["t"])
+    (alone,), _ = attribution.decide([Claim()], ["t"])
     number = attribution.announce("r", trace_id="t")
 
     assert heard == [(alone, number)]
@@ -157,4 +157,4 @@ def test_a_run_without_a_trace_takes_nothing_that_has_none():
     for none in ("", None):
         attribution.announce("r", trace_id=none)
 
-    assert decided(attribution, NO_CLAIM, "") == ("", "none")
+    assert decided(attribution, Claim(), "") == ("", "none")

@@ -8,7 +8,7 @@ from otlp_messages import post, span, traces
 from clawtrace.dialects.session_keys import SESSION_KEYS
 from clawtrace.model.run import RunRecord
 from clawtrace.receiver.attribution import claims
-from clawtrace.receiver.attribution.claims import NO_CLAIM, RUN_ID, Claim, ClaimReader
+from clawtrace.receiver.attribution.claims import RUN_ID, Claim, ClaimReader
 from clawtrace.session.session import Session
 
 
@@ -18,8 +18,8 @@ def test_attributes_that_say_nothing_are_no_claim(run_key):
     reader = ClaimReader(run_key, SESSION_KEYS)
 
     for nothing in ({}, {"service.name": "agent"}, {"session.id": "", RUN_ID: "", "my.run": ""}):
-        assert reader.of_resource(nothing) == NO_CLAIM
-        assert reader.of_item(NO_CLAIM, nothing) == NO_CLAIM
+        assert reader.of_resource(nothing) == Claim()
+        assert reader.of_item(Claim(), nothing) == Claim()
 
 
 def test_the_item_speaks_as_well_as_its_resource():
@@ -35,7 +35,7 @@ def test_the_item_speaks_as_well_as_its_resource():
 
 
 def test_a_run_key_is_read_only_where_the_project_names_one():
-    assert ClaimReader().of_item(NO_CLAIM, {"my.run": "k"}) == NO_CLAIM
+    assert ClaimReader().of_item(Claim(), {"my.run": "k"}) == Claim()
     assert "my.run" in ClaimReader("my.run").keys
     assert {RUN_ID, "session.id", "gen_ai.conversation.id"} <= ClaimReader(None, SESSION_KEYS).keys
 
@@ -44,11 +44,11 @@ def test_equal_claims_are_one_object_and_few_are_kept(monkeypatch):
     """Whatever is sent, memory stays bounded."""
     monkeypatch.setattr(claims, "_CACHE_LIMIT", 5)
     reader = ClaimReader(None, SESSION_KEYS)
-    first = reader.of_item(NO_CLAIM, {"session.id": "s"})
+    first = reader.of_item(Claim(), {"session.id": "s"})
 
-    assert reader.of_item(NO_CLAIM, {"session.id": "s"}) is first
+    assert reader.of_item(Claim(), {"session.id": "s"}) is first
     for number in range(50):
-        reader.of_item(NO_CLAIM, {"session.id": f"s{number}"})
+        reader.of_item(Claim(), {"session.id": f"s{number}"})
     assert len(reader._known) <= 6
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import Status
-from clawtrace.verdicts.gating.gate import Gate, exit_code_of
+from clawtrace.verdicts.gating.gate import Gate
 
 FLAGS = {
     "none": {},
@@ -55,7 +55,7 @@ def test_one_verdict(key, codes, verdict, run) -> None:
     status, severity, missing_data = key
     result = run(verdict(status, severity=severity, missing_data=missing_data))
 
-    found = {column: int(exit_code_of([result], **FLAGS[column])) for column in COLUMNS}
+    found = {column: int(Gate(**FLAGS[column]).of_results([result])) for column in COLUMNS}
 
     assert found == dict(zip(COLUMNS, codes, strict=True))
 
@@ -67,47 +67,39 @@ def test_the_most_severe_wins_wherever_it_stands(flags, verdict, run) -> None:
     kinds = [key for key in TABLE if key[1] == "error"]
     for first, second in itertools.product(kinds, kinds):
         pair = [verdict(status, missing_data=missing) for status, _, missing in (first, second)]
-        alone = [int(exit_code_of([run(one)], **flags)) for one in pair]
+        alone = [int(Gate(**flags).of_results([run(one)])) for one in pair]
         worst = min(alone, key=rank.__getitem__)
 
-        assert exit_code_of([run(*pair)], **flags) == worst
-        assert exit_code_of([run(pair[0]), run(pair[1])], **flags) == worst
+        assert Gate(**flags).of_results([run(*pair)]) == worst
+        assert Gate(**flags).of_results([run(pair[0]), run(pair[1])]) == worst
 
 
 def test_no_run_at_all_is_undecided() -> None:
     """A campaign without runs exits 3, and no flag turns that into success."""
     for flags in FLAGS.values():
-        assert exit_code_of([], **flags) is ExitCode.UNDECIDED
+        assert Gate(**flags).of_results([]) is ExitCode.UNDECIDED
 
 
 def test_an_empty_assertion_list_is_undecided(verdict, run) -> None:
     """A run of which nothing was asked exits 3, also with runs that passed, under every flag."""
     for flags in FLAGS.values():
-        assert exit_code_of([run()], **flags) is ExitCode.UNDECIDED
-        assert exit_code_of([run(verdict("pass")), run()], **flags) is ExitCode.UNDECIDED
+        assert Gate(**flags).of_results([run()]) is ExitCode.UNDECIDED
+        assert Gate(**flags).of_results([run(verdict("pass")), run()]) is ExitCode.UNDECIDED
 
 
 def test_a_broken_run_is_broken(verdict, run) -> None:
     """A runner's error exits 4, with or without verdicts, and so does a run marked error without verdicts."""
-    assert exit_code_of([run(error="no such command")]) is ExitCode.BROKEN
-    assert exit_code_of([run(verdict("pass"), error="killed")]) is ExitCode.BROKEN
-    assert exit_code_of([run(verdict("fail"), error="killed")]) is ExitCode.BROKEN
-    assert exit_code_of([run(status=Status.ERROR)]) is ExitCode.BROKEN
+    assert Gate().of_results([run(error="no such command")]) is ExitCode.BROKEN
+    assert Gate().of_results([run(verdict("pass"), error="killed")]) is ExitCode.BROKEN
+    assert Gate().of_results([run(verdict("fail"), error="killed")]) is ExitCode.BROKEN
+    assert Gate().of_results([run(status=Status.ERROR)]) is ExitCode.BROKEN
 
 
 def test_usage_is_never_an_outcome(verdict, run) -> None:
     """Exit code 2 says that nothing was judged, so no result leads to it."""
     codes = {
-        exit_code_of([run(verdict(status, severity=severity, missing_data=missing))], **flags)
+        Gate(**flags).of_results([run(verdict(status, severity=severity, missing_data=missing))])
         for (status, severity, missing), flags in itertools.product(TABLE, FLAGS.values())
     }
 
     assert ExitCode.USAGE not in codes
-
-
-def test_keywords_and_gate_agree(verdict, run) -> None:
-    """`exit_code_of` with keywords is `Gate` with the same words."""
-    for (status, severity, missing), flags in itertools.product(TABLE, FLAGS.values()):
-        results = [run(verdict(status, severity=severity, missing_data=missing))]
-
-        assert exit_code_of(results, **flags) is Gate(**flags).of_results(results)

@@ -14,7 +14,7 @@ from clawtrace.errors import ExitCode
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.model.verdict import RunResult, Status
 from clawtrace.verdicts.evaluate import evaluate
-from clawtrace.verdicts.gating.gate import exit_code_of
+from clawtrace.verdicts.gating.gate import Gate
 
 DIALECTS = {dialect.name: dialect for dialect in load_dialects()}
 LAST_DAY = date(2026, 12, 1)
@@ -43,8 +43,8 @@ def test_a_known_failure_fails_no_run(lab: Lab) -> None:
     assert (found.status, found.known_failure, found.missing_data) == (Status.WARN, True, False)
     assert found.message.endswith("called. This failure is known until 2026-12-01: the mailer is down, issue 12")
     assert result.status is Status.WARN
-    assert exit_code_of([result]) is ExitCode.PASSED
-    assert exit_code_of([result], strict=True) is ExitCode.FAILED
+    assert Gate().of_results([result]) is ExitCode.PASSED
+    assert Gate(strict=True).of_results([result]) is ExitCode.FAILED
 
 
 def test_that_it_passes_is_a_failure_itself(lab: Lab) -> None:
@@ -56,7 +56,7 @@ def test_that_it_passes_is_a_failure_itself(lab: Lab) -> None:
         "This was expected to fail until 2026-12-01 (the mailer is down, issue 12), and it passed: remove "
         "`expect: fail`, `reason` and `until`."
     )
-    assert exit_code_of([result]) is ExitCode.FAILED
+    assert Gate().of_results([result]) is ExitCode.FAILED
 
 
 @pytest.mark.parametrize(("assertion", "status"), [(FAILS, Status.FAIL), (PASSES, Status.PASS)])

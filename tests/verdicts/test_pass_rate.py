@@ -9,7 +9,7 @@ from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import Status
 from clawtrace.report.json_report import results_of
 from clawtrace.report.junit import JunitReport
-from clawtrace.verdicts.gating.gate import Gate, exit_code_of
+from clawtrace.verdicts.gating.gate import Gate
 from clawtrace.verdicts.gating.pass_rate import PassRate, rate_of_runs
 
 PASSED, FAILED, UNDECIDED, BROKEN = ExitCode.PASSED, ExitCode.FAILED, ExitCode.UNDECIDED, ExitCode.BROKEN
@@ -52,17 +52,17 @@ def repeated(verdict, run):
 )
 def test_the_rate_decides(repeated, statuses, code) -> None:
     """Below the minimum it fails; where undecided repetitions could still lift it, it is undecided."""
-    assert exit_code_of(repeated(*statuses)) is code
+    assert Gate().of_results(repeated(*statuses)) is code
 
 
 def test_without_it_every_repetition_must_pass(repeated) -> None:
-    assert exit_code_of(repeated(*["pass"] * 9, "fail", minimum=1.0)) is FAILED
-    assert exit_code_of(repeated(*["pass"] * 9, "inconclusive", minimum=1.0)) is UNDECIDED
+    assert Gate().of_results(repeated(*["pass"] * 9, "fail", minimum=1.0)) is FAILED
+    assert Gate().of_results(repeated(*["pass"] * 9, "inconclusive", minimum=1.0)) is UNDECIDED
 
 
 def test_seven_of_ten_is_seven_tenths(repeated) -> None:
     """No rounding makes 0.7 out of reach."""
-    assert exit_code_of(repeated(*["pass"] * 7, *["fail"] * 3, minimum=0.7)) is PASSED
+    assert Gate().of_results(repeated(*["pass"] * 7, *["fail"] * 3, minimum=0.7)) is PASSED
 
 
 def test_cases_and_models_have_rates_of_their_own(repeated) -> None:
@@ -71,16 +71,16 @@ def test_cases_and_models_have_rates_of_their_own(repeated) -> None:
     worse = [one._replace(model_id="other") for one in repeated("fail", "fail")]
     good = repeated(*["pass"] * 20)
 
-    assert exit_code_of(good) is PASSED
-    assert exit_code_of([*good, *bad]) is FAILED
-    assert exit_code_of([*good, *worse]) is FAILED
+    assert Gate().of_results(good) is PASSED
+    assert Gate().of_results([*good, *bad]) is FAILED
+    assert Gate().of_results([*good, *worse]) is FAILED
 
 
 def test_another_assertion_of_the_case_fails_as_ever(repeated, verdict) -> None:
     first, *others = repeated(*["pass"] * 5)
     broken = first._replace(verdicts=(first.verdicts[0], verdict("fail", id="always")))
 
-    assert exit_code_of([broken, *others]) is FAILED
+    assert Gate().of_results([broken, *others]) is FAILED
 
 
 def test_a_repetition_that_broke_did_not_run(repeated, run) -> None:
@@ -89,14 +89,14 @@ def test_a_repetition_that_broke_did_not_run(repeated, run) -> None:
     (rated,) = Gate().rates([*repeated("pass", "pass"), lost])
 
     assert (rated.rate.ran, rated.rate.rate) == (2, 1.0)
-    assert exit_code_of([*repeated("pass", "pass"), lost]) is BROKEN
+    assert Gate().of_results([*repeated("pass", "pass"), lost]) is BROKEN
 
 
 def test_flags_count_as_everywhere(repeated) -> None:
     """What a flag lets pass, passes; what strict forbids, fails."""
-    assert exit_code_of(repeated("pass", "inconclusive"), gate_incomplete="warn") is PASSED
-    assert exit_code_of(repeated("fail", "fail", severity="warn")) is PASSED
-    assert exit_code_of(repeated("fail", "fail", severity="warn"), strict=True) is FAILED
+    assert Gate(gate_incomplete="warn").of_results(repeated("pass", "inconclusive")) is PASSED
+    assert Gate().of_results(repeated("fail", "fail", severity="warn")) is PASSED
+    assert Gate(strict=True).of_results(repeated("fail", "fail", severity="warn")) is FAILED
 
 
 def test_the_lower_end_can_be_what_counts(repeated) -> None:
@@ -147,7 +147,7 @@ def test_a_repetition_that_was_asked_nothing_is_undecided(repeated, run) -> None
     runs = [*repeated(*["pass"] * 5), run(repetition=6)]
 
     assert Gate().of_case(runs) is UNDECIDED
-    assert exit_code_of(runs) is UNDECIDED
+    assert Gate().of_results(runs) is UNDECIDED
 
 
 def test_repetitions_that_were_asked_less_count_for_what_they_were_asked(repeated) -> None:

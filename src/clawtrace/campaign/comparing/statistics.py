@@ -142,8 +142,6 @@ def difference_interval(first: Counts, second: Counts) -> tuple[float, float]:
 class Shift(NamedTuple):
     """How far the second sample lies from the first."""
 
-    median_first: float
-    median_second: float
     difference: float
     """Hodges-Lehmann: the median of all differences between a value of the second sample and one of the first."""
     ratio: float | None
@@ -157,7 +155,7 @@ def shift(first: Sequence[float], second: Sequence[float]) -> Shift:
     pairs = [value - other for value in second for other in first]
     before, after = float(median(first)), float(median(second))
     delta = (sum(pair > 0 for pair in pairs) - sum(pair < 0 for pair in pairs)) / len(pairs)
-    return Shift(before, after, float(median(pairs)), after / before if before else None, delta)
+    return Shift(float(median(pairs)), after / before if before else None, delta)
 
 
 @lru_cache(4096)

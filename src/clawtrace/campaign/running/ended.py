@@ -54,27 +54,24 @@ _LAST_LINES = 3
 
 def with_last_words(outcome: RunOutcome, session: Session) -> RunOutcome:
     """Return an outcome with what an agent that failed said at its end, without known secrets; one that ended well as it is."""
-    said = "" if outcome.run_status == "success" else _last_words(outcome, session, 1)
-    if not said:
+    if outcome.run_status == "success":
         return outcome
-    note = f"the agent ended as `{outcome.run_status}`; the end of its standard error: {said}"
-    return replace(outcome, notes=(*outcome.notes, note))
+    return _with_last_words(outcome, session, 1, f"the agent ended as `{outcome.run_status}`; the end of its")
 
 
 def without_trace(outcome: RunOutcome, session: Session) -> RunOutcome:
     """Return the outcome of a run that has no trace with what its agent said, although it ended well: the cause may be there."""
-    said = _last_words(outcome, session, _LAST_LINES) if outcome.run_status == "success" else ""
-    if not said:
+    if outcome.run_status != "success":
         return outcome
-    return replace(outcome, notes=(*outcome.notes, f"no span arrived; the end of the agent's standard error: {said}"))
+    return _with_last_words(outcome, session, _LAST_LINES, "no span arrived; the end of the agent's")
 
 
-def _last_words(outcome: RunOutcome, session: Session, count: int) -> str:
-    """Return the last lines of an agent's standard error, without known secrets; empty where it said nothing."""
-    if outcome.stderr is None:
-        return ""
-    lines = [line.strip() for line in read_output(outcome.stderr).splitlines() if line.strip()]
-    return " | ".join(session.clean(line[:300]) for line in lines[-count:])
+def _with_last_words(outcome: RunOutcome, session: Session, count: int, what: str) -> RunOutcome:
+    """Return an outcome with the last lines of the agent's standard error; as it is where it said nothing."""
+    said = read_output(outcome.stderr).splitlines() if outcome.stderr is not None else []
+    last = [line.strip() for line in said if line.strip()][-count:]
+    words = " | ".join(session.clean(line[:300]) for line in last)
+    return replace(outcome, notes=(*outcome.notes, f"{what} standard error: {words}")) if words else outcome
 
 
 def with_provider_failure(record: RunRecord, outcome: RunOutcome, session: Session) -> tuple[RunRecord, RunOutcome]:

@@ -25,7 +25,6 @@ __all__ = [
     "suite_text",
 ]
 
-_WIDTH = 100
 _LAST_LINES = 5
 
 PROJECT = """\

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-__all__ = ["NO_CLAIM", "RUN_ID", "Claim", "ClaimReader"]
+__all__ = ["RUN_ID", "Claim", "ClaimReader"]
 
 RUN_ID = "clawtrace.run_id"
 """Resource and span attribute that names the run (rules 1 and 2)."""
@@ -26,9 +26,6 @@ class Claim(NamedTuple):
     """Rule 8: the value of the attribute that `run_key` names."""
     links: tuple[str, ...] = ()
     """Rule 6: trace ids that the span links to."""
-
-
-NO_CLAIM = Claim()
 
 
 class ClaimReader:

@@ -9,7 +9,7 @@ from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Standing, Status, Verdict
 from clawtrace.verdicts.gating.pass_rate import GateOn, PassRate
 
-__all__ = ["Gate", "Rated", "exit_code_of", "most_severe"]
+__all__ = ["Gate", "Rated", "most_severe"]
 
 _PRECEDENCE = (ExitCode.BROKEN, ExitCode.FAILED, ExitCode.UNDECIDED)
 """The most severe wins: 4, then 1, then 3."""
@@ -153,23 +153,3 @@ class Gate(NamedTuple):
 def most_severe(codes: set[ExitCode]) -> ExitCode:
     """Return the code that wins: broken, then failed, then undecided, then passed."""
     return next((code for code in _PRECEDENCE if code in codes), ExitCode.PASSED)
-
-
-def exit_code_of(
-    results: Sequence[RunResult],
-    *,
-    strict: bool = False,
-    allow_missing_trace: bool = False,
-    allow_missing_data: bool = False,
-    gate_incomplete: Literal["error", "warn"] = "error",
-) -> ExitCode:
-    """Return the exit code of a campaign (spec: assertions.md §2).
-
-    Args:
-        results: every run, also those that could not be started (with `RunResult.error`).
-        strict: see `Gate.strict`; it wins over the three that follow.
-        allow_missing_trace: see `Gate.allow_missing_trace`.
-        allow_missing_data: see `Gate.allow_missing_data`.
-        gate_incomplete: see `Gate.gate_incomplete`.
-    """
-    return Gate(strict, allow_missing_trace, allow_missing_data, gate_incomplete).of_results(results)

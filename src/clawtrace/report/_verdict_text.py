@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.model.verdict import RunResult, Status, Verdict
 from clawtrace.report.base import CampaignReport, cases_of, is_open, without_reasons
-from clawtrace.report.console import ConsoleOutput, Segment
-from clawtrace.report.tree import tree_lines
 
 if TYPE_CHECKING:
+    from clawtrace.report.console import ConsoleOutput, Segment
     from clawtrace.verdicts.reading.tree_view import SpanNode
 
 __all__ = ["STATUS_STYLE", "print_verdicts", "title_of"]
@@ -253,6 +252,8 @@ def _print_spans(verdict: Verdict, nodes: Sequence[SpanNode], console: ConsoleOu
     in_tree = {node.span_id for node in nodes}
     marks = {item.span_id: item.why for item in verdict.evidence if item.span_id is not None}
     if marks.keys() & in_tree:
+        from clawtrace.report.tree import tree_lines
+
         console.line()
         if among:
             console.paragraph(among, indent="  ", style="dim")

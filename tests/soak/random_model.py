@@ -136,7 +136,7 @@ class Mind:
             calls = tuple(self._with_id(number, call) for number, call in enumerate(self._calls(asked)))
             text = chance.choice((None, None, "Let me look.", "I will call get_weather."))
             finish = chance.choice(_ENDS)
-            usage = self._usage(asked, text, 15 * len(calls))
+            usage = self._usage(asked, text, sum(15 + 3 * len(str(call.arguments).split()) for call in calls))
             return ScriptedStep(tool_calls=calls, text=text, usage=usage, finish=finish, model=model)
         fields = fields_wanted(asked.system)
         text = self._written(asked, fields, left) if fields else self._text()

@@ -95,9 +95,14 @@ def _files() -> FilesystemMiddleware:
                 raise _FailedError(said)
             return said
 
-        # What the model asked for, without LangChain's defaults.
+        # What the model asked for, without LangChain's defaults; of an id that was used again, last.
         calls = [call for message in runtime.state["messages"] for call in getattr(message, "tool_calls", ())]
-        (asked,) = (call["args"] for call in calls if call["id"] == runtime.tool_call_id)
+        *_, asked = (
+            call["args"]
+            for call in calls
+            if call["id"] == runtime.tool_call_id
+            and all(given.get(key) == value for key, value in call["args"].items())
+        )
         try:
             return logged(read_file)(**{name: value for name, value in given.items() if name in asked})
         except _FailedError as failed:

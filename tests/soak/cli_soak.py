@@ -141,8 +141,9 @@ def truth_of(run: Run, exchanges: Sequence[Exchange], cut: int, *, failed: bool)
     """Return what happened in one run, from the model's log and from what the agent sent to the model about its tools."""
     client = run.client
     said = {_plain(call): (text, bad) for one in exchanges for call, text, bad in results(one.request)}
-    path = run.workspace / MARKS
-    marks = set(path.read_text().split()) if path.exists() else set()
+    marks = {
+        mark for path in run.folder.rglob(MARKS) for mark in path.read_text().split()
+    }  # sub-agents work in other folders
     codes = run.minds[0].codes if run.minds else {}
     tools, refused, unclear = [], [], []
     for one in (one for one in exchanges if one.status == 200):

@@ -40,6 +40,27 @@ def test_which_of_two_requests_an_execution_carried_out_is_not_guessed(lab: Lab)
     assert lab.rows(executed) == [(None, None)]
 
 
+@pytest.mark.parametrize(
+    ("second_at", "second_failed", "known"), [(20, True, False), (21, True, True), (20, False, True)]
+)
+def test_which_of_two_executions_that_began_at_once_is_whose_is_not_guessed(
+    lab: Lab, second_at: int, second_failed: bool, known: bool
+) -> None:
+    """They name their tool alone, and one of them failed: which arguments it had is unknown."""
+    unnamed = {"gen_ai.tool.call.id": None}
+    second = tool("t2", "a", at=second_at, tool="search", **unnamed)
+    second.error = "no such note" if second_failed else None
+    lab.put(
+        agent("a"),
+        chat("m", "a", at=1, **{"gen_ai.output.messages": asks(("c1", "search", {"q": 1}), ("c2", "search", {"q": 2}))}),
+        tool("t1", "a", at=20, tool="search", **unnamed),
+        second,
+    )  # fmt: skip
+
+    arguments = [text for (text,) in lab.rows("SELECT arguments FROM tool_calls ORDER BY arguments")]
+    assert arguments == (['{"q":1}', '{"q":2}'] if known else [None, None])
+
+
 def test_an_execution_that_names_its_tool_alone_is_of_what_its_agent_requested_last(lab: Lab) -> None:
     """What the agent requested before, and nothing executed, was answered otherwise when it asked its model again."""
     unnamed = {"gen_ai.tool.call.id": None}

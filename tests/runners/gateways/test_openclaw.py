@@ -254,7 +254,10 @@ class TestConfiguration:
         defaults, (agent,) = found["agents"]["defaults"], found["agents"]["list"]
 
         ref = "openrouter/openai/gpt-4o-mini"
-        assert agent == {"id": "the-support", "default": True, "systemPromptOverride": "Be kind."}
+        workspace = defaults["workspace"]
+        assert agent == {
+            "id": "the-support", "default": True, "workspace": workspace, "systemPromptOverride": "Be kind.",
+        }  # fmt: skip
         assert (defaults["model"], defaults["timeoutSeconds"], defaults["heartbeat"]) == (
             {"primary": ref},
             9,
@@ -296,8 +299,9 @@ class TestConfiguration:
         assert found["tools"]["deny"] == ["browser", "exec"]
         assert found["tools"]["loopDetection"] == {"enabled": True}
         assert found["agents"]["defaults"]["heartbeat"] == {"every": "30m"}
+        workspace = found["agents"]["defaults"]["workspace"]
         assert found["agents"]["list"] == [
-            {"id": "support", "subagents": {"allowAgents": ["helper"]}, "default": True}, {"id": "helper"},
+            {"id": "support", "subagents": {"allowAgents": ["helper"]}, "default": True, "workspace": workspace}, {"id": "helper"},
         ]  # fmt: skip
         assert (found["diagnostics"]["enabled"], found["diagnostics"]["otel"]["sampleRate"]) == (True, 1.0)
         assert found["diagnostics"]["otel"]["captureContent"] is True

@@ -192,26 +192,34 @@ def _unsure(
     """Return the requests of which only the name says that an execution carried them out, where it says so of another one, too.
 
     That is one of the same answer, or of any where agents are unknown, with other arguments, that nothing carried out; and that
-    fits what was offered, unless neither does.
+    fits what was offered, unless neither does. Or it is one whose execution began in the same instant, and ended in another way.
     """
-    doubtful = {
-        asked[one]: _where(asked[one])
+    by_name = {
+        asked[one]: executions[other]
         for one, other in matched.items()
         if executions[other].arguments is None and executions[other].call_id is None
     }
     left: dict[tuple[int | None, str], list[ToolRequest]] = defaultdict(list)
-    places = set(doubtful.values())
+    places = {_where(request) for request in by_name}
     for request in asked:
         if request.number not in carried_out and _where(request) in places:
             left[_where(request)].append(request)
-    return {
+    unsure = {
         request.number
-        for request, place in doubtful.items()
+        for request in by_name
         if any(
             other.arguments != request.arguments and (offers.lack(request) or not offers.lack(other))
-            for other in left.get(place, ())
+            for other in left.get(_where(request), ())
         )
     }
+    at_once: dict[tuple[int | None, str, int], list[ToolRequest]] = defaultdict(list)
+    for request, execution in by_name.items():
+        at_once[*_where(request), execution.start_ns].append(request)
+    for alike in at_once.values():
+        ends = {(by_name[one].outcome, by_name[one].exit_code, by_name[one].result) for one in alike}
+        if len(ends) > 1 and len({one.arguments for one in alike}) > 1:
+            unsure.update(one.number for one in alike)
+    return unsure
 
 
 def _where(request: ToolRequest) -> tuple[int | None, str]:

@@ -63,7 +63,7 @@ def configuration(
     ref, provider = model_ref(choice), model_ref(choice).partition("/")[0]
     alias = program.get("model_defaults", {}).get("aliases", {}).get("default")
     of_model = ({"alias": alias} if alias else {}) | ({"params": dict(params)} if params else {})
-    agent = {"id": agent_id_of(program, agent_id), "default": True}
+    agent = {"id": agent_id_of(program, agent_id), "default": True, "workspace": workspace}
     if prompt := program.get("agent", {}).get("prompt"):
         agent["systemPromptOverride"] = prompt
     usual = {

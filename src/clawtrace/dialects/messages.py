@@ -199,6 +199,10 @@ def _event(name: str, body: dict[str, Any], direction: str) -> Message | None:
         message.pop("message", None)
     if role == "tool":
         message.setdefault("tool_call_id", body.get("id"))
+    if (
+        isinstance(names := body.get("tool_names"), str) and names
+    ):  # of the calls that it asks for nothing else is recorded
+        message["tool_calls"] = [{"type": "tool_call", "name": name} for name in names.split(",")]
     return message_of({"role": role, **message})
 
 

@@ -25,7 +25,7 @@ verified: [{scope: test, recordings: [tests]}]
 detect: {priority: 90, any: [{present: gen_ai.operation.name}]}
 """
 
-OUTPUT = "gen_ai.output.messages"
+INPUT, OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
 INPUT_TOKENS, OUTPUT_TOKENS = "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"
 
 
@@ -105,6 +105,10 @@ CANCELLED = {"exception.type": "asyncio.exceptions.CancelledError"}
 ASKED = asks(("call_t", "get_weather", {}))
 WAITING = chat("m", "a", **{OUTPUT: ASKED, "gen_ai.response.finish_reasons": ["tool_calls"]})
 
+TWICE = chat("m", "a", **{OUTPUT: asks(("call_t", "get_weather", {}), ("call_u", "get_time", {}))})
+FAILED = replace(agent("a"), error="no such city")
+BROKEN_TOOL = replace(tool("t", "a", at=10), error="no such city")
+
 SPENT = {INPUT_TOKENS: 100, OUTPUT_TOKENS: 10}
 
 SMALLEST = {
@@ -125,6 +129,10 @@ SMALLEST = {
         (agent("a", **SPENT), tool("t", "a", at=1), agent("b", "t", at=2, agent="writer", **SPENT)),
         (agent("a", **SPENT), tool("t", "a", at=1), agent("b", "t", at=2, agent="writer")),
     ),
+    "stated-beyond-calls": Smallest(
+        (agent("a", **SPENT), chat("m", "a", at=1, **{INPUT_TOKENS: 99})),
+        (agent("a", **SPENT), chat("m", "a", at=1)),
+    ),
     "given-up-call": Smallest(
         (given_up("t"), S("n", "t", 2, 5, "chat", {"gen_ai.operation.name": "chat"})),
         (given_up("t"), chat("n", "t", at=2)),
@@ -132,6 +140,10 @@ SMALLEST = {
     "unread-answer": Smallest((unread("m", "AttributeError"),), (unread("m", "openai.BadRequestError"),)),
     "failed-with-usage": Smallest((broken(None),), (broken(["length"]),)),
     "broken-off-answer": Smallest((ended("m", 0), begun("n", 10)), (ended("m", 0), ended("n", 10))),
+    "failed-without-call": Smallest(
+        (agent("a"), chat("m", "a", at=1), tool("t", "a", at=10), replace(stopped("b", "t"), error="cut off")),
+        (agent("a"), chat("m", "a", at=1), tool("t", "a", at=10), replace(stopped("b", "t"), error="cut off"), chat("n", "b", at=12)),
+    ),
     "agent-without-calls": Smallest(
         (agent("r", agent="runner"), agent("a", "r"), chat("m", "a")),
         (agent("r", agent="runner"), agent("a", "r"), chat("m", "a"), chat("n", "r", at=20)),
@@ -150,12 +162,20 @@ SMALLEST = {
     ),
     "agent-not-received": Smallest(smolagents("gone"), smolagents("a")),
     "execution-without-request": Smallest(
-        (agent("a"), replace(WAITING), tool("t", "a", at=10), tool("u", "a", at=20)),
+        (agent("a"), replace(WAITING), tool("t", "a", at=10), tool("u", "a", at=20, **{"gen_ai.tool.call.id": "own_u"})),
         (agent("a"), replace(WAITING), tool("t", "a", at=10)),
+    ),
+    "asked-nowhere": Smallest(
+        (agent("a"), chat("m", "a", at=1, **{INPUT: ASKED, OUTPUT: says("21")}), tool("t", "a", at=0)),
+        (agent("a"), chat("m", "a", at=1, **{INPUT: ASKED, OUTPUT: says("21")}), tool("u", "a", at=0, **{"gen_ai.tool.name": "other"})),
     ),
     "server-span-alone": Smallest(
         (agent("a"), tool("t", "a", at=10), tool("u", "a", at=20), served("v", 10), served("w", 15)),
         (agent("a"), tool("t", "a", at=10), tool("u", "a", at=20), served("v", 10), served("w", 20)),
+    ),
+    "failed-beside-request": Smallest(
+        (FAILED, replace(TWICE), BROKEN_TOOL),
+        (FAILED, replace(WAITING), BROKEN_TOOL),
     ),
     "request-in-other-span": Smallest(
         (agent("a"), replace(WAITING), S("t", "a", 10, name="get_weather")),
@@ -250,7 +270,7 @@ def test_a_doubtful_execution_counts_for_nothing(lab: Lab) -> None:
     """It may be a second span of the call that a model asked for: neither executed nor not."""
     lab.put(*SMALLEST["execution-without-request"].spans)
 
-    assert lab.rows("SELECT call_id, outcome FROM tool_calls ORDER BY call_no") == [("call_t", "ok"), ("call_u", None)]
+    assert lab.rows("SELECT call_id, outcome FROM tool_calls ORDER BY call_no") == [("call_t", "ok"), ("own_u", None)]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from clawtrace.facts.checks.rules import (
     BROKEN_OFF_ANSWER,
     ENDED_ON_REQUEST,
     FAILED_WITH_USAGE,
+    FAILED_WITHOUT_CALL,
     GIVEN_UP_CALL,
     LAST_ANSWER_NOT_RECORDED,
     PARENT_NOT_RECEIVED,
@@ -20,7 +21,7 @@ from clawtrace.facts.checks.rules import (
 )
 from clawtrace.facts.spans.span import LOCAL_PARENT, REMOTE_PARENT, Span
 
-__all__ = ["check_ends", "check_models", "unmade_request"]
+__all__ = ["check_ends", "check_failed_agents", "check_models", "unmade_request"]
 
 
 def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
@@ -84,6 +85,31 @@ def check_ends(
     last = unmade_request(run)
     if last is not None:
         findings.add(ENDED_ON_REQUEST, last)
+
+
+def check_failed_agents(
+    run: RunSpans, models: Sequence[LlmCall], findings: Findings, records: Callable[[Span, str], bool | str]
+) -> None:
+    """Find agents that failed by themselves without the model call that they may have failed on, although `records` says that such are."""
+    failed = [
+        index
+        for index in run.kinds.get("agent", ())
+        if run.spans[index].failed and run.cause[index] and run.role[index] is None
+    ]
+    if not failed or not models:
+        return
+    given_up = run.inside(index for index in run.kinds.get("tool", ()) if run.spans[index].tool_cancelled)
+    asking = {call.agent for call in models}
+    last: dict[int | None, int] = {}
+    for index, span in enumerate(run.spans):  # in order of start
+        if span.kind in ("llm", "tool", "agent"):
+            last[run.agent[index]] = index
+    for index in failed:
+        span = run.spans[index]
+        unread = span.answer_unread and (last.get(index) is None or run.spans[last[index]].kind != "llm")
+        if (index not in asking or unread) and not given_up(index) and records(span, "llm_calls") is True:
+            findings.add(FAILED_WITHOUT_CALL, index)
+            return
 
 
 def unmade_request(run: RunSpans) -> int | None:

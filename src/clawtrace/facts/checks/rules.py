@@ -50,6 +50,12 @@ _TOOLS = (
     "A recording of this instrumentation with a known tool call, and `kind` rules in a dialect file, would settle it."
 )
 
+_OF_MODELS = (
+    "llm_calls", "failed_llm_attempts", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens",
+    "reasoning_tokens", "cost_high",
+)  # fmt: skip
+"""What is unknown where a model call may be missing."""
+
 # Numbers ----------------------------------------------------------------------------------------------------------------
 
 TOTAL_UNLIKE_PARTS = _check(
@@ -95,6 +101,16 @@ STATED_INSIDE_STATED = _check(
     "Record usage on the spans of model calls, or state what agents' numbers are with `rollup` in a dialect file.",
 )
 
+STATED_BEYOND_CALLS = _check(
+    "stated-beyond-calls",
+    "An agent states more tokens than all model calls inside of it used, each of which records its own: a model call has no span, or "
+    "its span was not received.",
+    "the sum that an agent states is that of its model calls",
+    _OF_MODELS,
+    "Look for lost spans, or state what the agent's numbers are with `rollup` in a dialect file.",
+    always=True,
+)
+
 # Model calls ------------------------------------------------------------------------------------------------------------
 
 GIVEN_UP_CALL = _check(
@@ -112,13 +128,10 @@ UNREAD_ANSWER = _check(
     "A model span failed with an error of the program's own language (AttributeError, TypeError, JSONDecodeError): the model may "
     "have answered before the program could not read it.",
     "clients fail so on an answer without a field that they expect, and on a request that was never sent",
-    (
-        "llm_calls", "failed_llm_attempts", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens",
-        "reasoning_tokens", "cost_high",
-    ),
+    _OF_MODELS,
     "An instrumentation of the model's SDK, whose span ends before the answer is used.",
     always=True,
-)  # fmt: skip
+)
 
 FAILED_WITH_USAGE = _check(
     "failed-with-usage",
@@ -137,6 +150,16 @@ BROKEN_OFF_ANSWER = _check(
     "some instrumentations end the span of a stream that breaks off as one that was answered",
     ("llm_calls", "failed_llm_attempts", "errors", "unrecovered_errors"),
     "Look at the exit code or the output of the program, or add an instrumentation of the model's SDK.",
+    always=True,
+)
+
+FAILED_WITHOUT_CALL = _check(
+    "failed-without-call",
+    "An agent failed with no failure inside, and no model call of it is recorded, or none after its last tool call although it failed "
+    "on an answer: the span of that model call may never have been exported.",
+    "some frameworks never end the span of an answer that they give up on, as of a stream",
+    _OF_MODELS,
+    "Look at the log of the program, or add an instrumentation of the model's SDK.",
     always=True,
 )
 
@@ -195,6 +218,15 @@ EXECUTION_WITHOUT_REQUEST = _check(
     ("tool_calls",),
     _TOOLS,
 )
+ASKED_NOWHERE = _check(
+    "asked-nowhere",
+    "Every answer of the models was recorded with its tool requests, and a tool ran under the id of a request that is in none of them: "
+    "the model call that requested it was not received, or it was made before this run.",
+    "an id of a tool call is made with the answer that requests it",
+    _OF_MODELS,
+    "Look for lost spans, or record the run that the conversation began in as part of this one.",
+    always=True,
+)
 SERVER_SPAN_ALONE = _check(
     "server-span-alone",
     "A tool's server wrote a span of a call in the time of no call of that tool, while other spans of it are layers of calls: the "
@@ -202,6 +234,15 @@ SERVER_SPAN_ALONE = _check(
     "a server's span is a layer of the call that its client records",
     ("tool_calls", "errors", "unrecovered_errors"),
     "An instrumentation that records each tool call of the client.",
+    always=True,
+)
+FAILED_BESIDE_REQUEST = _check(
+    "failed-beside-request",
+    "Work failed after a model requested tools in it, of which one has neither a span nor a result, or all were requested in words that "
+    "are not recorded: tools may have been at work when it ended, and with them agents and models.",
+    "frameworks that run tools side by side end with the first one that fails, and the spans of the others may never be exported",
+    ("tool_calls", "agents", "errors", "unrecovered_errors", *_OF_MODELS),
+    "Recordings of this instrumentation in which a tool fails next to others, and `executions: spans` in a dialect file, would settle it.",
     always=True,
 )
 REQUEST_IN_OTHER_SPAN = _check(
@@ -231,13 +272,10 @@ ENDED_ON_REQUEST = _check(
     "ended-on-request",
     "A step writes down what a model is asked next, and nothing of the run started after it.",
     "some instrumentations never export the spans of a step or a model call that failed, and the failure ends the run",
-    (
-        "llm_calls", "failed_llm_attempts", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens",
-        "reasoning_tokens", "cost_high", "errors", "unrecovered_errors",
-    ),
+    (*_OF_MODELS, "errors", "unrecovered_errors"),
     "Look at the exit code or the output of the program, or add an instrumentation of the model's SDK.",
     always=True,
-)  # fmt: skip
+)
 ENDED_ON_MISFIT = _check(
     "ended-on-misfit",
     "The last answer of an agent asks for a tool that it was not offered, or without an argument that the tool needs, and nothing "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from clawtrace.facts.calls.llm_calls import LlmCall
@@ -10,6 +11,7 @@ from clawtrace.facts.checks.findings import Findings
 from clawtrace.facts.checks.rules import (
     DETAILS_BEYOND_WHOLE,
     SAME_RESPONSE_OTHER_USAGE,
+    STATED_BEYOND_CALLS,
     STATED_INSIDE_STATED,
     TOTAL_UNLIKE_PARTS,
     USAGE_BELOW_ANSWER,
@@ -47,8 +49,11 @@ def check_usage(run: RunSpans, models: Sequence[LlmCall], findings: Findings) ->
 
 
 def check_stated(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
-    """Find sums that agents state inside of other sums, where only sums record what was used."""
+    """Find sums that agents state beyond what their model calls used, or inside of other sums, where only sums record what was used."""
     if any(call.input_tokens is not None or call.output_tokens is not None for call in models):
+        beyond = _beyond_calls(run, models)
+        if beyond is not None:
+            findings.add(STATED_BEYOND_CALLS, beyond)
         return
     stated = [
         index
@@ -63,6 +68,45 @@ def check_stated(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
         inner = next((index for index in stated if inside(index)), None)
         if inner is not None:
             findings.add(STATED_INSIDE_STATED, inner)
+
+
+def _beyond_calls(run: RunSpans, models: Sequence[LlmCall]) -> int | None:
+    """Return the first agent that states more tokens than the model calls inside of it used, where all record their own.
+
+    Running totals may be of earlier calls, and those of an agent alone leave out the calls of agents inside of it.
+    """
+    stated = [
+        index
+        for kind in ("agent", "chain", "other")
+        for index in run.kinds.get(kind, ())
+        if ((span := run.spans[index]).rollup_input_tokens or span.rollup_output_tokens)
+        and run.words(index).rollup == "all"
+    ]
+    if not stated:
+        return None
+    used: dict[int | None, tuple[int | None, int | None]] = {
+        call.group: (call.input_tokens, call.output_tokens) if call.has_usage else (0, 0) for call in models
+    }
+    places: list[int] = []
+    sums: list[tuple[int, int]] = [(0, 0)]
+    silent: list[int] = [0]
+    """Sums of the tokens, and of how many calls record none, of the model spans up to a place, in the order of the tree."""
+    members: dict[int | None, list[int]] = {}
+    for index in run.kinds.get("llm", ()):
+        members.setdefault(run.group[index], []).append(index)
+    tops = ((top, used[group]) for group, of_call in members.items() if group in used for top in run.topmost(of_call))
+    for top, (taken_in, given_out) in sorted(tops, key=lambda one: run.enter[one[0]]):
+        places.append(run.enter[top])
+        sums.append((sums[-1][0] + (taken_in or 0), sums[-1][1] + (given_out or 0)))
+        silent.append(silent[-1] + (taken_in is None or given_out is None))
+    for index in stated:
+        first, end = bisect_right(places, run.enter[index]), bisect_right(places, run.leave[index])
+        span = run.spans[index]
+        taken_in, given_out = (sums[end][side] - sums[first][side] for side in (0, 1))
+        more = (span.rollup_input_tokens or 0) > taken_in or (span.rollup_output_tokens or 0) > given_out
+        if first < end and silent[first] == silent[end] and more:
+            return index
+    return None
 
 
 def _with_different_usage(run: RunSpans) -> set[int | None]:

@@ -17,8 +17,8 @@ __all__ = ["final_output"]
 def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     """Return the topmost agent's own word, else the text of the last model call; of the conversation that started last.
 
-    None where nothing records it, where the topmost agent or the work around it failed, where two conversations side by side have no one answer, and where work went on after that call
-    inside of a span that was not received: the model may have been called again.
+    None where nothing records it, where the topmost agent or the work around it failed, where two conversations side by side have no one answer, where that call is work of
+    a tool, and where work went on after it inside of a span that was not received: the model may have been called again.
     """
     starts: dict[int, int] = {}
     ends: dict[int, int] = {}
@@ -60,11 +60,19 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
         return None
     if any(run.words(index).answer_on_agent for index in agents):
         return None
-    if run.went_on_unseen(run.spans[call.index].last_ns):
+    if run.went_on_unseen(run.spans[call.index].last_ns) or _answers_a_tool(run, models, call):
         return None
     said = run.said(call.voice, "output")
     given = _given(run, said)
     return given if given is not None or _asks(said) else _answer(run, call, _text(said))
+
+
+def _answers_a_tool(run: RunSpans, models: Sequence[LlmCall], call: LlmCall) -> bool:
+    """Return whether a call is work of a tool that another model called: its answer is the tool's, and that model's is missing."""
+    inside = run.inside(run.kinds.get("tool", ()))
+    return inside(call.index) and any(
+        not inside(other.index) and run.root[other.index] == run.root[call.index] for other in models
+    )
 
 
 def _failed_after(run: RunSpans, call: LlmCall) -> bool:

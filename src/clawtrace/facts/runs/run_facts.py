@@ -12,7 +12,7 @@ from clawtrace.facts.calls.llm_calls import LlmCall, llm_calls
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.agents import check_agents
 from clawtrace.facts.checks.findings import Findings
-from clawtrace.facts.checks.models import check_ends, check_models
+from clawtrace.facts.checks.models import check_ends, check_failed_agents, check_models
 from clawtrace.facts.checks.tools import check_tools
 from clawtrace.facts.checks.usage import check_stated, check_usage
 from clawtrace.facts.commands.commands import Command, commands, unsplit
@@ -74,7 +74,7 @@ class RunFacts:
         check_stated(spans, self.models, self.findings)
         check_models(spans, self.models, self.findings)
         found = tool_calls(spans, self.models, executions_of)
-        self.tools: ToolCalls = check_tools(spans, self.models, found, self.findings)
+        self.tools: ToolCalls = check_tools(spans, self.models, found, self.findings, executions_of)
         self.background: list[ToolCallRow] = background_calls(spans)
         self.agents: list[Activation] = _checked(
             spans, self.models, activations(spans, self.tools.handed), self.findings
@@ -92,6 +92,7 @@ class RunFacts:
     def sum_up(self, records: Callable[[Span, str], bool | str]) -> None:
         """Set `totals`, once prices are known; `records` says what a dialect can record (`Dialect.records`)."""
         check_ends(self.spans, self.models, self.findings, records)
+        check_failed_agents(self.spans, self.models, self.findings, records)
         self.totals = totals(self.spans, self.models, self.tools, self.agents, self.failures, records)
         if self.shifted:
             self.totals |= dict.fromkeys(("last_end_ns", "busy_ns"))

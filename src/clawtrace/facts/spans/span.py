@@ -138,7 +138,7 @@ class Span(NamedTuple):
     tool_unknown: bool = False
     """What is recorded of the tool call does not show whether it failed."""
     answer_unread: bool = False
-    """A model call failed with an error of the program itself: the model may have answered before."""
+    """A model call, or an agent, failed with an error of the program itself: the model may have answered before."""
     unlike_total: bool = False
     """Its input and output tokens do not make the total that it records."""
     unread: str | None = None

@@ -50,6 +50,8 @@ class ToolCalls(NamedTuple):
     """What conversations record."""
     unoffered: list[ToolRequest]
     """Requests that no offered tool fits, without a recorded result."""
+    pending: list[ToolRequest]
+    """The other requests without an execution and a recorded result."""
 
 
 def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: ExecutionsOf) -> ToolCalls:
@@ -102,6 +104,7 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
         or went_unseen(run, models, asked, unanswered, spanless)
     )
     asking = {request.group for request in asked if not request.served}
+    unoffered = [one for one in unanswered if offers.lack(one)]
     return ToolCalls(
         found,
         executions,
@@ -109,7 +112,8 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
         unseen,
         {to: asked[number].agent for number, to in handed.items()},
         conversations,
-        [one for one in unanswered if offers.lack(one)],
+        unoffered,
+        [one for one in unanswered if one not in unoffered],
     )
 
 

@@ -42,6 +42,19 @@ def test_a_last_call_that_asks_for_a_tool_is_no_answer(lab: Lab) -> None:
     assert lab.rows(ANSWER, "failed") == [(None,)]
 
 
+def test_the_answer_of_an_agent_in_a_tool_is_not_the_last_word(lab: Lab) -> None:
+    """The model that called the tool answers after it, and that call was not received."""
+    caller, inner = (
+        (agent("a"), said("m", "a", 1, "x")),
+        (tool("t", "a", at=10), agent("b", "t", at=10, agent="helper")),
+    )
+    lab.put(*caller, *inner, said("n", "b", 10, "It is sunny."))
+    lab.put(*caller, *inner, said("n", "b", 10, "It is sunny."), said("o", "a", 20, "It rains."), run="answered")
+
+    assert lab.rows(ANSWER) == [(None,)]
+    assert lab.rows(ANSWER, "answered") == [("It rains.",)]
+
+
 def test_an_agent_that_failed_gave_no_answer(lab: Lab) -> None:
     """Whatever its model said before, and whatever its own span repeats of that."""
     failed = agent("a", **{"gen_ai.output.messages": says("Let me see.")})

@@ -22,8 +22,9 @@ from clawtrace.facts.checks.rules import (
     SERVER_SPAN_ALONE,
 )
 from clawtrace.facts.spans.span import same_tool
+from clawtrace.facts.tools.execution_words import ExecutionsOf
 from clawtrace.facts.tools.tool_call import Execution, ToolCallRow
-from clawtrace.facts.tools.tool_calls import ExecutionsOf, ToolCalls
+from clawtrace.facts.tools.tool_calls import ToolCalls
 
 __all__ = ["check_tools"]
 

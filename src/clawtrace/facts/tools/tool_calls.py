@@ -260,12 +260,14 @@ def _as_refused(
     offers: Offers,
     executions_of: ExecutionsOf,
 ) -> ToolCallRow:
-    """Return an execution that failed as none where its span, or what the model was offered, says that no tool may have run.
+    """Return an execution that may have failed as none where its spans, or what the model was offered, say that no tool may have run.
 
     Frameworks check the arguments inside of the span of the execution, too.
     """
-    if call.outcome != "error" or call.index is None:
+    if call.index is None or call.outcome not in ("error", "unknown"):
         return call
+    if call.outcome == "unknown":
+        return replace(call, outcome=None) if all(run.spans[layer].tool_perhaps_refused for layer in layers) else call
     span = run.spans[call.index]
     said = [call.result, *(run.spans[layer].error for layer in layers)]
     if any(

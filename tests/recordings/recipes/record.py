@@ -2,8 +2,8 @@
 
     python tests/recordings/recipes/record.py CLIENT INTERPRETER OUTPUT [SCENARIO…]
 
-CLIENT is a folder next to this file (`agent.py` or `agent.mjs`, its requirements, `recipe.yaml`), INTERPRETER that of an environment in
-which its requirements are installed, or the folder in which `npm install` was run for them. Each scenario becomes ``OUTPUT/CLIENT/SCENARIO`` with `traces.otlp.jsonl` (and
+CLIENT is a folder next to this file (`agent.py`, `.mjs`, `.go`, `.rs` or `Agent.java`, its requirements, `recipe.yaml`), INTERPRETER that of an environment in
+which its requirements are installed, or the folder that holds them (README.md). Each scenario becomes ``OUTPUT/CLIENT/SCENARIO`` with `traces.otlp.jsonl` (and
 `logs.otlp.jsonl`), one export request a line in order of arrival, and `truth.json`, which is written from the model server's
 log, the tools' own log and the program's own answer, never from the trace.
 """
@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -136,12 +136,33 @@ def record(client: str, python: str, output: Path, scenario: str) -> Path:
 
 
 def _program(client: str, interpreter: str) -> list[str]:
-    agent = HERE / client / "agent.mjs"
-    if not agent.exists():
-        return [interpreter, str(HERE / client / "agent.py")]
-    for file in (agent, HERE / "lab.mjs"):
-        shutil.copy(file, interpreter)
-    return ["node", str(Path(interpreter) / agent.name)]
+    """Return the command that runs a client's program; one that `interpreter` has no place for is copied or compiled there."""
+    agent = next((HERE / client).glob("[aA]gent.*"))
+    if agent.suffix == ".py":
+        return [interpreter, str(agent)]
+    place = Path(interpreter).absolute()
+    lab = HERE / agent.with_stem("Lab" if agent.suffix == ".java" else "lab").name
+    if agent.suffix == ".mjs":
+        _copied((agent, lab), place)
+        return ["node", str(place / agent.name)]
+    if agent.suffix == ".go":
+        _copied((agent, lab), place)
+        subprocess.run(["go", "mod", "tidy"], cwd=place, check=True)
+        subprocess.run(["go", "build", "-o", "agent", "."], cwd=place, check=True)
+        return [str(place / "agent")]
+    if agent.suffix == ".rs":
+        _copied((agent, lab), place / "src")
+        subprocess.run(["cargo", "build", "--quiet"], cwd=place, check=True)
+        return [str(place / "target/debug/agent")]
+    libraries = str(place / "lib/*")
+    subprocess.run(["javac", "-parameters", "-cp", libraries, "-d", str(place), str(lab), str(agent)], check=True)
+    return ["java", "-cp", os.pathsep.join((str(place), libraries)), "Agent"]
+
+
+def _copied(files: Iterable[Path], place: Path) -> None:
+    place.mkdir(exist_ok=True)
+    for file in files:
+        shutil.copy(file, place)
 
 
 def _environment() -> dict[str, str]:
@@ -153,13 +174,14 @@ def _truth(
 ) -> dict[str, Any]:
     agents = recipe.get("agents", True)
     failed = code != 0
+    by_tool = failed and all(e.status == 200 for e in log[-1:]) and any(call["error"] for call in executed[-1:])
     return {
         "tools": [call for call in executed if call.get("kind") != "handoff"],
         "llm_calls": [_call(exchange, recipe) for exchange in log if exchange.status == 200],
         "failed_llm_attempts": [{"model": e.model, "status": e.status} for e in log if e.status != 200],
         "agents": said["agents"] if agents else [],
         "delegations": said["delegations"] if agents else [],
-        "errors": sum(call["error"] for call in executed) + failed,
+        "errors": sum(call["error"] for call in executed) + (failed and not by_tool),
         "final_output": None if failed else final,
         "exit_code": code,
         "notes": said.get("notes", ""),

@@ -13,6 +13,9 @@ from clawtrace.facts.tools.tool_calls import final_answers
 
 __all__ = ["final_output"]
 
+_ASKING = frozenset(("system", "developer", "user"))
+"""Roles of messages that no agent answers with."""
+
 
 def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     """Return the topmost agent's own word, else the text of the last model call; of the conversation that started last.
@@ -103,7 +106,8 @@ def _own_word(run: RunSpans, index: int) -> str | None:
         return span.final_output
     parts = run.said(index, "output")
     last = [part for part in parts if part.message_no == parts[-1].message_no]
-    return None if _asks(last) or (is_history and any(part.role != "assistant" for part in last)) else _text(last)
+    foreign = any(part.role != "assistant" if is_history else (part.role or "").lower() in _ASKING for part in last)
+    return None if _asks(last) or foreign else _text(last)
 
 
 def _is_repeated(run: RunSpans, models: Sequence[LlmCall], word: str | None) -> bool:

@@ -45,6 +45,7 @@ class S:
     state: str = ""
     dropped: int = 0
     service: str = "test"
+    language: str = "python"
 
 
 SDK = "opentelemetry.instrumentation.openai_v2"
@@ -123,7 +124,7 @@ def batch_of(spans: Sequence[S], run_no: int, arrival: int = 1) -> SpanBatch:
         b.name.append(s.name)
         b.kind.append(s.kind)
         b.service.append(s.service)
-        b.resource_types.append(_put(b.resource, {"service.name": s.service}))
+        b.resource_types.append(_put(b.resource, {"service.name": s.service, "telemetry.sdk.language": s.language}))
         b.scope.append(s.scope)
         b.scope_version.append(s.version)
         b.attribute_types.append(_put(b.attributes, s.attrs))

@@ -22,6 +22,7 @@ DIALECTS = {dialect.name: dialect for dialect in load_dialects()}
 
 TOOLS = "SELECT name, call_id, outcome, arguments, result FROM tool_calls ORDER BY call_no"
 KINDS = "SELECT name, kind FROM spans ORDER BY start_ns, tree_enter"
+RAISED = ("exception", {"exception.type": "ConnectError", "exception.message": "no route"})
 ASKS_RM = asks(("c1", "rm", {"path": "/"}))
 
 
@@ -99,6 +100,15 @@ class TestModelCalls:
         lab = Lab().put(by_sdk("a", 0, 40, "framework"), other)
 
         assert lab.totals("llm_calls") == (2,)
+
+    def test_a_call_with_an_exception_and_no_status_failed(self) -> None:
+        """Without usage it got no answer; with usage the exception came later, or was handled."""
+        silent = dict.fromkeys(("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"))
+        failed = chat("a", **silent, **{"gen_ai.response.finish_reasons": None, "gen_ai.response.model": None})
+        lab = Lab().put(replace(failed, events=[RAISED]), replace(chat("b", at=9), events=[RAISED]))
+
+        assert lab.totals("llm_calls", "input_tokens") == (1, 100)
+        assert lab.rows("SELECT message FROM errors") == [("no route",)]
 
 
 class TestTokens:
@@ -331,6 +341,13 @@ class TestToolSpans:
         assert lab.rows("SELECT recovered FROM errors") == [(None,)]
         assert status(lab, type="no_span_errors", unrecovered=True) is Status.INCONCLUSIVE
 
+    def test_whether_a_tool_with_an_exception_and_no_status_failed_is_unknown(self) -> None:
+        """It may have been handled."""
+        lab = Lab().put(agent("a"), chat("m", "a", at=1), replace(tool("t", "a", at=10), events=[RAISED]))
+
+        assert lab.rows("SELECT name, outcome FROM tool_calls") == [("get_weather", "unknown")]
+        assert status(lab, type="no_span_errors") is Status.INCONCLUSIVE
+
 
 class TestAgents:
     NAMES = "SELECT name, parent_activation_no, via FROM agents ORDER BY activation_no"
@@ -356,6 +373,19 @@ class TestAgents:
         )  # fmt: skip
 
         assert lab.rows(self.NAMES) == [("writer", None, "root"), ("writer", 1, "tool")]
+
+
+class TestDroppedAttributes:
+    @pytest.mark.parametrize(
+        ("language", "attributes", "reasons"),
+        [("java", 3, []), ("java", 128, ["dropped"]), ("python", 3, ["dropped"])],
+    )
+    def test_what_java_writes_again_is_not_dropped(self, language: str, attributes: int, reasons: list[str]) -> None:
+        """OpenTelemetry's SDK for Java counts an attribute that is set twice as dropped; a full span did lose some."""
+        full = {f"note.{n}": "x" for n in range(attributes)}
+        lab = Lab().put(replace(chat("a", **full), dropped=1, language=language))
+
+        assert lab.reasons() == reasons
 
 
 class TestInfrastructure:

@@ -172,6 +172,15 @@ def test_an_agents_output_messages_are_its_answer(lab: Lab) -> None:
     assert lab.rows(ANSWER, "asking") == [("It is sunny.",)]
 
 
+@pytest.mark.parametrize("role", ["system", "user", "developer"])
+def test_a_prompt_in_the_place_of_an_agents_answer_is_none(lab: Lab, role: str) -> None:
+    """Some frameworks write the messages from before the work as an agent's output."""
+    prompt = json.dumps([{"role": role, "parts": [{"type": "text", "content": "Be brief."}]}])
+    lab.put(agent("a", **{"gen_ai.output.messages": prompt}), said("m", "a", 1, "It is sunny."))
+
+    assert lab.rows(ANSWER) == [("It is sunny.",)]
+
+
 def test_of_agents_one_after_the_other_the_last_one_answered(lab: Lab) -> None:
     """Of agents side by side none did, and of one that says nothing its last model call says."""
 

@@ -148,6 +148,10 @@ SMALLEST = {
         (agent("r", agent="runner"), agent("a", "r"), chat("m", "a")),
         (agent("r", agent="runner"), agent("a", "r"), chat("m", "a"), chat("n", "r", at=20)),
     ),
+    "agent-without-span": Smallest(
+        (agent("a"), chat("m", "a"), tool("t", "a", at=10), chat("n", "t", at=11, **{"gen_ai.agent.name": "researcher"})),
+        (agent("a"), chat("m", "a"), tool("t", "a", at=10), chat("n", "t", at=11)),
+    ),
     "given-up-agent": Smallest(
         (agent("a"), chat("m", "a", at=1), given_up("t", "a"), stopped("b", "t")),
         (agent("a"), chat("m", "a", at=1), given_up("t", "a"), stopped("b", "t"), chat("n", "b", at=12)),

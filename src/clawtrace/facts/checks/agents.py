@@ -12,6 +12,7 @@ from clawtrace.facts.checks.rules import (
     AGENT_AFTER_ANOTHER,
     AGENT_INSIDE_ITSELF,
     AGENT_WITHOUT_CALLS,
+    AGENT_WITHOUT_SPAN,
     GIVEN_UP_AGENT,
 )
 
@@ -29,6 +30,9 @@ def check_agents(run: RunSpans, models: Sequence[LlmCall], activations: Sequence
         activations: the agent spans that count as activations, in order of start.
         findings: of the run.
     """
+    unseen = _without_span(run, models, activations)
+    if unseen is not None and findings.holds(AGENT_WITHOUT_SPAN, unseen):
+        findings.add(AGENT_WITHOUT_SPAN, unseen)
     if len(activations) < 2:
         return set()
     given_up = _given_up(run, activations)
@@ -58,6 +62,19 @@ def check_agents(run: RunSpans, models: Sequence[LlmCall], activations: Sequence
             findings.add(AGENT_WITHOUT_CALLS, index)
             doubted |= {index, *inner[index]}
     return doubted
+
+
+def _without_span(run: RunSpans, models: Sequence[LlmCall], activations: Sequence[int]) -> int | None:
+    """Return the first model call that names an agent which no agent's span names, where there are such spans."""
+    names = {run.spans[index].agent_name for index in activations}
+    if not names or None in names:
+        return None
+    for call in models:
+        span = run.spans[call.index]
+        named = span.owner_agent or span.agent_name
+        if named and named not in names:
+            return call.index
+    return None
 
 
 def _given_up(run: RunSpans, activations: Sequence[int]) -> int | None:

@@ -173,6 +173,13 @@ AGENT_WITHOUT_CALLS = _check(
     ("agents",),
     _AGENTS,
 )
+AGENT_WITHOUT_SPAN = _check(
+    "agent-without-span",
+    "A model call names an agent that has no span: it was at work, and who called it is not recorded.",
+    "a call names the agent that makes it",
+    ("agents",),
+    _AGENTS,
+)
 GIVEN_UP_AGENT = _check(
     "given-up-agent",
     "An agent span makes no model or tool calls, and it or the tool call that it belongs to was given up: the agent may not have "

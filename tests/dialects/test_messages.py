@@ -342,6 +342,18 @@ def test_a_call_that_blocks_and_tool_calls_both_tell_of_is_one() -> None:
     assert brief(parse_messages("blob", json.dumps(answer), "output")) == ASKED
 
 
+def test_two_calls_of_openinference_with_one_id_are_two() -> None:
+    """Some models give each call of an answer the same id; only a call in `contents` repeats one of `tool_calls`."""
+    call = {f"message.tool_calls.{n}.tool_call.id": "call_0" for n in (0, 1)}
+    call |= {f"message.tool_calls.{n}.tool_call.function.name": name for n, name in enumerate(("get_a", "get_b"))}
+    call |= {"message.contents.0.tool_call.id": "call_0", "message.contents.0.tool_call.function.name": "get_a"}
+    payload = json.dumps(
+        {f"llm.output_messages.0.{key}": value for key, value in {"message.role": "assistant", **call}.items()}
+    )
+
+    assert [part.name for part in parse_messages("openinference", payload, "output")] == ["get_a", "get_b"]
+
+
 def test_haystacks_parts_are_distinguished_by_their_key() -> None:
     """A result repeats the call that it answers."""
     call = {"tool_name": "get_weather", "arguments": CALL, "id": "c1", "extra": None}

@@ -308,6 +308,8 @@ def main() -> int:
     parser.add_argument("--unknown", action="store_true", help="list what is unknown, by reason")
     options = parser.parse_args()
     known = frameworks()
+    if strange := set(options.framework or ()) - set(known):
+        parser.error(f"--framework {', '.join(sorted(strange))}: no such framework; known: {', '.join(sorted(known))}")
     chosen = [known[name] for name in options.framework or known]
     tallies = soak(chosen, options.seed, range(options.runs), options.out, options.only)
     return report(tallies, unknown=options.unknown)

@@ -134,6 +134,7 @@ def _indexed(payload: str, direction: str) -> Iterator[Message]:  # noqa: ARG001
 
 
 def _openinference(payload: str, direction: str) -> Iterator[Message]:  # noqa: ARG001
+    """A call in `contents` repeats, in the order of the parts, one of `tool_calls`; two of `tool_calls` may have one id."""
     for entry in _nest(payload, 2):
         message = entry.get("message", {})
         role = message.get("role")
@@ -142,9 +143,10 @@ def _openinference(payload: str, direction: str) -> Iterator[Message]:  # noqa: 
             yield role, [piece_of(loads(results[key])) for key in sorted(filter(_INDEX.fullmatch, results), key=int)]
             continue
         calls = [entry.get("tool_call", {}) for entry in _ordered(message.get("tool_calls"))]
+        repeated = {call["id"] for call in calls if call.get("id")}
         texts: list[Piece] = []
         for content in _ordered(message.get("contents")):
-            if "tool_call" in content:
+            if "tool_call" in content and content["tool_call"].get("id") not in repeated:
                 calls.append(content["tool_call"])
             inner = content.get("message_content", {})
             if inner.get("text") is not None:
@@ -155,20 +157,12 @@ def _openinference(payload: str, direction: str) -> Iterator[Message]:  # noqa: 
             text = texts[0][3] if texts else None
             yield role, [Piece("tool_call_response", message.get("tool_call_id"), message.get("name"), text)]
             continue
-        yield role, [*texts, *_distinct_calls(calls)]
+        yield role, [*texts, *(_call_piece(call) for call in calls)]
 
 
-def _distinct_calls(calls: list[dict[str, Any]]) -> Iterator[Piece]:
-    """The ordered copy of a call in `contents` repeats the one in `tool_calls`: the same id is the same call."""
-    seen: set[str] = set()
-    for call in calls:
-        function = call.get("function", {})
-        call_id = call.get("id")
-        if call_id and call_id in seen:
-            continue
-        if call_id:
-            seen.add(call_id)
-        yield Piece("tool_call", call_id, function.get("name"), text_of(function.get("arguments")))
+def _call_piece(call: dict[str, Any]) -> Piece:
+    function = call.get("function", {})
+    return Piece("tool_call", call.get("id"), function.get("name"), text_of(function.get("arguments")))
 
 
 _EVENT_ROLES = {

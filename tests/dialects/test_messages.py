@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from clawtrace.dialects import message_parts
 from clawtrace.dialects.messages import FORMATS, parse_messages
@@ -291,6 +293,27 @@ def test_an_events_body_in_one_attribute() -> None:
 def test_damaged_messages_are_never_invented(form: str, payload: str) -> None:
     """Truncated or foreign text yields no tool call in any form."""
     assert not [part for part in parse_messages(form, payload, "output") if part.type == "tool_call"]
+
+
+WORDS = [
+    "messages", "generations", "message", "role", "content", "contents", "parts", "tool_calls", "tool_call", "function", "name",
+    "id", "type", "kwargs", "data", "arguments", "choices", "output", "input", "llm.output_messages.0.message.tool_calls.0", "0",
+]  # fmt: skip
+SHAPES = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 2) | st.sampled_from([*WORDS, "assistant", "", "{}", "[[]]"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(SHAPES, st.sampled_from(["input", "output"]))
+@settings(max_examples=200, deadline=None)
+@example({"generations": [[]]}, "output")
+@example({"messages": [[]]}, "input")
+def test_no_shape_of_json_is_an_error(shape: object, direction: str) -> None:
+    """An empty list of generations once ended the evaluation of all runs."""
+    for form in FORMATS:
+        parse_messages(form, json.dumps(shape), direction)
 
 
 def test_deep_nesting_is_survived() -> None:

@@ -33,7 +33,7 @@ def parse_messages(form: str, payload: str, direction: str) -> list[Part]:
     """
     try:
         messages = list(FORMATS[form](payload, direction))
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+    except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
         return []
     return without_contradictions([
         Part(
@@ -272,7 +272,12 @@ def _langchain(payload: str, direction: str) -> Iterator[Message]:
     """Inputs and outputs of LangChain's model runs; what has another shape is read as any request or response."""
     loaded = json.loads(payload)
     found = loaded.get("messages" if direction == "input" else "generations") if isinstance(loaded, dict) else None
-    while isinstance(found, list) and found and isinstance(found[0], list) and not isinstance(found[0][0], str):
+    while (
+        isinstance(found, list)
+        and found
+        and isinstance(found[0], list)
+        and not (found[0] and isinstance(found[0][0], str))
+    ):
         found = found[0]
     if not isinstance(found, list) or not found:
         yield from _blob(payload, direction)

@@ -136,7 +136,7 @@ def play(
         sys.stderr.write(said.read_text(encoding="utf-8", errors="replace"))
     for number in batch.numbers:
         session.close_run(RunRecord(batch.run_id(number), batch.run_id(number)), processes_gone=True, end_run=True)
-    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    lines = [json.loads(line) for line in log.read_bytes().splitlines()]  # of a text also U+2028 would end lines
     truths = {}
     for run in map(batch.run_id, batch.numbers):
         exchanges = [one for one in list(model.log) if run_of(one.path) == run]

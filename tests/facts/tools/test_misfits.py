@@ -214,3 +214,29 @@ def test_what_an_agent_ran_before_it_failed_is_unknown_where_executions_have_no_
 
     assert lab.rows(CALLS) == [("get_weather", "requested")]
     assert lab.totals("tool_calls") == (None,)
+
+
+@pytest.mark.parametrize(("others", "outcome"), [('{"city": "Oslo"}', None), (None, "error")])
+def test_a_failed_call_that_was_asked_for_without_arguments_may_be_none(
+    others: str | None, outcome: str | None
+) -> None:
+    """Where another request has its arguments, none were sent with this one; where none has, they are not recorded."""
+    calls = [("c1", "get_weather", None), ("c2", "get_weather", others)]
+    asked = json.dumps(
+        [{"parts": [{"type": "tool_call", "id": one, "name": name, "arguments": given} for one, name, given in calls]}]
+    )
+    offered = {"gen_ai.output.messages": asked, "gen_ai.tool.definitions": TOOLS}
+    failed = replace(tool("t", "a", at=20, **{"gen_ai.tool.call.id": "c1"}), error="it failed")
+    lab = Lab().put(agent("a"), chat("m", "a", at=1, **offered), failed)
+
+    assert lab.rows("SELECT outcome FROM tool_calls WHERE call_id = 'c1'") == [(outcome,)]
+
+
+@pytest.mark.parametrize(("ids", "errors"), [(("c1", "c1"), None), (("c1", "c2"), 0)])
+def test_whether_two_calls_with_one_id_ended_the_run_is_unknown(ids: tuple[str, str], errors: int | None) -> None:
+    """Some frameworks fail on such an answer, in no span."""
+    asked = asks(*((one, "get_weather", {"city": city}) for one, city in zip(ids, ("Oslo", "Rome"), strict=True)))
+    offered = {"gen_ai.output.messages": asked, "gen_ai.tool.definitions": TOOLS}
+    lab = Lab().put(agent("a"), chat("m", "a", at=1, **offered))
+
+    assert lab.totals("errors") == (errors,)

@@ -285,8 +285,8 @@ ENDED_ON_REQUEST = _check(
 )
 ENDED_ON_MISFIT = _check(
     "ended-on-misfit",
-    "The last answer of an agent asks for a tool that it was not offered, or without an argument that the tool needs, and nothing "
-    "says what became of the call.",
+    "The last answer of an agent asks for a tool that it was not offered, without an argument that the tool needs, or for "
+    "several calls without an id of their own, and nothing says what became of the call.",
     "frameworks end a run with a failure on such a call, and some record the failure in no span",
     ("errors", "unrecovered_errors"),
     "Look at the exit code or the output of the program.",

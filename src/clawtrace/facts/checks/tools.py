@@ -75,10 +75,10 @@ def _check_other_spans(run: RunSpans, calls: Sequence[ToolCallRow], findings: Fi
 
 def _check_ends(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings) -> None:
     """Find agents whose work ends with a call that no tool fits, where no span failed since."""
-    if not tools.unoffered:
+    if not tools.misfits:
         return
     last = {call.agent: call for call in models}  # models are in order of start
-    for request in tools.unoffered:
+    for request in tools.misfits:
         call = last[request.agent]
         failed = any(span.failed and span.last_ns >= request.start_ns for span in run.spans)
         if call.group == request.group and not failed:

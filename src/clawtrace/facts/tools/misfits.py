@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from clawtrace.facts.calls.run_spans import RunSpans
@@ -46,11 +47,20 @@ class Offers:
         if request is not None and (request.served or request.asked_as != request.name):
             return None
         offered = None if request is None else self._groups().get(request.group)
+        if arguments is None and request is not None and self._records_arguments:
+            arguments = "null"
         if offered and request is not None:
             return _fits(arguments, offered[request.name]) if request.name in offered else False
         elsewhere = [tools[name] for tools in self._groups().values() if name in tools] if name is not None else []
         fits = {_fits(arguments, needed) for needed in elsewhere}
         return fits.pop() if len(fits) == 1 else None
+
+    @cached_property
+    def _records_arguments(self) -> bool:
+        """Whether answers record what they ask tools with, so that a call without arguments was asked for without."""
+        run = self._run
+        said = (run.said(index, "output") for index in run.kinds.get("llm", ()))
+        return any(part.type == "tool_call" and part.text is not None for parts in said for part in parts)
 
     def _groups(self) -> dict[int, dict[str, Needed]]:
         if self._of_group is None:

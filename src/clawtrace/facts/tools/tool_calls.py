@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
@@ -48,10 +48,10 @@ class ToolCalls(NamedTuple):
     """Activations that a request alone handed to, by whom: both as the index of an agent span."""
     histories: Histories
     """What conversations record."""
-    unoffered: list[ToolRequest]
-    """Requests that no offered tool fits, without a recorded result."""
+    misfits: list[ToolRequest]
+    """Requests that no offered tool fits, or of several calls without an id of their own, without a recorded result."""
     pending: list[ToolRequest]
-    """The other requests without an execution and a recorded result."""
+    """Requests that an offered tool may fit, without an execution and a recorded result."""
 
 
 def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: ExecutionsOf) -> ToolCalls:
@@ -104,7 +104,8 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
         or went_unseen(run, models, asked, unanswered, spanless)
     )
     asking = {request.group for request in asked if not request.served}
-    unoffered = [one for one in unanswered if offers.lack(one)]
+    unfit = {one.number for one in unanswered if offers.lack(one)}
+    without_id = Counter(one.group for one in unanswered if one.call_id is None)
     return ToolCalls(
         found,
         executions,
@@ -112,8 +113,8 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
         unseen,
         {to: asked[number].agent for number, to in handed.items()},
         conversations,
-        unoffered,
-        [one for one in unanswered if one not in unoffered],
+        [one for one in unanswered if one.number in unfit or (one.call_id is None and without_id[one.group] > 1)],
+        [one for one in unanswered if one.number not in unfit],
     )
 
 

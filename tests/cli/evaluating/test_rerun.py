@@ -76,6 +76,16 @@ def test_every_verdict_of_recordings_comes_again(invoke, judged) -> None:
     check_all(invoke("query", "--verdict", results, "--json"), results)
 
 
+def test_a_verdict_on_what_may_belong_to_an_agent_comes_again(invoke, judged) -> None:
+    """Only calls that may belong to the agent have the tools' names: the shown SQL finds them, too."""
+    results = judged("--traces", str(RECORDINGS / "agno+openllmetry/soak-streamed"), "--run-per-dir")
+    check_all(invoke("query", "--verdict", results, "--json"), results)
+    by_an_agent = verdicts_of(results)["soak-streamed/by an agent"]
+
+    assert by_an_agent["status"] == "inconclusive"
+    assert "get_weather" in by_an_agent["sql"]
+
+
 def products():
     """The folders of recordings; those of the corpus where it is."""
     for folder, marks in ((RECORDINGS, []), (ROOT.parent / "shared/corpus", [pytest.mark.needs("corpus")])):

@@ -8,8 +8,8 @@ few are shown.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import repeat
 from types import MappingProxyType
@@ -151,6 +151,21 @@ class Asked:
             one._replace(rows=tuple(row for row in one.rows if row[0] in self.own_values[one.name].get(run_id, ())))
             for one in self.bound
         ]
+
+    def with_values_of(self, other: Asked) -> Asked:
+        """Return this answer, its text with the values of another one of some of the runs, too: it can be asked of those facts."""
+        more = {one.name: one.rows for one in other.bound}
+        bound = (one._replace(rows=tuple(dict.fromkeys((*one.rows, *more.get(one.name, ()))))) for one in self.bound)
+        own = {
+            name: {**of_run, **{run: {*of_run.get(run, ()), *other._values_of(name, run)} for run in other.run_ids()}}
+            for name, of_run in self.own_values.items()
+        }
+        return replace(self, bound=tuple(bound), own_values=own)
+
+    def _values_of(self, name: str, run_id: str) -> Iterable[str]:
+        if name in self.own_values:
+            return self.own_values[name].get(run_id, ())
+        return (row[0] for one in self.bound if one.name == name for row in one.rows)
 
     def params_of(self, run_id: str) -> dict[str, Any]:
         """Return what was bound, of each resolved relation the rows with values of one run where those are apart."""

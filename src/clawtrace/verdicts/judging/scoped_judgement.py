@@ -32,8 +32,10 @@ class ScopedJudgement(Judgement):
     def __init__(self, assertion: Assertion, runs: RunInputs, within: ScopedFacts, *, asker: Ask = ask) -> None:
         super().__init__(assertion, runs, asker=asker)
         self.within = within
+        self._asked_wide: Asked | None = None
+        """The answer with what is in doubt."""
         self._wide: dict[str, Outcome] = {}
-        """The answers with what is in doubt, by run id."""
+        """Its outcomes, by run id."""
         self._doubted: set[str] = set()
         """The runs whose answer is open because of what is in doubt."""
 
@@ -42,9 +44,10 @@ class ScopedJudgement(Judgement):
     def ask_wide(self, store: QueryableStore, run_ids: Sequence[str]) -> None:
         """Ask with what is in doubt; the relations hold it."""
         try:
-            self._wide = {one.run_id: one for one in self._ask(store, self._assertion, run_ids, {}, None).outcomes}
+            self._asked_wide = self._ask(store, self._assertion, run_ids, {}, None)
         except ClawtraceError:
-            self._wide = {}  # without a second answer the first one stays open
+            return  # without a second answer the first one stays open
+        self._wide = {one.run_id: one for one in self._asked_wide.outcomes}
 
     def _answers(self, store: QueryableStore, run_ids: Sequence[str], worlds: Mapping[str, World]) -> Asked:
         runs = self.within.runs
@@ -57,7 +60,8 @@ class ScopedJudgement(Judgement):
                 outcome = asked.outcome(row)
             if outcome is not None:
                 settled[row], decided[row] = False, self._weighed(outcome, scope)
-        return replace(asked, settled=settled, decided=decided)
+        asked = replace(asked, settled=settled, decided=decided)
+        return asked if self._asked_wide is None else asked.with_values_of(self._asked_wide)
 
     def _weighed(self, outcome: Outcome, scope: RunScope) -> Outcome:
         """Return the outcome when it is not fully known what belongs to the scope."""

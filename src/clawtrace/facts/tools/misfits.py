@@ -48,7 +48,7 @@ class Offers:
             return None
         offered = None if request is None else self._groups().get(request.group)
         if arguments is None and request is not None and self._records_arguments:
-            arguments = "null"
+            arguments = "{}"
         if offered and request is not None:
             return _fits(arguments, offered[request.name]) if request.name in offered else False
         elsewhere = [tools[name] for tools in self._groups().values() if name in tools] if name is not None else []

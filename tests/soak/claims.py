@@ -79,6 +79,8 @@ def _literal(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def _models(truth: Truth) -> Iterator[Claim]:
     count, attempts = len(truth.answered), len(truth.failed)
+    if truth.taken_for_answers:
+        return
     yield True, {"type": "llm_call_count", "count": count}
     yield False, {"type": "llm_call_count", "min": count + 1}
     if count:

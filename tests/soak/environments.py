@@ -46,6 +46,8 @@ class Framework:
     """Offered tools that are none: handoffs."""
     counts_itself: tuple[str, ...]
     """The instrumentations with which tokens are counted where the model's server sends no numbers."""
+    ends_broken_streams: bool
+    """Whether what was received of a stream that breaks off is an answer to the client, which makes up how it ended and its tokens."""
     main_agent: str
     """What the first agent is called, where the framework does not let the program name it."""
 
@@ -64,7 +66,8 @@ def _frameworks(script: Path) -> Iterator[Framework]:
     name = script.stem.replace("_", "-")
     shared = Framework(
         name, script, tuple(said["dependencies"]), tuple(soak.get("instrumentations", ("",))), tuple(soak.get("helpers", ())),
-        soak.get("named-agents", True), tuple(soak.get("pseudo-tools", ())), tuple(soak.get("counts-itself", ())), soak.get("main-agent", "assistant"),
+        soak.get("named-agents", True), tuple(soak.get("pseudo-tools", ())), tuple(soak.get("counts-itself", ())), soak.get("ends-broken-streams", False),
+        soak.get("main-agent", "assistant"),
     )  # fmt: skip
     yield shared
     for alone, dependencies in soak.get("environments", {}).items():
@@ -81,7 +84,8 @@ def program_of(framework: Framework) -> tuple[str, ...]:
     javascript = framework.script.suffix == ".mjs"
     folder = (packages if javascript else environment)(framework.name, framework.dependencies)
     if not javascript:
-        return str(folder / "venv" / "bin" / "python"), str(framework.script)
+        # Without -P a script named after a package, as litellm.py, would be imported for it.
+        return str(folder / "venv" / "bin" / "python"), "-P", str(framework.script)
     # Node looks for packages above the place of the script.
     for script in (HERE / "agent_program.mjs", *framework.script.parent.glob("*.mjs")):
         shutil.copyfile(script, folder / script.name)

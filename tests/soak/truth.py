@@ -51,7 +51,9 @@ class Truth:
     cut: int
     """How many answers ended at the limit of their length."""
     counts_itself: bool
-    """The client counts tokens where it is sent no numbers."""
+    """The client counts tokens where it is sent no numbers, or zeros."""
+    ends_broken_streams: bool = False
+    """What was received of a stream that breaks off is an answer to the client."""
     helper: str = HELPER
     """Name of the agent that the first one may ask."""
     unclear: tuple[dict[str, Any], ...] = ()
@@ -67,11 +69,13 @@ class Truth:
     def errors(self) -> Collection[int]:
         """How many failures there may be said to be.
 
-        A refused call, a request without an answer, and an answer that was cut or without words, may be one or not.
+        A refused call, a request without an answer, and an answer that was cut, without words or like a call, may be one or not.
         """
         tools = sum(tool["error"] is not None for tool in self.tools)
         least = max(tools, int(self.raised is not None))
-        useless = self.cut + sum(not (one.text or one.tool_calls) or _misses_fields(one) for one in self.answered)
+        useless = self.cut + sum(
+            not (one.text or one.tool_calls) or _misses_fields(one) or _looks_like_a_call(one) for one in self.answered
+        )
         most = tools + len(self.refused) + len(self.unclear) + len(self.failed) + useless + int(self.raised is not None)
         return range(least, most + 1)
 
@@ -81,9 +85,16 @@ class Truth:
         failed = any(tool["name"] in HELPER_TOOLS and tool["error"] for tool in self.tools)
         return {HELPER} if failed and HELPER not in self.agents else set()
 
+    @property
+    def taken_for_answers(self) -> int:
+        """How many streams broke off that the client may take for answers."""
+        return sum(one.status == 0 and one.stream for one in self.failed) if self.ends_broken_streams else 0
+
     def total(self, kind: str) -> int | None:
-        """Return a sum of tokens; None where an answer did not say how many."""
+        """Return a sum of tokens; None where an answer did not say how many, or the client may have counted others."""
         counts = [usage_of(one) for one in self.answered]
+        if self.taken_for_answers or (self.counts_itself and any(one and not one["input"] for one in counts)):
+            return None
         return None if None in counts else sum(one[kind] for one in counts if one)
 
     def may_be(self, kind: str) -> Any:
@@ -138,7 +149,7 @@ def truth_of(
     failed = [one for one in exchanges if one.status != 200]
     return Truth(
         answered, failed, sorted(tools, key=lambda tool: tool["start"]), refused, agents, end["output"], end["raised"], cut,
-        not {*framework.counts_itself}.isdisjoint(instrumentation.split(",")),
+        not {*framework.counts_itself}.isdisjoint(instrumentation.split(",")), framework.ends_broken_streams,
     )  # fmt: skip
 
 
@@ -146,6 +157,10 @@ def _written_calls(answer: Exchange) -> list[dict[str, Any]]:
     """Return the call of a tool that an answer states in the fields that a prompt wants."""
     name, arguments = (field_of(answer.text, field) for field in ("next_tool_name", "next_tool_args"))
     return [] if name in (None, "finish") else [{"id": None, "name": name, "arguments": arguments}]
+
+
+def _looks_like_a_call(answer: Exchange) -> bool:
+    return answer.text is not None and "<tool_call>" in answer.text
 
 
 def _misses_fields(answer: Exchange) -> bool:
@@ -183,9 +198,12 @@ def _facts(truth: Truth, named_agents: bool) -> dict[str, Any]:
     first = set(truth.agents[:1])
     begun = truth.may_have_begun if named_agents else set()
     facts: dict[str, Any] = {
-        "llm_calls": [len(truth.answered)],
-        "failed_llm_attempts": [len(truth.failed)],
-        "models": [Counter(one.reply_model for one in truth.answered)],
+        "llm_calls": range(len(truth.answered), len(truth.answered) + truth.taken_for_answers + 1),
+        "failed_llm_attempts": range(len(truth.failed) - truth.taken_for_answers, len(truth.failed) + 1),
+        "models": _Between(
+            Counter(one.reply_model for one in truth.answered),
+            Counter({truth.failed[0].reply_model: truth.taken_for_answers} if truth.taken_for_answers else {}),
+        ),
         "tool_calls": _Between(
             conformance.multiset((tool["name"], tool["error"] is not None) for tool in tools),
             conformance.multiset((call["name"], True) for call in truth.unclear),

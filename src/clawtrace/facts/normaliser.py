@@ -219,6 +219,8 @@ class Normaliser:
                 if model not in bare:
                     bare[model] = bare_model_name(model)
                 call.model = bare[model]
+            if call.recorded_cost_usd == 0 and call.input_tokens is call.output_tokens is None:
+                call.recorded_cost_usd = None  # computed from no usage
             if call.recorded_cost_usd is not None:
                 call.cost_low_usd = call.cost_usd = call.recorded_cost_usd
                 call.cost_source = "recorded"

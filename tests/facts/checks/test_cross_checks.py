@@ -213,6 +213,18 @@ def facts(check: str) -> list[str]:
     return [fact for fact in CROSS_CHECKS[check].facts if fact != "cost_high"]
 
 
+def test_a_call_under_the_id_of_an_earlier_one_may_have_ended_the_run(lab: Lab) -> None:
+    """OpenAI's Agents SDK raises on it, and records the failure in no span."""
+    spans = (
+        agent("a"),
+        chat("m", "a", **{OUTPUT: ASKED}),
+        tool("t", "a", at=3),
+        chat("n", "a", at=10, **{OUTPUT: ASKED}),
+    )
+
+    assert set(unknown(lab, *spans).items()) >= {("errors", "ended-on-misfit")}
+
+
 @pytest.fixture
 def verified(tmp_path: Path) -> Lab:
     """A lab whose GenAI spans come from an instrumentation that was verified."""
@@ -323,6 +335,16 @@ def test_a_stream_that_one_span_says_broke_off_may_be_none(lab: Lab) -> None:
 
     assert lab.totals("llm_calls") == (None,)
     assert "broken-off-answer" in {reason for (reason,) in lab.rows("SELECT reason FROM unknown_facts")}
+
+
+@pytest.mark.parametrize(("error", "reasons"), [("connection error", {"broken-off-answer"}), (None, set())])
+def test_an_agent_that_fails_with_an_answer_without_an_end(lab: Lab, error: str | None, reasons: set[str]) -> None:
+    """OpenInference marks the model's span of Pydantic AI as one that succeeded."""
+    call = replace(begun("m", 1), parent="a")
+
+    found = unknown(lab, replace(agent("a"), error=error), call)
+
+    assert {found[fact] for fact in ("llm_calls", "failed_llm_attempts") if fact in found} == reasons
 
 
 def bare(id: str, parent: str, **more: Any) -> S:

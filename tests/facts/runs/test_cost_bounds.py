@@ -24,7 +24,7 @@ KNOWN = {"gen_ai.usage.cache_read.input_tokens": 0, "gen_ai.usage.cache_creation
 
 
 def lab(**attrs: Any) -> Lab:
-    return Lab(pricing=PRICES).put(chat("m", **USED, **attrs))
+    return Lab(pricing=PRICES).put(chat("m", **USED | attrs))
 
 
 def cost(of: Lab, limit: float) -> Verdict:
@@ -75,3 +75,11 @@ def test_tables_without_a_price_for_cached_tokens_are_exact() -> None:
 
     assert plain is not None
     assert Pricing().bounds(call, plain) == (plain, plain)
+
+
+def test_a_cost_of_nothing_computed_from_no_usage_is_unknown() -> None:
+    """Pydantic AI writes it where a stream breaks off before its usage."""
+    silent = {"gen_ai.usage.input_tokens": None, "gen_ai.usage.output_tokens": None}
+
+    assert lab(**silent, **{"operation.cost": 0.0}).totals("cost_high") == (None,)
+    assert lab(**{"operation.cost": 0.0}).totals("cost_high") == (0,)

@@ -187,6 +187,15 @@ def test_the_failure_of_an_agent_that_two_instrumentations_record_is_one(lab: La
     assert lab.totals("llm_calls", "agents", "errors") == (1, 1, 1)
 
 
+@pytest.mark.parametrize("inner", [(), (failed(tool("t", "b", at=10), "the run failed"),)])
+def test_the_failure_of_an_agent_within_its_own_span_of_another_layer_is_one(lab: Lab, inner: tuple[S, ...]) -> None:
+    """A run that failed before its first request has no other failure than this."""
+    outer = failed(replace(agent("a", to=90), scope="other"), "the run failed")
+    lab.put(outer, failed(agent("b", "a", at=1, to=80), "the run failed"), *inner)
+
+    assert lab.totals("agents", "errors") == (1, 1)
+
+
 class TestErrors:
     def test_recovered_when_the_same_tool_later_succeeds(self, lab: Lab) -> None:
         failing = tool("t1", "a", at=1)

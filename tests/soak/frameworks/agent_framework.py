@@ -14,10 +14,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import Any
-
-sys.path.remove(sys.path[0])  # this file has the framework's name
 
 from agent_framework import Agent
 from agent_framework.observability import enable_instrumentation

@@ -25,7 +25,6 @@ import os
 import sys
 from typing import Any
 
-sys.path.remove(sys.path[0])  # this file has the framework's name
 os.environ["AGNO_TELEMETRY"] = "false"
 
 from agent_program import MODEL, TOOLS, Job, logged, main, system

@@ -18,12 +18,9 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
-
-sys.path.remove(sys.path[0])  # this file has the framework's name
 
 from agent_program import MAX_STEPS, MODEL, TOOLS, Job, logged, main, system
 from autogen_agentchat.agents import AssistantAgent

@@ -15,13 +15,10 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import tempfile
 import time
 from contextlib import aclosing
 from typing import Any
-
-sys.path.remove(sys.path[0])  # this file has the framework's name
 
 import claude_agent_sdk as sdk
 from agent_program import MAX_STEPS, TOOLS, Job, main, schema, system, tools_as, write

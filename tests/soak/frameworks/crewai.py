@@ -14,10 +14,8 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any
 
-sys.path.remove(sys.path[0])  # this file has the framework's name
 os.environ |= {"CREWAI_DISABLE_TELEMETRY": "true", "CREWAI_TRACING_ENABLED": "false", "CREWAI_TESTING": "true"}
 
 from agent_program import MAX_STEPS, MODEL, TOOLS, Job, main, system

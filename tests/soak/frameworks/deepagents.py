@@ -17,11 +17,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from functools import wraps
 from typing import Any
 
-sys.path.remove(sys.path[0])  # this file has the framework's name
 os.environ |= {"LANGSMITH_TRACING": "true", "LANGSMITH_OTEL_ENABLED": "true", "LANGSMITH_OTEL_ONLY": "true"}
 
 from agent_program import MAX_STEPS, MODEL, TOOLS, Job, logged, main, system

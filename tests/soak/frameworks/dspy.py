@@ -17,8 +17,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-sys.path.remove(sys.path[0])  # this file has the framework's name
-
 import dspy
 from agent_program import MAX_STEPS, MODEL, TOOLS, Job, main, system
 

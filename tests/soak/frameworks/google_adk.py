@@ -11,6 +11,7 @@
 # helpers = ["handoff", "tool"]
 # pseudo-tools = ["transfer_to_agent"]
 # counts-itself = ["native", "openinference"]
+# ends-broken-streams = true
 # ///
 """Agents of Google's Agent Development Kit, which writes its spans itself; the model is reached through LiteLLM."""
 

@@ -15,10 +15,8 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any
 
-sys.path.remove(sys.path[0])  # this file has the framework's name
 os.environ |= {
     "HAYSTACK_CONTENT_TRACING_ENABLED": "true",
     "HAYSTACK_TELEMETRY_ENABLED": "False",

@@ -14,10 +14,7 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any
-
-sys.path.remove(sys.path[0])  # this file has the framework's name
 
 import instructor
 from agent_program import MODEL, Job, main, system

@@ -33,7 +33,6 @@ import os
 import sys
 from typing import Any
 
-sys.path.remove(sys.path[0])  # this file has the framework's name
 if "langsmith" in sys.argv[1]:
     os.environ |= {"LANGSMITH_TRACING": "true", "LANGSMITH_OTEL_ENABLED": "true", "LANGSMITH_OTEL_ONLY": "true"}
 

@@ -17,10 +17,7 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
-
-sys.path.remove(sys.path[0])  # this file has the framework's name
 
 from agent_program import MAX_STEPS, MODEL, TOOLS, Job, main, system
 from langchain.agents import create_agent

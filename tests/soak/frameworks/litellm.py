@@ -9,15 +9,13 @@
 # instrumentations = ["native", "openinference"]
 # named-agents = false
 # counts-itself = ["native", "openinference"]
+# ends-broken-streams = true
 # ///
 """A loop around LiteLLM's `completion`: the program executes the tools itself."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any
-
-sys.path.remove(sys.path[0])  # this file has the framework's name
 
 import litellm
 from agent_program import MAX_STEPS, MODEL, TOOLS, Job, execute, main, offered, system

@@ -23,10 +23,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import Any
-
-sys.path.remove(sys.path[0])  # this file has the framework's name
 
 from agent_program import MAX_STEPS, MODEL, TOOLS, Job, main, system
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent

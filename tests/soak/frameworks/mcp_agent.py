@@ -19,8 +19,6 @@ import os
 import sys
 from typing import Any
 
-sys.path.remove(sys.path[0])  # this file has the framework's name
-
 from agent_program import MAX_STEPS, MODEL, Job, NamesRun, begin, main, system, tools_as
 
 SERVER = "weather"

@@ -23,8 +23,6 @@ import asyncio
 import sys
 from typing import Any
 
-sys.path.remove(sys.path[0])  # this file has the framework's name
-
 from agent_program import MODEL, TOOLS, Job, NamesRun, logged, main, system
 from pydantic_ai import Agent, Tool
 from pydantic_ai.models.instrumented import InstrumentationSettings

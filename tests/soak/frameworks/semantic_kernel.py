@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from typing import Any
 
-sys.path.remove(sys.path[0])  # this file has the framework's name
 os.environ["SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE"] = "true"
 
 from agent_program import MODEL, Job, logged, main, system, tools_as

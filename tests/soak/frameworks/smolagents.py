@@ -15,10 +15,7 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
-
-sys.path.remove(sys.path[0])  # this file has the framework's name
 
 from agent_program import MAX_STEPS, MODEL, TOOLS, Job, logged, main, schema, system
 from smolagents import OpenAIModel, Tool, ToolCallingAgent

@@ -12,10 +12,7 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
-
-sys.path.remove(sys.path[0])  # this file has the framework's name
 
 from agent_program import MODEL, TOOLS, Job, logged, main, system
 from strands import Agent, tool

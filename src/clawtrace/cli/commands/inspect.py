@@ -147,7 +147,9 @@ def _print_totals(run: Mapping[str, Any], console: ConsoleOutput) -> None:
     console.line(
         (f"  llm calls {calls} · tool calls {count(totals['tool_calls'])} · tokens {tokens} · cost {cost}", "")
     )
-    if run["errors"]:
+    if run["errors"] is None:
+        console.line(("  errors ?", ""))
+    elif run["errors"]:
         console.line((f"  errors {count(len(run['errors']))}", "red"))
     if run["delegations"]:
         console.line(("  delegations " + ", ".join(f"{a or '?'} → {b or '?'}" for a, b in run["delegations"]), ""))

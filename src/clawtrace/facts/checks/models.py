@@ -62,7 +62,14 @@ def _broken_off(run: RunSpans, models: Sequence[LlmCall]) -> list[LlmCall]:
     spans = [(number, run.spans[index]) for index in run.kinds["llm"] if (number := run.group[index]) is not None]
     ending = {span.scope for _, span in spans if span.finish_reason is not None and not span.failed}
     failed = {number for number, span in spans if span.failed}
-    return [call for call in begun if call.group in failed or run.spans[call.index].scope in ending]
+    last = {call.agent: call for call in models}  # models are in order of start
+    return [
+        call
+        for call in begun
+        if call.group in failed
+        or run.spans[call.index].scope in ending
+        or (last[call.agent] is call and _failed_with(run, call))
+    ]
 
 
 def check_ends(

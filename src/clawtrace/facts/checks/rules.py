@@ -146,7 +146,8 @@ FAILED_WITH_USAGE = _check(
 BROKEN_OFF_ANSWER = _check(
     "broken-off-answer",
     "A model span records the beginning of an answer, its id or its model, and neither how it ended nor its tokens, although other "
-    "spans of its instrumentation record how answers end, or another span of the call failed: the stream of it may have broken off.",
+    "spans of its instrumentation record how answers end, or another span of the call, or its agent on this call, failed: the stream "
+    "may have broken off.",
     "some instrumentations end the span of a stream that breaks off as one that was answered",
     ("llm_calls", "failed_llm_attempts", "errors", "unrecovered_errors"),
     "Look at the exit code or the output of the program, or add an instrumentation of the model's SDK.",
@@ -285,8 +286,8 @@ ENDED_ON_REQUEST = _check(
 )
 ENDED_ON_MISFIT = _check(
     "ended-on-misfit",
-    "The last answer of an agent asks for a tool that it was not offered, without an argument that the tool needs, or for "
-    "several calls without an id of their own, and nothing says what became of the call.",
+    "The last answer of an agent asks for a tool that it was not offered, without an argument that the tool needs, for several "
+    "calls without ids, or under the id of an earlier call, and nothing says what became of the call.",
     "frameworks end a run with a failure on such a call, and some record the failure in no span",
     ("errors", "unrecovered_errors"),
     "Look at the exit code or the output of the program.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -68,14 +68,14 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
     requested = {call.agent: call.start_ns for call in models}  # the last ones: models are in order of start
     layers: dict[tuple[str, int], list[int]] = {}
     failed_agents = _failed_agents(run)
+    wrappers: dict[int, int] = {}
+    """By the failed activation that each is another span of."""
     for index in sorted(failed):
         span = run.spans[index]
         if span.kind == "infra" or run.role[index] in _NO_WORK:
             continue
-        if run.role[index] == "wrapper" and any(
-            one.start_ns <= span.last_ns and span.start_ns <= one.last_ns
-            for one in failed_agents.get(span.agent_name, ())
-        ):
+        if run.role[index] == "wrapper" and (agent := _activation_of(run, span, failed_agents)) is not None:
+            wrappers[agent] = index
             continue
         if run.role[index] == "attempt" and (
             requested.get(run.agent[index], -1) > span.start_ns if models else _made_again(run, index)
@@ -85,6 +85,11 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
         # Each failed attempt inside of an answered model call is a separate failure.
         alone = group is None or (span.kind == "llm" and outcomes.get(group) == "ok" and not span.unusable)
         layers.setdefault((span.kind, -1 - index if alone or group is None else group), []).append(index)
+    counted = [index for members in layers.values() for index in members]
+    for agent, index in wrappers.items():
+        # Where nothing failed in the activation but this span of it, no other failure stands for its own.
+        if not any(n == agent or run.encloses(agent, n) for n in counted):
+            layers["agent", -1 - index] = [index]
     if not layers:
         return []
     innermost = _without_echoes(run, [max(members, key=lambda n: (run.depth[n], -n)) for members in layers.values()])
@@ -108,14 +113,22 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
     return found
 
 
-def _failed_agents(run: RunSpans) -> dict[str | None, list[Span]]:
-    """Return the activations that failed, by name: another span of one of them records the same failure."""
-    found: dict[str | None, list[Span]] = {}
+def _failed_agents(run: RunSpans) -> dict[str | None, list[int]]:
+    """Return the activations that failed, by name."""
+    found: dict[str | None, list[int]] = {}
     for index in run.kinds.get("agent", ()):
         span = run.spans[index]
         if span.failed and span.agent_name is not None and run.role[index] != "wrapper":
-            found.setdefault(span.agent_name, []).append(span)
+            found.setdefault(span.agent_name, []).append(index)
     return found
+
+
+def _activation_of(run: RunSpans, span: Span, failed_agents: Mapping[str | None, Sequence[int]]) -> int | None:
+    """Return the failed activation of the same name and time, whose failure a wrapper's span repeats."""
+    for index in failed_agents.get(span.agent_name, ()):
+        if run.spans[index].start_ns <= span.last_ns and span.start_ns <= run.spans[index].last_ns:
+            return index
+    return None
 
 
 def _made_again(run: RunSpans, index: int) -> bool:

@@ -49,7 +49,7 @@ class ToolCalls(NamedTuple):
     histories: Histories
     """What conversations record."""
     misfits: list[ToolRequest]
-    """Requests that no offered tool fits, or of several calls without an id of their own, without a recorded result."""
+    """Requests that no offered tool fits, or whose call has no id of its own, without a recorded result."""
     pending: list[ToolRequest]
     """Requests that an offered tool may fit, without an execution and a recorded result."""
 
@@ -106,6 +106,12 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
     asking = {request.group for request in asked if not request.served}
     unfit = {one.number for one in unanswered if offers.lack(one)}
     without_id = Counter(one.group for one in unanswered if one.call_id is None)
+    first: dict[str, int] = {}
+    unfit_ids = {
+        one.number
+        for one in asked
+        if (without_id[one.group] > 1 if one.call_id is None else first.setdefault(one.call_id, one.group) != one.group)
+    }
     return ToolCalls(
         found,
         executions,
@@ -113,7 +119,7 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
         unseen,
         {to: asked[number].agent for number, to in handed.items()},
         conversations,
-        [one for one in unanswered if one.number in unfit or (one.call_id is None and without_id[one.group] > 1)],
+        [one for one in unanswered if one.number in unfit or one.number in unfit_ids],
         [one for one in unanswered if one.number not in unfit],
     )
 

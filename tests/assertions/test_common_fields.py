@@ -13,7 +13,7 @@ BAD = {
     "turn in words": ({"turn": "first"}, "turn", "must be the number of a turn, counted from 1, or `last`, found 'first'"),
     "empty agent": ({"agent": ""}, "agent", "an empty text matches nothing"),
     "t9 regex": ({"agent": "re:("}, "agent", "invalid regular expression '(': missing ), unterminated subpattern at character 1"),
-    "agent is a list": ({"agent": ["a"]}, "agent", "must be text, found the list ['a']; put it in quotes"),
+    "agent is a list": ({"agent": ["a"]}, "agent", "must be text, found the list ['a']"),
     "dimension": ({"dimensions": ["taks"]}, "dimensions", "'taks' is not valid; valid: task, process, autonomy, closeness, efficiency, spark"),
     "one dimension": ({"dimensions": "task"}, "dimensions", "must be a list, found the text 'task'"),
     "percent": ({"min_pass_rate": 80}, "min_pass_rate", "must be at most 1, found the number 80"),

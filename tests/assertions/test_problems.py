@@ -44,6 +44,7 @@ BAD = {
     "t9 regex in arguments": ({"type": "tool_call", "tool": "a", "args": {"x": {"y": ["re:*"]}}}, ("args",), "`x.y[0]`: invalid regular expression '*'", ""),
     "not a list": (SEQUENCE | {"expected": "a"}, ("expected",), "must be a list, found the text 'a'", ""),
     "not text": (SEQUENCE | {"expected": [3]}, ("expected", 0), "must be text, found the number 3; put it in quotes", ""),
+    "a list for text": ({"type": "tool_call", "tool": ["a"]}, ("tool",), "must be text, found the list ['a']", ""),
     "empty list": (SEQUENCE | {"expected": []}, ("expected",), "an empty list checks nothing", ""),
     "empty path": ({"type": "delegation_path", "expected": []}, ("expected",), "needs at least 1 entry, found 0", ""),
     "fallback of a tree": ({"type": "delegation_path", "expected": ["a"], "mode": "path", "state_path": "x.yaml"}, ("state_path",), "`mode: path` cannot use it", ""),
@@ -101,6 +102,7 @@ def test_a_problem_names_its_place_what_was_found_and_what_is_valid(written, pat
 
     assert (problem.path, problem.hint) == (path, hint)
     assert message in problem.message
+    assert ("put it in quotes" in problem.message) == ("put it in quotes" in message)
 
 
 def test_all_problems_of_an_assertion_are_reported_at_once():

@@ -113,6 +113,8 @@ def test_version(invoke) -> None:
         (["eval", "--report", "json=.", "--suite", "a"], "'.' is a folder; name a file in it."),
         (["inspect", "--traces", ".", "--store", "x.duckdb"], "'x.duckdb' does not exist"),
         (["query", "SELECT 1", "--json", "--format", "csv"], "--json and --format csv contradict each other"),
+        (["eval", "--suite", "a", "--suite", "b"], "error: --suite is given 2 times; it takes one.\n`clawtrace eval --help`"),
+        (["runs", "list", "--store", "a", "--store=b"], "error: --store is given 2 times; it takes one.\n`clawtrace runs list"),
         (["run"], "error: Missing argument '-- CMD...'"),
         (["run", "--report", "json=-", "--", "true"], "Standard output belongs to the command"),
         (["run", "--report", "json=x", "--", "true"], "--report needs --assertions"),

@@ -69,7 +69,7 @@ class TestShort:
             line.startswith("4:25: `assert.2.trace_token_budget` `trace_token_budget` takes a mapping of")
             for line in found
         )
-        assert "5:23: `assert.3.tool_not_invoked` must be text, found the list ['a']; put it in quotes" in found
+        assert "5:23: `assert.3.tool_not_invoked` must be text, found the list ['a']" in found
         assert (
             "7:5: `assert.4.no_span_errors` one entry contains one assertion: `tool_not_invoked` and `no_span_errors` are two. "
             "Start a new line with `- `." in found
@@ -188,5 +188,5 @@ class TestTogether:
         (found,) = problems(files, "assertions: []\npreconditions: []\n")
 
         assert found == (
-            "2:1: `preconditions` is not supported yet: a recording has already run; preconditions belong to a case"
+            "2:1: `preconditions` does not belong here: a recording has already run; preconditions belong to a case"
         )

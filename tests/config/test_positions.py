@@ -278,6 +278,14 @@ class TestCaseProblems:
         (problem,) = files.problems()
         assert "telemetry_env` belongs at the top level of clawtrace.yaml, and has no effect here" in problem
 
+    def test_a_key_of_a_run_profile_is_sent_there(self, files):
+        """Repetitions belong to no suite."""
+        files.suite("run_repetitions: 3\n")
+        files.case("a")
+
+        (problem,) = files.problems()
+        assert "`run_repetitions` does not belong here: it is a key of `execution_policy` in a run profile" in problem
+
     def test_runner_settings_are_checked_where_they_are_written(self, files):
         """A wrong setting is reported in the file and line that gave it: profile, override or case."""
         files.suite("models: [{model_id: m}]\n")

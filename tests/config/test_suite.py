@@ -442,8 +442,13 @@ class TestABrokenCase:
 
     @pytest.mark.parametrize(
         "broken",
-        ["schema_version: 1\nrunner: [\ntags: [slow]\n", "tags: [slow\n", "tags: [slow]\ntags: [smoke]\nx: ["],
-        ids=["it breaks before them", "it breaks in them", "they are there twice"],
+        [
+            "schema_version: 1\nrunner: [\ntags: [slow]\n",
+            "tags: [slow\n",
+            "tags: [slow]\ntags: [smoke]\nx: [",
+            "# nothing\n",
+        ],
+        ids=["it breaks before them", "it breaks in them", "they are there twice", "the file is empty"],
     )
     def test_tags_that_cannot_be_read_may_be_wanted(self, files, broken):
         """Nothing is left out by a typing error."""
@@ -452,6 +457,7 @@ class TestABrokenCase:
         (problem,) = files.problems()
         assert problem.startswith("configs/cases/b/test.yaml")
         assert problem.endswith(". Its tags cannot be read, so the suite might select it.")
+        assert ".." not in problem
 
     def test_a_selection_by_id_never_looks_at_others(self, files):
         """Nor at their tags."""

@@ -207,7 +207,9 @@ class Play:
                         self._used.add(number)
                     return number, step
         exhausted = ScriptedFailure(
-            status=400, type="script_exhausted", message="the script has no step for this request"
+            status=400,
+            type="script_exhausted",
+            message="the script has no unused step for this request; a step with `repeat: true` is used again",
         )
         return None, self.script.default or ScriptedStep(error=exhausted)
 

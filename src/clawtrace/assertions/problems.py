@@ -73,8 +73,9 @@ def _problems_at(
     if others:
         words = all(detail["type"] == "literal_error" for detail in details if detail["type"] not in _KINDS)
         return [one._replace(message=f"{one.message}; or {kinds}") for one in others] if words else others
-    quotes = "; put it in quotes" if kinds == "text" else ""
-    return [AssertionProblem(path, f"must be {kinds}, found {_found(details[0]['input'])}{quotes}")]
+    found = details[0]["input"]
+    quotes = "; put it in quotes" if kinds == "text" and not isinstance(found, (list, dict)) else ""
+    return [AssertionProblem(path, f"must be {kinds}, found {_found(found)}{quotes}")]
 
 
 _KINDS = {

@@ -98,7 +98,10 @@ class LazyGroup(click.Group):
 
             hint = did_you_mean(name, COMMANDS) or f"There are: {', '.join(COMMANDS)}."
             raise click.UsageError(f"There is no command {name!r}. {hint}", ctx)
-        return super().resolve_command(ctx, args)
+        found = super().resolve_command(ctx, args)
+        if found[1] is not None and not ctx.resilient_parsing:
+            _refuse_repeated(found[1], name, found[2], ctx)
+        return found
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete the name of a command from the table, without importing any."""
@@ -126,6 +129,27 @@ class LazyGroup(click.Group):
         if not standalone_mode:
             return run()
         sys.exit(_at_the_edge(run))
+
+
+def _refuse_repeated(command: click.Command, name: str, args: list[str], parent: click.Context) -> None:
+    """Refuse an option that takes one value and is given two: click would drop the first without a word.
+
+    Raises:
+        UsageError: such an option, of the command or of a command of it.
+    """
+    context = command.context_class(command, info_name=name, parent=parent, **command.context_settings)
+    try:
+        _, rest, order = command.make_parser(context).parse_args(list(args))
+    except click.UsageError:
+        return  # the command says it
+    for option in order:
+        takes_one = isinstance(option, click.Option) and not (option.is_flag or option.multiple or option.count)
+        if takes_one and order.count(option) > 1:
+            raise click.UsageError(f"{option.opts[0]} is given {order.count(option)} times; it takes one.", context)
+    if isinstance(command, click.Group) and rest:
+        inner = command.get_command(context, rest[0])
+        if inner is not None:
+            _refuse_repeated(inner, rest[0], rest[1:], context)
 
 
 def _at_the_edge(run: Callable[[], Any]) -> int:

@@ -21,8 +21,8 @@ class ConfigModel(Documented):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    not_supported_yet: ClassVar[Mapping[str, str]] = {}
-    """Keys of the documented format that this version refuses, with the sentence to show."""
+    keys_of_others: ClassVar[Mapping[str, str]] = {}
+    """Keys that belong to another file or place, with the sentence that says so."""
 
 
 def is_slug(text: str) -> bool:

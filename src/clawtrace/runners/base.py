@@ -60,9 +60,6 @@ class RunnerSettings(Documented):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
-    not_supported_yet: ClassVar[Mapping[str, str]] = {}
-    """Keys of the documented format that this version refuses, with the sentence to show."""
-
     timeout_seconds: float = Field(default=600.0, gt=0, le=86400)
     """Time limit of the agent, in seconds; then its process group and all its descendants are ended."""
 

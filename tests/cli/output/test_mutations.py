@@ -38,11 +38,10 @@ a tool is not called          1 of 1
 a tool gets another argument  0 of 1
   missed: `send_the_monthly_report` gets another `recipient_of_the_report`
     (undecided: who)
-  Further faults that would not show as such in this telemetry, and do not
-  count: 1.
+  Not counted: further faults that this telemetry would not show (1).
   an_assertion_with_a_long_name_that_was_wrong_from_the_start does not pass on
   the run itself, and was not asked
-  Not about the trace, and not asked: file_exists
+  Not scored, because not about the trace: file_exists
 """
 
 

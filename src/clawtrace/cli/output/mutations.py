@@ -52,11 +52,13 @@ def print_score(score: ScoredRun, console: ConsoleOutput) -> None:
             console.paragraph(f"{one.what}{doubt}", first="  missed: ", indent="    ", style="yellow")
     if score.not_made:
         console.paragraph(
-            f"Further faults that would not show as such in this telemetry, and do not count: {len(score.not_made)}.",
+            f"Not counted: further faults that this telemetry would not show ({len(score.not_made)}).",
             indent="  ",
             style="dim",
         )
     for name in score.not_holding:
         console.paragraph(f"{name} does not pass on the run itself, and was not asked", indent="  ", style="yellow")
     if score.not_asked:
-        console.paragraph(f"Not about the trace, and not asked: {', '.join(score.not_asked)}", indent="  ", style="dim")
+        console.paragraph(
+            f"Not scored, because not about the trace: {', '.join(score.not_asked)}", indent="  ", style="dim"
+        )

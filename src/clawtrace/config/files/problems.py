@@ -137,9 +137,9 @@ def _explained(entry: Mapping[str, Any], model: type[BaseModel] | None) -> tuple
 def _unknown_key(name: str, model: type[BaseModel] | None) -> tuple[str, str]:
     if model is None:
         return "is not a known key here", ""
-    later: Mapping[str, str] = getattr(model, "not_supported_yet", {})
-    if name in later:
-        return f"is not supported yet: {later[name]}", ""
+    elsewhere: Mapping[str, str] = getattr(model, "keys_of_others", {})
+    if name in elsewhere:
+        return f"does not belong here: {elsewhere[name]}", ""
     if _of_the_project(name, model):
         return "belongs at the top level of clawtrace.yaml, and has no effect here", ""
     known = [field.alias or key for key, field in model.model_fields.items()]

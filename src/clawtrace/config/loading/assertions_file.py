@@ -34,7 +34,7 @@ __all__ = ["AssertionsFile", "LoadedAssertions", "load_assertions_file", "load_a
 class AssertionsFile(ConfigModel):
     """A file for `--assertions`: what must be true of each recorded run."""
 
-    not_supported_yet: ClassVar[Mapping[str, str]] = dict.fromkeys(
+    keys_of_others: ClassVar[Mapping[str, str]] = dict.fromkeys(
         PRECONDITIONS, "a recording has already run; preconditions belong to a case"
     )
 

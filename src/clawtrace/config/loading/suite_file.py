@@ -65,6 +65,12 @@ class LoadedSuite:
         return not set(self.config.quarantine_tags).isdisjoint(case.config.tags)
 
 
+def _may_be_selected(problem: ConfigProblem) -> ConfigProblem:
+    """Return a problem with why it counts."""
+    hint = " ".join(filter(None, (problem.hint, _MAY_BE_SELECTED)))
+    return problem._replace(message=f"{problem.message.rstrip('.')}.", hint=hint)
+
+
 def load_suite(
     suite: str,
     project: Project,
@@ -113,7 +119,7 @@ def load_suite(
         wrong: list[ConfigProblem] = []
         rows = load_cases(path, read, config.models, profile, env, wrong)
         if wrong and read is None and may_be_selected(path.parent.name, path, config.case_selection):
-            wrong = [one._replace(message=f"{one.message}.", hint=_MAY_BE_SELECTED) for one in wrong]
+            wrong = [_may_be_selected(one) for one in wrong]
         problems += [one for one in wrong if settings_known or not _may_be_given(one)]
         if rows:
             agent = agents.of_case(rows[0].file_id, rows[0].config.tags, problems)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, field_validator
 
@@ -17,6 +18,9 @@ __all__ = [
     "SuiteConfig",
     "Thresholds",
 ]
+
+
+_OF_A_PROFILE = "it is a key of `execution_policy` in a run profile, `configs/run_profiles/ID.yaml`"
 
 
 class ModelConfig(ConfigModel):
@@ -55,8 +59,26 @@ class Thresholds(ConfigModel):
         return models
 
 
+class ExecutionPolicy(ConfigModel):
+    """How the runs are scheduled."""
+
+    max_concurrency: int = Field(default=1, ge=1, le=1024)
+    """Runs at the same time, on one receiver."""
+    run_repetitions: int = Field(default=1, ge=1, le=10_000)
+    """Runs of each case with each model; they share nothing."""
+    infrastructure_retries: int = Field(default=0, ge=0, le=10)
+    """How often a run is tried again when its runner could not start the agent, its provider failed, or the receiver
+    did; after 1 s, 2 s, 4 s and so on. Never after a failure of the agent's own."""
+    fail_fast: bool = False
+    """Start nothing new after the first run that fails."""
+    stop_on_runner_error: bool = True
+    """Start nothing new after the first run whose agent could not be run at all."""
+
+
 class SuiteConfig(SuiteAgents):
     """The file `configs/suites/<suite_id>.yaml`."""
+
+    keys_of_others: ClassVar[Mapping[str, str]] = dict.fromkeys(ExecutionPolicy.model_fields, _OF_A_PROFILE)
 
     schema_version: SchemaVersion
     """Version of this file's format."""
@@ -93,24 +115,10 @@ class SuiteConfig(SuiteAgents):
         return models
 
 
-class ExecutionPolicy(ConfigModel):
-    """How the runs are scheduled."""
-
-    max_concurrency: int = Field(default=1, ge=1, le=1024)
-    """Runs at the same time, on one receiver."""
-    run_repetitions: int = Field(default=1, ge=1, le=10_000)
-    """Runs of each case with each model; they share nothing."""
-    infrastructure_retries: int = Field(default=0, ge=0, le=10)
-    """How often a run is tried again when its runner could not start the agent, its provider failed, or the receiver
-    did; after 1 s, 2 s, 4 s and so on. Never after a failure of the agent's own."""
-    fail_fast: bool = False
-    """Start nothing new after the first run that fails."""
-    stop_on_runner_error: bool = True
-    """Start nothing new after the first run whose agent could not be run at all."""
-
-
 class RunProfile(ProfileAgent):
     """The file `configs/run_profiles/<run_profile_id>.yaml`."""
+
+    keys_of_others: ClassVar[Mapping[str, str]] = dict.fromkeys(ExecutionPolicy.model_fields, _OF_A_PROFILE)
 
     schema_version: SchemaVersion
     """Version of this file's format."""

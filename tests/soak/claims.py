@@ -98,7 +98,7 @@ def _tokens(truth: Truth) -> Iterator[Claim]:
     for kind in ("input", "output"):
         total, least = truth.total(kind), truth.least(kind)
         if total is not None:
-            yield True, {"type": "trace_token_budget", f"max_{kind}_tokens": total}
+            yield True, {"type": "trace_token_budget", f"max_{kind}_tokens": total + truth.begun(kind)}
         if least:
             yield False, {"type": "trace_token_budget", f"max_{kind}_tokens": least - 1}
 

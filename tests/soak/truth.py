@@ -102,7 +102,14 @@ class Truth:
         total = self.total(kind)
         if kind == "cache_write" and total is None and self.least(kind) == 0:
             return [None, 0]  # No answer reports a write, and the model's price list bills none.
-        return _Anything() if total is None and self.counts_itself else [total]
+        if total is None:
+            return _Anything() if self.counts_itself else [None]
+        return range(total, total + self.begun(kind) + 1)
+
+    def begun(self, kind: str) -> int:
+        """Return the tokens of answers that broke off, which the first event of Anthropic's streams reports: one of output."""
+        broken = (one.usage for one in self.failed if one.api == "anthropic" and one.stream and one.text is not None)
+        return sum(1 if kind == "output" else usage[kind] for usage in broken if usage)
 
     def least(self, kind: str) -> int:
         """Return the tokens that answers did report."""

@@ -51,7 +51,8 @@ class Exchange:
     step: int | None
     """0-based number of the step that answered; None for the default."""
     usage: dict[str, int] | None
-    """Token counts; None for an error, and for a reply that reports none."""
+    """Token counts; None for an error, and for a reply that reports none. As the text and the calls, of a stream that was
+    broken off they are those of the whole answer."""
     tool_calls: list[dict[str, Any]]
     text: str | None
     error: dict[str, Any] | None
@@ -173,9 +174,10 @@ class _Handler(BaseHTTPRequestHandler):
             time.sleep(step.delay_ms / 1000)
         headers = {name: value for name in _LOGGED_HEADERS if (value := self.headers.get(name))}
         in_events = asked.stream and (asked.api != "gemini" or "alt=sse" in self.path)
-        if step.error or step.disconnect or step.cut_after or step.body is not None:
+        closed = step.disconnect or (step.cut_after and not in_events)
+        if step.error or closed or step.body is not None:
             self.model.record(asked, number, step, None, headers)
-        if step.disconnect or (step.cut_after and not in_events):
+        if closed:
             self.close_connection = True
             return
         if step.body is not None:
@@ -189,8 +191,7 @@ class _Handler(BaseHTTPRequestHandler):
         calls = tuple((c.id or self.script.new_id(prefix), c.name, c.arguments) for c in step.tool_calls)
         model = step.model or asked.model
         reply = Reply(step, calls, model, int(time.time()), body, self.script.new_id)
-        if not step.cut_after:
-            self.model.record(asked, number, step, reply, headers)
+        self.model.record(asked, number, step, reply, headers)
         if in_events:
             self._events(wire.stream(reply), step.cut_after)
         elif asked.stream:

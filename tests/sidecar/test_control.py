@@ -118,6 +118,15 @@ class TestRuns:
         assert [run["run_id"] for run in served.client.list_runs()] == ["foreign"]
         assert served.client.end_run("foreign", exit_code=0)["complete"] is True
 
+    def test_a_run_that_was_not_announced_ends_in_silence(self, served: Served) -> None:
+        """No exit code and no turn: no span is the last one. How long it took is known from its spans, not from the request."""
+        export(f"{served.http}/run/foreign", "search")
+        before = served.client.inspect("foreign")["runs"][0]["duration_ms"]
+        ended = served.client.end_run("foreign", settle_ms=100)
+
+        assert ended["closed_by"] == "settled"
+        assert served.client.inspect("foreign")["runs"][0]["duration_ms"] == before
+
     def test_spans_that_come_after_the_end(self, served: Served) -> None:
         """The run is not complete any more, and passes no absence, until it is ended once more: silence closes it then."""
         begun = begin(served, run_id="r")
@@ -300,7 +309,7 @@ class TestAnswersOfEvaluation:
 
         assert served.client.evaluate(NEVER)["exit_code"] == 3
         assert served.client.evaluate(NEVER, allow_missing_trace=True)["exit_code"] == 0
-        with pytest.raises(UsageError, match="`allow_everything`"):
+        with pytest.raises(UsageError, match="`allow_everything`: is not a known key"):
             served.client.evaluate(NEVER, allow_everything=True)
         with pytest.raises(UsageError, match="`strict` is '1'"):
             served.client.evaluate(NEVER, strict="1")

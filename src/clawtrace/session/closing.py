@@ -113,9 +113,13 @@ class Expected:
     def _may_run(self, tally: Tally) -> bool:
         """Return whether the agent may have run before the command, which then only sent it messages."""
         record = self._record
-        if record.agent == "started" or not record.turns or record.run_status == "invalid":
+        if record.agent == "started" or record.run_status == "invalid":
             return False
-        if record.agent == "running" or tally.foreign:
+        if record.agent == "running":
+            return True
+        if not record.turns:
+            return False
+        if tally.foreign:
             return True
         # Only who knows the address can export here: it is in the command's environment, or it was fixed before.
         return record.run_status == "success" and self._is_known()

@@ -133,7 +133,7 @@ class Control:
             agent = asked.agent or ("started" if exited else "running")
             ended = record._replace(
                 started_ns=asked.started_ns or record.started_ns,
-                ended_ns=asked.ended_ns or time.time_ns(),
+                ended_ns=asked.ended_ns or (None if record.started_ns is None else time.time_ns()),
                 agent_exit_code=asked.exit_code,
                 run_status=status,
                 ended_by_signal=asked.ended_by_signal,

@@ -100,7 +100,7 @@ class EndRun(_Request):
     started_ns: Nanoseconds | None = None
     """When the agent's command was started, Unix time; by default when the run was announced."""
     ended_ns: Nanoseconds | None = None
-    """When it ended, Unix time; by default now."""
+    """When it ended, Unix time; by default now, and of a run that was not announced, when its last span ended."""
     ended_by_signal: int | None = None
     """Number of the signal that ended it."""
     timed_out: bool = False
@@ -208,5 +208,7 @@ def problems(error: ValidationError) -> str:
     found = []
     for entry in error.errors(include_url=False, include_input=False):
         place = ".".join(map(str, entry["loc"]))
-        found.append(f"`{place}`: {entry['msg']}" if place else entry["msg"])
+        unknown = entry["type"] == "extra_forbidden"
+        said = "is not a known key; `/clawtrace/v1/openapi.json` lists all" if unknown else entry["msg"]
+        found.append(f"`{place}`: {said}" if place else said)
     return "; ".join(found)

@@ -79,7 +79,8 @@ class SentTurns:
         """Return whether an ended entry span of each turn is here, and has the agent's work below it, or is it.
 
         An entry without any is a request that was only the way to the agent, or that was answered before it worked; one
-        that failed, of a request that the client may have sent again with the same context.
+        that failed, of a request that the client may have sent again with the same context. Where no turn is known, as of a run
+        that was not announced, nothing says which span is the last.
         """
         run = self._run
         work = sorted(run.enter[index] for kind in _WORK for index in run.kinds.get(kind, ()))
@@ -88,7 +89,7 @@ class SentTurns:
             below = bisect_right(work, run.leave[entry]) > bisect_right(work, run.enter[entry])
             return not run.spans[entry].failed and (below or run.spans[entry].kind == "agent")
 
-        return all(any(map(has_work, entries)) for entries in self._entries)
+        return bool(self._entries) and all(any(map(has_work, entries)) for entries in self._entries)
 
     def _turn(self, span: Span) -> int | None:
         """Return the turn that a span is of: its trace's, else the last that had been sent when it started."""

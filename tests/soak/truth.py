@@ -250,7 +250,7 @@ def may_be_reason(reason: str, truth: Truth) -> bool:
     if reason == "ended-on-misfit":
         return bool(truth.refused or truth.unclear)
     if reason == "usage-below-answer":
-        return any(len((one.text or "").split()) > 1 or one.tool_calls for one in truth.answered)
+        return any(len((one.text or "").split()) > 1 or one.tool_calls for one in (*truth.answered, *truth.failed))
     return True
 
 

@@ -98,3 +98,19 @@ class TestVercel7:
         lab.put(S("a", "", 0, 9, "invoke_agent gpt-4o", attrs, scope="gen_ai"))
 
         assert lab.rows(ACTIVATIONS) == [(None, None, "root")]
+
+
+def test_a_stream_that_ended_without_a_signal_is_no_answer(lab: Lab) -> None:
+    """Version 7 calls it `interrupted`; what was received of it is the program's answer."""
+    words = '[{"role": "assistant", "parts": [{"type": "text", "content": "I will"}], "finish_reason": "interrupted"}]'
+    base = {"gen_ai.response.finish_reasons": ["interrupted"], "gen_ai.output.messages": words}
+    calling = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "assistant"} | base
+    asking = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o", "gen_ai.response.id": "r"} | base
+    lab.put(
+        S("a", "", 0, 90, "invoke_agent gpt-4o", calling, scope="gen_ai"),
+        S("m", "a", 1, 60, "chat gpt-4o", asking, scope="gen_ai"),
+    )
+
+    assert lab.totals("llm_calls", "errors") == (0, 1)
+    assert lab.rows("SELECT message FROM errors") == [("interrupted",)]
+    assert lab.rows("SELECT final_output FROM runs") == [("I will",)]

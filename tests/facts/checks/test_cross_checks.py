@@ -347,6 +347,40 @@ def test_an_agent_that_fails_with_an_answer_without_an_end(lab: Lab, error: str 
     assert {found[fact] for fact in ("llm_calls", "failed_llm_attempts") if fact in found} == reasons
 
 
+@pytest.mark.parametrize(
+    ("reason", "usage", "reasons"),
+    [
+        ("", None, {"broken-off-answer"}),
+        ("other", None, {"broken-off-answer"}),
+        ("unknown", None, {"broken-off-answer"}),
+        ("other", 10, set()),
+        ("stop", None, set()),
+    ],
+)
+def test_a_finish_reason_that_says_nothing_is_no_end(
+    lab: Lab, reason: str, usage: int | None, reasons: set[str]
+) -> None:
+    """Vercel's SDK says `other` of a stream that broke off; a stream that ended has usage, where it is counted."""
+    more = {
+        "gen_ai.response.finish_reasons": [reason],
+        "gen_ai.usage.input_tokens": usage,
+        "gen_ai.usage.output_tokens": None,
+    }
+
+    found = unknown(lab, chat("m", **more))
+
+    assert {found[fact] for fact in ("llm_calls", "failed_llm_attempts") if fact in found} == reasons
+
+
+def test_openllmetry_writes_an_empty_finish_reason_into_the_message(lab: Lab) -> None:
+    message = '[{"role": "assistant", "parts": [{"type": "text", "content": "I will"}], "finish_reason": ""}]'
+    call = begun("m", 1, **{OUTPUT: message, "gen_ai.request.model": "gpt-4o", "gen_ai.is_streaming": True})
+
+    assert (
+        unknown(lab, replace(call, scope="opentelemetry.instrumentation.openai.v1"))["llm_calls"] == "broken-off-answer"
+    )
+
+
 def bare(id: str, parent: str, **more: Any) -> S:
     """A model span that says nothing of an answer."""
     return S(id, parent, 2, 5, "chat", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o"}, **more)

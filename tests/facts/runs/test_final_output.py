@@ -64,6 +64,33 @@ def test_an_agent_that_failed_gave_no_answer(lab: Lab) -> None:
     assert lab.rows(ANSWER) == [(None,)]
 
 
+def test_an_agent_whose_answer_ended_in_an_error_failed(lab: Lab) -> None:
+    """`error` is the conventions' word for it; Agno's instrumentation marks no span."""
+    message = json.loads(says("I will look."))[0]
+    for reason in ("error", "stop"):
+        lab.put(agent("a", **{"gen_ai.output.messages": json.dumps([message | {"finish_reason": reason}])}), run=reason)
+
+    assert lab.rows(ANSWER, "error") == [(None,)]
+    assert lab.rows(ANSWER, "stop") == [("I will look.",)]
+    assert lab.totals("errors", run="error") == (1,)
+
+
+def test_an_agents_joined_words_are_compared_with_its_own_calls(lab: Lab) -> None:
+    """It says what it said before it asked another agent, because its last call said nothing."""
+    spans = [
+        agent("a", **{"gen_ai.output.messages": says("Let me look.")}),
+        said("m", "a", 1, "Let me look."),
+        tool("t", "a", at=10),
+        agent("b", "t", at=11, to=12, agent="researcher"),
+        said("n", "b", 11, "It is sunny."),
+        said("o", "a", 20, ""),
+    ]
+    spans[2].to = 18
+    lab.put(*spans)
+
+    assert lab.rows(ANSWER) == [(None,)]
+
+
 @pytest.mark.parametrize(
     ("name", "attrs", "answer"), [("run", {}, None), ("GET /chat", {"http.route": "/chat"}, "Fine.")]
 )

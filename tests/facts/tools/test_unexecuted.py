@@ -79,6 +79,24 @@ class TestWhereEveryExecutionHasASpan:
         assert status(lab, type="tool_not_called", tool="get_wether") is Status.PASS
         assert status(lab, type="tool_not_permitted", allowed_tools=["get_weather"]) is Status.PASS
 
+    @pytest.mark.parametrize(
+        ("scope", "answer"),
+        [
+            ("agent_framework", "Error: Argument parsing failed."),
+            ("agent_framework", "Error: Argument parsing failed. Exception: city is missing"),
+            ("strands.telemetry.tracer", "Error: tool_name=<get_wether> | invalid tool name pattern"),
+            (
+                "strands.telemetry.tracer",
+                "Validation failed for input parameters: argument must be a mapping, not list",
+            ),
+        ],
+    )
+    def test_arguments_that_the_framework_refuses_are_no_call(self, scope: str, answer: str) -> None:
+        lab = Lab().put(*run(scope, answer=answer))
+
+        assert lab.rows(CALLS) == [("get_wether", "unexecuted"), ("get_weather", "ok")]
+        assert lab.totals("tool_calls") == (1,)
+
     @pytest.mark.parametrize("assertion", COUNTS_CALLS[:4], ids=lambda assertion: assertion["type"])
     def test_nothing_that_counts_calls_counts_it(self, assertion: dict[str, Any]) -> None:
         assert status(Lab().put(*run("pydantic-ai")), **assertion) is Status.FAIL

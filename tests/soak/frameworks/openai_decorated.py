@@ -16,12 +16,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from agent_program import TOOLS, Job, NamesRun, logged, main, system
 from openai import OpenAI
+
+sys.path.append(str(Path(__file__).parent))  # after the packages
 from openai_sdk import answer
 
 Decorate = Callable[[str, str, Callable[..., Any]], Callable[..., Any]]

@@ -21,6 +21,9 @@ from clawtrace.facts.checks.rules import (
 )
 from clawtrace.facts.spans.span import LOCAL_PARENT, REMOTE_PARENT, Span
 
+_NO_END = frozenset((None, "", "other", "unknown"))
+"""Finish reasons that say nothing of how an answer ended."""
+
 __all__ = ["check_ends", "check_failed_agents", "check_models", "unmade_request"]
 
 
@@ -55,12 +58,15 @@ def _broken_off(run: RunSpans, models: Sequence[LlmCall]) -> list[LlmCall]:
     begun = [
         call
         for call in models
-        if call.outcome == "ok" and call.answer_recorded and call.finish_reason is None and call.output_tokens is None
+        if call.outcome == "ok"
+        and call.answer_recorded
+        and call.output_tokens is None
+        and call.finish_reason in _NO_END
     ]
     if not begun:
         return []
     spans = [(number, run.spans[index]) for index in run.kinds["llm"] if (number := run.group[index]) is not None]
-    ending = {span.scope for _, span in spans if span.finish_reason is not None and not span.failed}
+    ending = {span.scope for _, span in spans if span.finish_reason not in _NO_END and not span.failed}
     failed = {number for number, span in spans if span.failed}
     last = {call.agent: call for call in models}  # models are in order of start
     return [
@@ -68,7 +74,10 @@ def _broken_off(run: RunSpans, models: Sequence[LlmCall]) -> list[LlmCall]:
         for call in begun
         if call.group in failed
         or run.spans[call.index].scope in ending
-        or (last[call.agent] is call and _failed_with(run, call))
+        or (
+            call.input_tokens is None
+            and (call.finish_reason is not None or (last[call.agent] is call and _failed_with(run, call)))
+        )
     ]
 
 

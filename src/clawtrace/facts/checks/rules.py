@@ -145,9 +145,9 @@ FAILED_WITH_USAGE = _check(
 
 BROKEN_OFF_ANSWER = _check(
     "broken-off-answer",
-    "A model span records the beginning of an answer, its id or its model, and neither how it ended nor its tokens, although other "
-    "spans of its instrumentation record how answers end, or another span of the call, or its agent on this call, failed: the stream "
-    "may have broken off.",
+    "A model span records the beginning of an answer, its id or its model, and neither how it ended nor its tokens, although its "
+    "instrumentation records how answers end, or another span of the call, or its agent on this call, failed: the stream may have "
+    "broken off.",
     "some instrumentations end the span of a stream that breaks off as one that was answered",
     ("llm_calls", "failed_llm_attempts", "errors", "unrecovered_errors"),
     "Look at the exit code or the output of the program, or add an instrumentation of the model's SDK.",

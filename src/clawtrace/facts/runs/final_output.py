@@ -54,7 +54,8 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     if topmost and topmost[-1] == max(index for index in tops if run.depth[index] <= run.depth[topmost[-1]]):
         side_by_side = any(run.spans[index].last_ns > run.spans[topmost[-1]].start_ns for index in topmost[:-1])
         word = _own_word(run, topmost[-1])
-        doubtful = side_by_side or _is_repeated(run, models, word) or _is_joined(run, models, word)
+        own = [call for call in models if call.agent == topmost[-1]] or models
+        doubtful = side_by_side or _is_repeated(run, models, word) or _is_joined(run, own, word)
         return None if doubtful or _is_error(run, models, word) else word
     if tellers and not models:
         return _message(run, [index for index in agents if homes[run.root[index]] == last], tellers)

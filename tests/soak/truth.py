@@ -69,12 +69,16 @@ class Truth:
     def errors(self) -> Collection[int]:
         """How many failures there may be said to be.
 
-        A refused call, a request without an answer, and an answer that was cut, without words or like a call, may be one or not.
+        A refused call, a request without an answer, and an answer that was cut, without words, like a call, or whole and without usage, may be one or not.
         """
         tools = sum(tool["error"] is not None for tool in self.tools)
         least = max(tools, int(self.raised is not None))
         useless = self.cut + sum(
-            not (one.text or one.tool_calls) or _misses_fields(one) or _looks_like_a_call(one) for one in self.answered
+            not (one.text or one.tool_calls)
+            or _misses_fields(one)
+            or _looks_like_a_call(one)
+            or not (one.stream or one.usage)
+            for one in self.answered
         )
         most = tools + len(self.refused) + len(self.unclear) + len(self.failed) + useless + int(self.raised is not None)
         return range(least, most + 1)

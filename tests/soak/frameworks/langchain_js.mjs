@@ -17,6 +17,7 @@
 // instrumentations = ["openinference", "openllmetry", "langfuse"]
 // helpers = ["tool"]
 // counts-itself = ["openinference", "openllmetry", "langfuse"]
+// ends-broken-streams = true
 // ///
 // An agent of LangChain.js, which is a graph of LangGraph.js.
 import { createRequire } from 'node:module';

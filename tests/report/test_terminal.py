@@ -135,6 +135,23 @@ def test_repetitions_that_fail_alike_are_one_block(verdict, run, campaign, node)
     assert plain(campaign(*runs, trees=trees), verbose=True).count("FAIL  weather · ") == 5
 
 
+def test_below_the_rates_are_those_that_passed_sometimes(verdict, run, campaign) -> None:
+    """One that failed every time is said with its verdicts, unless it may fail sometimes."""
+    runs = [
+        run(
+            verdict("fail", id="never"),
+            verdict("fail" if number == 1 else "pass", id="sometimes"),
+            verdict("fail", id="tolerated", min_pass_rate=0.5),
+            run_id=f"r{number}",
+            repetition=number,
+        )
+        for number in (1, 2)
+    ]
+    below = [line.strip() for line in plain(campaign(*runs)).splitlines() if line.startswith("  • ")]
+
+    assert [line.split(": ")[0].rpartition(" · ")[2] for line in below] == ["sometimes", "tolerated"]
+
+
 def test_assertions_that_say_the_same_are_one_block(verdict, run, campaign) -> None:
     """A run without a trace says so once, with its hint, for all assertions; one with a description keeps its own."""
     none = {"message": "there is no trace", "hint": "Nothing arrived at all.", "sql": ""}

@@ -56,7 +56,10 @@ _NAMED = 10
 
 
 def print_repetitions(results: Sequence[RunResult], console: ConsoleOutput) -> None:
-    """Print one row for each case that ran more than once, and each of its assertions that did not always pass."""
+    """Print one row for each case that ran more than once, and each of its assertions that did not always pass.
+
+    One that never passed, and was to pass always, has said so with its verdicts.
+    """
     repeated = {key: runs for key, runs in cases_of(results).items() if len(runs) > 1}
     if not repeated:
         return
@@ -80,7 +83,7 @@ def print_repetitions(results: Sequence[RunResult], console: ConsoleOutput) -> N
             f"{title} · {one.id}: {one.rate.stability or 'undecided'}, {_passed(one.rate)} passed, {rate_words(one.rate)}"
             + ("" if one.minimum == 1 else f", `min_pass_rate` {one.minimum:g}")
             for one in assertion_rates(runs)
-            if one.rate.passed < one.rate.ran
+            if one.rate.passed < one.rate.ran and (one.rate.stability != "stable-fail" or one.minimum < 1)
         ]
     console.line()
     console.table(columns, rows)

@@ -115,6 +115,8 @@ class CampaignReport(NamedTuple):
     """None for recorded input and for a single command."""
     reuse: str = ""
     """Why stored runs are reused, in one line; empty where none is."""
+    interrupted: bool = False
+    """Whether somebody ended the evaluation before all runs were made."""
     source: RunsSource | None = None
     """Where the runs are; None where they are not kept."""
     folder: Path = Path()

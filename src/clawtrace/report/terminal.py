@@ -185,6 +185,9 @@ def print_summary(report: CampaignReport, console: ConsoleOutput) -> None:
     console.line(*line)
     if report.reuse:
         console.paragraph(report.reuse)
+    if report.interrupted:
+        console.paragraph(": interrupted; the same command runs the rest", first="exit 130", first_style="bold yellow")
+        return
     code = report.exit_code
     style = {ExitCode.PASSED: "green", ExitCode.UNDECIDED: "yellow"}.get(code, "red")
     first = f"exit {int(code)}"

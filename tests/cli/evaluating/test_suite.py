@@ -260,6 +260,8 @@ class TestEnding:
         assert running.returncode == 130, out + err
         assert "interrupted: ending 1 agent" in err
         assert "NOT RUN  waiting" in out
+        assert out.splitlines()[-1] == "exit 130: interrupted; the same command runs the rest"
+        assert "exit 3" not in out
         assert json.loads((tmp_path / "r.json").read_text())["exit_code"] == 3
         assert "Traceback" not in err
         _until(lambda: not _alive(agent))

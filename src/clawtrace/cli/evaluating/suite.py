@@ -198,14 +198,11 @@ def _evaluate(
     for sentence in [*done.blind_spots, *_stale_verdicts(done)]:
         click.echo(f"warning: {sentence}", err=True)
     report = _report_of(plan, done, gate, trees, session.clean)
-    report = report._replace(reuse=grounds_of_reuse(plan, decisions), details=details)
+    report = report._replace(reuse=grounds_of_reuse(plan, decisions), details=details, interrupted=done.interrupted)
     if not output.quiet:
         _say_how_to_connect(plan, done)
     code = finish(report, output, folder=plan.folder)
-    if done.interrupted:
-        click.echo(f"interrupted, exit code {_INTERRUPTED}: the same command runs the rest", err=True)
-        return _INTERRUPTED
-    return code
+    return _INTERRUPTED if done.interrupted else code
 
 
 def _joining(server: str, project: Project) -> Callable[[Path, SessionSettings], Session]:

@@ -158,6 +158,15 @@ def test_a_tool_call_reads_the_same_in_every_form(form: str) -> None:
     assert brief(parse_messages(form, OUTPUTS[form], "output")) == ASKED
 
 
+def test_names_of_tools_in_one_attribute_are_calls_of_ax_only() -> None:
+    """An attribute of another instrumentation that has this name may mean anything, such as the tools that were offered."""
+    payload = json.dumps([["gen_ai.choice", {"finish_reason": "function_call", "tool_names": "get_weather,pay"}]])
+    asked = {form: [part.name for part in parse_messages(form, payload, "output")] for form in ("ax_events", "events")}
+
+    assert asked["ax_events"] == ["get_weather", "pay"]
+    assert "pay" not in asked["events"]
+
+
 @pytest.mark.parametrize(
     ("part", "failed"),
     [
@@ -178,7 +187,8 @@ def test_a_result_says_in_a_field_that_the_tool_failed(part: dict[str, object], 
 
 
 def test_every_form_is_tested() -> None:
-    assert set(OUTPUTS) == set(FORMATS)
+    """`ax_events` has no id and no arguments, and a test of its own."""
+    assert {*OUTPUTS, "ax_events"} == set(FORMATS)
 
 
 @pytest.mark.parametrize("key", ["response", "result", "content"])

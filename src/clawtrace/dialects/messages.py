@@ -193,16 +193,21 @@ def _event(name: str, body: dict[str, Any], direction: str) -> Message | None:
         message.pop("message", None)
     if role == "tool":
         message.setdefault("tool_call_id", body.get("id"))
-    if (
-        isinstance(names := body.get("tool_names"), str) and names
-    ):  # of the calls that it asks for nothing else is recorded
-        message["tool_calls"] = [{"type": "tool_call", "name": name} for name in names.split(",")]
     return message_of({"role": role, **message})
 
 
 def _events(payload: str, direction: str) -> Iterator[Message]:
     """Span events of GenAI generation 1: a list of (name, attributes)."""
     return _of_events([(name, body or {}) for name, body in json.loads(payload)], direction)
+
+
+def _ax_events(payload: str, direction: str) -> Iterator[Message]:
+    """Span events of Ax: of the calls that an answer asks for, only the tools' names are recorded, in one attribute."""
+    events = [(name, dict(body or {})) for name, body in json.loads(payload)]
+    for _, body in events:
+        if isinstance(names := body.get("tool_names"), str) and names:
+            body["tool_calls"] = [{"type": "tool_call", "name": tool} for tool in names.split(",")]
+    return _of_events(events, direction)
 
 
 def _event_list(payload: str, direction: str) -> Iterator[Message]:
@@ -307,6 +312,7 @@ FORMATS: dict[str, Callable[[str, str], Iterator[Message]]] = {
     "indexed": _indexed,
     "openinference": _openinference,
     "events": _events,
+    "ax_events": _ax_events,
     "event_list": _event_list,
     "blob": _blob,
     "ai_sdk": _ai_sdk,

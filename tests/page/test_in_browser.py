@@ -140,6 +140,24 @@ def test_filter_status_and_sort(page: Page, evaluate: Evaluate, tmp_path: Path) 
     assert rows.first.inner_text().startswith("bad")
 
 
+def test_nothing_is_cut_without_a_word(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
+    """Where six cases of a cause are listed, the others are counted; tokens and cost of a call are there as a whole."""
+    for number in range(8):
+        (tmp_path / "all" / f"case{number}").mkdir(parents=True)
+        recording = ROOT / "tests/recordings/pydantic-ai/delegation/traces.otlp.jsonl"
+        shutil.copy(recording, tmp_path / "all" / f"case{number}")
+    address = evaluate(tmp_path / "all", STATUSES, "--run-per-dir")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto(address)
+
+    assert page.locator(".causes .dim").first.inner_text() == "case0, case1, case2, case3, case4, case5 and 2 more"
+    page.goto(f"{address}#/run/case0")
+    page.locator("[role=treeitem]").first.wait_for()
+    numbers = page.locator(".row .numbers")
+    assert "$0.0028" in numbers.all_inner_texts()[1]
+    assert numbers.evaluate_all("all => all.filter((one) => one.scrollWidth > one.clientWidth).length") == 0
+
+
 def test_ten_thousand_spans_are_in_reach(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
     """Only the rows in sight are in the document, and the last span is one key away."""
     address = evaluate(recorded(tmp_path / "t.jsonl", agent_and_tools(["a"] * 10_000)), STATUSES, "--one-run", "r")

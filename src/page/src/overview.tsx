@@ -166,6 +166,7 @@ function Cell({ of, comparison, chosen }: { of: Case | undefined; comparison: Co
         ))}
       </div>
       <div class="dim numbers">
+        {several && "median "}
         {several ? dollars(median(of.runs.map((run) => costOf(run).value))) : costOf(of.runs[0]!).text}
         {" · "}
         {several ? count(median(of.runs.map((run) => tokensOf(run).value))) : tokensOf(of.runs[0]!).text} tokens
@@ -205,13 +206,14 @@ function Causes({ all }: { all: RunOfCase[] }) {
       <ul class="causes">
         {shown.map((cause) => {
           const first = cause.runs[0]!;
+          const cases = [...new Set(cause.runs.map((one) => one.case.case_id))];
           return (
             <li key={cause.status + cause.type + cause.message}>
               <StatusMark status={cause.status} />
               <div>
                 <a href={runLink(first.run.run_id, cause.id ? { verdict: cause.id } : {})}><code>{cause.type}</code></a>
                 {cause.runs.length > 1 && <strong> × {cause.runs.length}</strong>} <Data>{cause.message}</Data>
-                <div class="dim">{[...new Set(cause.runs.map((one) => one.case.case_id))].slice(0, 6).join(", ")}</div>
+                <div class="dim">{cases.slice(0, 6).join(", ")}{cases.length > 6 && ` and ${cases.length - 6} more`}</div>
               </div>
             </li>
           );

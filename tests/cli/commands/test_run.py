@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import pty
+import shlex
 import sys
 from pathlib import Path
 
@@ -245,6 +246,23 @@ def test_spans_without_a_model_call_name_the_line_that_is_lacking(program, tmp_p
     for said in (ran.stderr, checked.stdout, judged.stderr):
         assert "agent.py uses OpenAI SDK." in " ".join(said.split())
         assert "    OpenAIInstrumentor().instrument()\n" in said
+
+
+def test_spans_of_words_that_nobody_knows_name_those_that_are_known(program, tmp_path) -> None:
+    """`run` and `init` say it: otherwise nothing but a `?` does."""
+    own = (
+        WITHOUT_MODEL.replace("gen_ai.", "my.")
+        .replace("execute_tool search", "search")
+        .replace("import openai", "pass")
+    )
+    (tmp_path / "agent.py").write_text(own)
+    ran = program("run", "--", *COMMAND)
+    begun = program("init", "--yes", "--command", shlex.join(COMMAND), "--message", "hi")
+
+    for said in (ran.stderr, begun.stdout):
+        assert "`gen_ai.operation.name` says which one is: `chat`, `execute_tool` or `invoke_agent`" in " ".join(
+            said.split()
+        )
 
 
 def test_an_exporter_that_is_set_up_elsewhere_is_not_printed_again(program, tmp_path, tmp_path_factory) -> None:

@@ -265,6 +265,8 @@ class _Trial(NamedTuple):
     found: Sequence[Observation]
     last_words: str
     score: ScoredRun | None = None
+    unread: bool = False
+    """Whether there are spans, of which no dialect reads any."""
 
 
 def _trial(suite: Any, draft: CaseDraft) -> _Trial:
@@ -316,12 +318,12 @@ def _run(plan: Plan, decisions: Mapping[str, Decision]) -> _Trial:
         message = first_message(session, result.run_id)
         found = holding(session, [result.run_id], [*observations([facts], [message]), exited])
         score = score_of(session, result.run_id, parsed_observations(found)) if found else None
-        return _Trial(result, found, ending, score)
+        return _Trial(result, found, ending, score, unread=not facts["dialects"])
 
 
 def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
     """Print the outcome; return the exit code."""
-    from clawtrace.cli.output.connecting import say_how_to_connect
+    from clawtrace.cli.output.connecting import OF_NO_INSTRUMENTATION, say_how_to_connect
     from clawtrace.cli.output.mutations import print_score
     from clawtrace.report.console import console_for
     from clawtrace.report.figures import amount
@@ -341,6 +343,8 @@ def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
         )
         if not result.complete:
             console.paragraph("Its trace is not complete: " + " ".join(result.incomplete_because), style="yellow")
+        if trial.unread:
+            console.paragraph(OF_NO_INSTRUMENTATION, style="yellow")
     if score := seen.score if seen else trial.score if trial else None:
         print_score(score, console)
     console.line(("Next: ", ""), (f"clawtrace eval --suite {draft.suite_id}", "bold"))

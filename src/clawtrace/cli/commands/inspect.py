@@ -91,6 +91,7 @@ def _say_that_nothing_is_there(runs: Sequence[Mapping[str, Any]]) -> None:
 
 def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], console: ConsoleOutput) -> None:
     """Print one run of `clawtrace.inspect/1` with its tree."""
+    from clawtrace.cli.output.connecting import OF_NO_INSTRUMENTATION
     from clawtrace.report.figures import UNKNOWN, amount, duration
     from clawtrace.report.tree import tree_lines
 
@@ -105,6 +106,8 @@ def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], console: Consol
         console.line(*line)
     if run["spans"] or any(value is not None for value in run["totals"].values()):
         _print_totals(run, console)
+    if run["spans"] and not run["dialects"]:
+        console.paragraph(OF_NO_INSTRUMENTATION, first="  hint: ", indent="        ", style="cyan")
     for line in run["reconciliation"] or ():
         console.paragraph(line, first="  counted: ", indent="    ", style="dim")
     if unused := _not_run(run["tool_calls"] or ()):

@@ -13,7 +13,14 @@ from clawtrace.runners.inputs.named_files import shell_words
 from clawtrace.runners.starting.frameworks import language_setup, recipe
 from clawtrace.runners.starting.used_frameworks import UsedFrameworks, used_frameworks
 
-__all__ = ["makes_no_model_call", "names_of", "say_how_to_connect"]
+__all__ = ["OF_NO_INSTRUMENTATION", "makes_no_model_call", "names_of", "say_how_to_connect"]
+
+OF_NO_INSTRUMENTATION = (
+    "None of the spans is a model call, a tool call or an agent of a known instrumentation. In spans that a program writes itself, "
+    "`gen_ai.operation.name` says which one is: `chat`, `execute_tool` or `invoke_agent`. docs/exporters.md has the other attributes, "
+    "docs/dialects.md says how to have names of your own read."
+)
+"""What is said of a run whose spans no dialect reads."""
 
 _TOOLS = {"python": "pip install", "javascript": "npm install"}
 

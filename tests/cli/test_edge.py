@@ -287,6 +287,24 @@ def test_what_duckdb_makes_of_a_signal_is_no_fault(fails_with) -> None:
     assert (result.exit_code, result.stderr) == (130, "interrupted\n")
 
 
+@pytest.mark.parametrize("struck", [KeyboardInterrupt, SystemExit(143)])
+def test_what_pydantic_makes_of_a_signal_is_no_fault(fails_with, struck) -> None:
+    """A signal while a model is built, as at the start of most commands."""
+    from pydantic_core import SchemaError, SchemaValidator
+
+    class Struck:
+        """A value at which the handler runs."""
+
+        def __repr__(self) -> str:
+            raise struck
+
+    with pytest.raises(SchemaError) as caught:
+        SchemaValidator({"type": "literal", "expected": [Struck()]})
+    result = fails_with(caught.value)
+
+    assert (result.exit_code, result.stderr) == (130, "interrupted\n")
+
+
 def test_a_narrow_encoding_is_no_fault(program) -> None:
     """On an ASCII-only stdout everything can be printed; what it cannot carry is written as an escape."""
     done = program("dialects", env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})

@@ -58,8 +58,6 @@ COMMANDS = {
 
 _INTERRUPTED = 130
 _TERMINATED = 143
-_INTERRUPTED_QUERY = "Query interrupted"
-"""What DuckDB makes of the exception of a signal's handler that ran while it worked: a RuntimeError of this text."""
 _signals: set[int] = set()
 """Which signals have asked this process to end."""
 _BROKEN_PIPE = 141
@@ -172,10 +170,17 @@ def _at_the_edge(run: Callable[[], Any]) -> int:
         return _BROKEN_PIPE
     except Exception as error:
         _debug()
-        if isinstance(error, RuntimeError) and str(error) == _INTERRUPTED_QUERY:
+        if _is_of_a_signal(error):
             click.echo("interrupted", err=True)
             return 128 + max(_signals, default=_INTERRUPTED - 128)
         return print_error(error)
+
+
+def _is_of_a_signal(error: Exception) -> bool:
+    """Return whether an error is what DuckDB, or Pydantic where it builds a model, makes of the exception of a signal's handler."""
+    if type(error).__name__ == "SchemaError":
+        return str(error).rpartition("\n")[2].strip().startswith(("KeyboardInterrupt", "SystemExit"))
+    return isinstance(error, RuntimeError) and str(error) == "Query interrupted"
 
 
 def _take_interrupts() -> None:

@@ -303,7 +303,7 @@ def _run(plan: Plan, decisions: Mapping[str, Decision]) -> _Trial:
     from clawtrace.cli.sources.recorded_run import first_message, holding, parsed_observations
 
     with open_campaign(plan) as session:
-        with progress(quiet=True) as listener:
+        with progress(quiet=not sys.stderr.isatty()) as listener:
             done = execute(plan, session, os.environ, listener, decisions=decisions)
         if done.interrupted or not done.results:
             raise KeyboardInterrupt if done.interrupted else RunnerError(done.not_run[0].reason)

@@ -287,6 +287,15 @@ def test_what_duckdb_makes_of_a_signal_is_no_fault(fails_with) -> None:
     assert (result.exit_code, result.stderr) == (130, "interrupted\n")
 
 
+def test_what_cannot_be_closed_after_a_signal_is_no_fault(fails_with) -> None:
+    """An error on the way out hides that somebody pressed Ctrl-C, which is the cause and the exit code."""
+    late = ClawtraceError("cannot close the store")
+    late.__context__ = KeyboardInterrupt()
+    result = fails_with(late)
+
+    assert (result.exit_code, result.stderr) == (130, "interrupted\n")
+
+
 @pytest.mark.parametrize("struck", [KeyboardInterrupt, SystemExit(143)])
 def test_what_pydantic_makes_of_a_signal_is_no_fault(fails_with, struck) -> None:
     """A signal while a model is built, as at the start of most commands."""

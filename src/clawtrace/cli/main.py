@@ -177,7 +177,15 @@ def _at_the_edge(run: Callable[[], Any]) -> int:
 
 
 def _is_of_a_signal(error: Exception) -> bool:
-    """Return whether an error is what DuckDB, or Pydantic where it builds a model, makes of the exception of a signal's handler."""
+    """Return whether an error is what DuckDB, or Pydantic where it builds a model, makes of the exception of a signal's handler.
+
+    Or one that arose while that exception ended what was at work.
+    """
+    earlier: BaseException | None = error
+    while earlier is not None:
+        if isinstance(earlier, KeyboardInterrupt):
+            return True
+        earlier = earlier.__context__
     if type(error).__name__ == "SchemaError":
         return str(error).rpartition("\n")[2].strip().startswith(("KeyboardInterrupt", "SystemExit"))
     return isinstance(error, RuntimeError) and str(error) == "Query interrupted"

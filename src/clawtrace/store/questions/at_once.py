@@ -34,10 +34,17 @@ def at_once(sides: Sequence[Side], jobs: Iterable[Callable[[Side], object]]) -> 
             failed.append(error)
 
     threads = [Thread(target=work, args=(side,)) for side in sides[1 : len(waiting)]]
-    for thread in threads:
-        thread.start()
-    work(sides[0])
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.start()
+        work(sides[0])
+        for thread in threads:
+            thread.join()
+    except BaseException:  # a signal: a side that is at work cannot be closed
+        waiting.clear()
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
+        raise
     if failed:
         raise failed[0]

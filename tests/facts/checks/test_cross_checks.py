@@ -381,6 +381,15 @@ def test_openllmetry_writes_an_empty_finish_reason_into_the_message(lab: Lab) ->
     )
 
 
+@pytest.mark.parametrize(("tokens", "reasons"), [(200, set()), (201, {"stated-beyond-calls"})])
+def test_what_an_agent_states_may_run_on_from_its_last_activation(lab: Lab, tokens: int, reasons: set[str]) -> None:
+    """Strands sums up all turns of a conversation."""
+    second = {**SPENT, INPUT_TOKENS: tokens, "gen_ai.usage.output_tokens": 20}
+    lab.put(agent("a", to=20, **SPENT), chat("m", "a", at=1), agent("b", at=30, **second), chat("n", "b", at=31))
+
+    assert {reason for (reason,) in lab.rows("SELECT reason FROM unknown_facts") if "stated" in reason} == reasons
+
+
 def bare(id: str, parent: str, **more: Any) -> S:
     """A model span that says nothing of an answer."""
     return S(id, parent, 2, 5, "chat", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o"}, **more)

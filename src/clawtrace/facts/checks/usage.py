@@ -73,7 +73,8 @@ def check_stated(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
 def _beyond_calls(run: RunSpans, models: Sequence[LlmCall]) -> int | None:
     """Return the first agent that states more tokens than the model calls inside of it used, where all record their own.
 
-    Running totals may be of earlier calls, and those of an agent alone leave out the calls of agents inside of it.
+    Totals may run on from one activation of an agent to the next, and those of an agent alone leave out the calls of agents
+    inside of it.
     """
     stated = [
         index
@@ -99,10 +100,14 @@ def _beyond_calls(run: RunSpans, models: Sequence[LlmCall]) -> int | None:
         places.append(run.enter[top])
         sums.append((sums[-1][0] + (taken_in or 0), sums[-1][1] + (given_out or 0)))
         silent.append(silent[-1] + (taken_in is None or given_out is None))
-    for index in stated:
+    so_far: dict[tuple[str | None, str], tuple[int, int]] = {}
+    """Tokens of the calls inside of all activations up to now, by agent and scope."""
+    for index in sorted(stated, key=lambda one: run.spans[one].start_ns):
         first, end = bisect_right(places, run.enter[index]), bisect_right(places, run.leave[index])
         span = run.spans[index]
-        taken_in, given_out = (sums[end][side] - sums[first][side] for side in (0, 1))
+        before = so_far.get((span.agent_name, span.scope), (0, 0))
+        taken_in, given_out = (before[side] + sums[end][side] - sums[first][side] for side in (0, 1))
+        so_far[span.agent_name, span.scope] = taken_in, given_out
         more = (span.rollup_input_tokens or 0) > taken_in or (span.rollup_output_tokens or 0) > given_out
         if first < end and silent[first] == silent[end] and more:
             return index

@@ -315,13 +315,15 @@ def _open_standard_streams() -> None:
 def _leave(end: SystemExit) -> None:
     """End the process without taking the interpreter to pieces, which costs a short command a tenth of its time.
 
-    Only where nothing is left to do: no other thread runs, nothing traces, and what was written has been flushed.
+    Only where nothing is left to do: no other thread runs, nothing traces, and what was written has been flushed. A signal does not
+    wait for threads: DuckDB crashes where the interpreter goes while one of them asks it.
     """
     import threading
 
     code = end.code if isinstance(end.code, int) else int(end.code is not None)
     watched = sys.gettrace() is not None or sys.getprofile() is not None or "coverage" in sys.modules
-    if threading.active_count() > 1 or watched or isinstance(end.code, str):
+    working = threading.active_count() > 1 and code not in (_INTERRUPTED, _TERMINATED)
+    if working or watched or isinstance(end.code, str):
         raise end
     try:
         sys.stdout.flush()

@@ -7,6 +7,7 @@ What they load and select is seen by themselves alone.
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,8 @@ USER_MEMORY_BYTES = 1 << 30
 """What a user's SQL that has a time limit may gather: sorted, grouped and joined rows. One long text is not counted by DuckDB, but by `address_space`."""
 _COPIED_ROWS = 2_000
 """Relations of more rows are copied into a table when they are loaded."""
+_OF_A_SIGNAL = re.compile(r"(?:KeyboardInterrupt:|SystemExit: (\d+))\s*$")
+"""How an error ends that the engine makes of the exception of a signal's handler."""
 
 
 class QuestionSide:
@@ -235,7 +238,13 @@ class QuestionSide:
             raise self._described(error) from error
 
     def _described(self, error: Exception) -> QueryError | StoreError:
-        """Return what an error of the engine's is: of the question, or of the file."""
+        """Return what an error of the engine's is: of the question, or of the file.
+
+        Raises:
+            KeyboardInterrupt, SystemExit: of a signal that arrived while the engine ran Python.
+        """
+        if struck := _OF_A_SIGNAL.search(str(error)):
+            raise (SystemExit(int(struck[1])) if struck[1] else KeyboardInterrupt) from error
         if is_damage(str(error)):
             return StoreError(f"cannot read the store {self.path!r}: {error}")
         return QueryError(str(error))

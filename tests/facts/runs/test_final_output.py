@@ -75,6 +75,16 @@ def test_an_agent_whose_answer_ended_in_an_error_failed(lab: Lab) -> None:
     assert lab.totals("errors", run="error") == (1,)
 
 
+def test_an_agents_words_may_join_those_of_an_answer_that_broke_off(lab: Lab) -> None:
+    """The program is given both, or the last alone."""
+    words = {"gen_ai.output.messages": says("I will It is sunny.")}
+    broken = said("m", "a", 1, "I will ")
+    broken.error = "connection closed"
+    lab.put(agent("a", **words), broken, said("n", "a", 20, "It is sunny."))
+
+    assert lab.rows(ANSWER) == [(None,)]
+
+
 def test_an_agents_joined_words_are_compared_with_its_own_calls(lab: Lab) -> None:
     """It says what it said before it asked another agent, because its last call said nothing."""
     spans = [

@@ -125,9 +125,7 @@ def _is_joined(run: RunSpans, models: Sequence[LlmCall], word: str | None) -> bo
 
     Of several of which the last has no text, it is the text of those before.
     """
-    texts = [
-        _text(run.said(call.voice, "output")) for call in models if call.voice is not None and call.outcome == "ok"
-    ]
+    texts = [_text(run.said(call.voice, "output")) for call in models if call.voice is not None]
     if not word or not texts or texts[-1] == word:
         return False
     return any(text and word.startswith(text) and (word != text or not texts[-1]) for text in texts[:-1])

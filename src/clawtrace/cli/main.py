@@ -186,9 +186,10 @@ def _is_of_a_signal(error: Exception) -> bool:
         if isinstance(earlier, KeyboardInterrupt):
             return True
         earlier = earlier.__context__
-    if type(error).__name__ == "SchemaError":
-        return str(error).rpartition("\n")[2].strip().startswith(("KeyboardInterrupt", "SystemExit"))
-    return isinstance(error, RuntimeError) and str(error) == "Query interrupted"
+    text = str(error).rstrip(" 0123456789\n")
+    return text.endswith(("KeyboardInterrupt:", "SystemExit:")) or (
+        isinstance(error, RuntimeError) and text == "Query interrupted"
+    )
 
 
 def _take_interrupts() -> None:

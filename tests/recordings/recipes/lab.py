@@ -9,7 +9,9 @@ import functools
 import inspect
 import json
 import os
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -94,6 +96,44 @@ def refund_order(order_id: str) -> str:
 
 
 TOOLS = [get_weather, get_population, convert_temp, refund_order]
+
+
+_COMMAND = """\
+#!{python}
+import json, os, shlex, sys
+name, error = {name!r}, {error!r}
+call = {{"name": {tool!r}, "arguments": {{"command": shlex.join([name, *sys.argv[1:]]), **{more!r}}}, "error": error}}
+with open(os.environ["TOOLS_LOG"], "a") as file:
+    file.write(json.dumps(call) + "\\n")
+print({said!r} if not error else "refund failed")
+sys.exit(3 if error else 0)
+"""
+
+
+def commands(tool: str, **more: Any) -> Path:
+    """Write programs for the shell of a coding agent, whose tool `tool` runs them; return their folder.
+
+    Each logs its command line as a call of that tool, with `more` arguments, which the agent adds. `refund` fails.
+    """
+    folder = Path(tempfile.mkdtemp(dir=Path.home()))
+    said = {"weather": "21 degrees", "population": "2100000 people", "convert": "69.8 F", "refund": ""}
+    for name, words in said.items():
+        program = folder / name
+        text = _COMMAND.format(
+            python=sys.executable, name=name, error=name == "refund", tool=tool, said=words, more=more
+        )
+        program.write_text(text, encoding="utf-8")
+        program.chmod(0o755)
+    return folder
+
+
+def run_agent(command: list[str], **environment: str) -> None:
+    """Run a coding agent that prints its answer; end with its exit code if it fails."""
+    done = subprocess.run(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True)
+    print(done.stdout)
+    if done.returncode:
+        sys.exit(done.returncode)
+    answer(done.stdout.strip())
 
 
 def export() -> Any:

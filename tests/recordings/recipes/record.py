@@ -5,7 +5,8 @@
 CLIENT is a folder next to this file (`agent.py`, `.mjs`, `.go`, `.rs` or `Agent.java`, its requirements, `recipe.yaml`), INTERPRETER that of an environment in
 which its requirements are installed, or the folder that holds them (README.md). Each scenario becomes ``OUTPUT/CLIENT/SCENARIO`` with `traces.otlp.jsonl` (and
 `logs.otlp.jsonl`), one export request a line in order of arrival, and `truth.json`, which is written from the model server's
-log, the tools' own log and the program's own answer, never from the trace.
+log, the tools' own log and the program's own answer, never from the trace. A scenario's `tools` are calls that no log has: those of
+a coding agent's own tool that starts a sub-agent, which the model server saw.
 """
 
 from __future__ import annotations
@@ -173,6 +174,7 @@ def _truth(
     recipe: dict[str, Any], said: dict[str, Any], log: list[Exchange], executed: list[Any], final: str | None, code: int
 ) -> dict[str, Any]:
     agents = recipe.get("agents", True)
+    executed = [*said.get("tools", []), *executed]
     failed = code != 0
     by_tool = failed and all(e.status == 200 for e in log[-1:]) and any(call["error"] for call in executed[-1:])
     return {
@@ -196,11 +198,11 @@ def _call(exchange: Exchange, recipe: dict[str, Any]) -> dict[str, Any]:
         "response_model": exchange.reply_model,
         "api": exchange.api,
         "stream": exchange.stream,
-        "input_tokens": usage["input"],
-        "output_tokens": usage["output"],
-        "cached_input_tokens": usage["cached"],
-        "cache_write_tokens": usage["cache_write"],
-        "reasoning_tokens": usage["reasoning"],
+        "input_tokens": usage.get("input"),
+        "output_tokens": usage.get("output"),
+        "cached_input_tokens": usage.get("cached"),
+        "cache_write_tokens": usage.get("cache_write"),
+        "reasoning_tokens": usage.get("reasoning"),
         "requested_tools": [call["name"] for call in exchange.tool_calls],
     }
 

@@ -79,8 +79,8 @@ SAME_TOOL_CALL_ID = _rule(
 )
 SEVERAL_ANSWERS = _rule(
     "several-answers",
-    "Not one call: several model spans of one instrumentation at one level were answered, so each of them is a call, and the "
-    "span around them is not a further one.",
+    "Not one call: several model spans of one instrumentation at one level were answered, or a tool ran between them, so each of "
+    "them is a call, and the span around them is not a further one.",
 )
 SAME_REQUESTED_TOOL_CALLS = _rule(
     "same-requested-tool-calls",

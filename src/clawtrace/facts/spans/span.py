@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["LOCAL_PARENT", "NO_TIME", "REMOTE_PARENT", "SimilarNames", "Span", "merged", "same_tool"]
+__all__ = ["CLOCK_NS", "LOCAL_PARENT", "NO_TIME", "REMOTE_PARENT", "SimilarNames", "Span", "merged", "same_tool"]
 
 NO_TIME = 2**63 - 1
 """The largest number of nanoseconds that a column holds; larger times are kept as this one, which no clock shows."""
@@ -29,6 +29,9 @@ _SEPARATORS = re.compile("[-_./:]+")
 _CACHED_NAMES = 4_096
 """Names of tools that are kept as models are offered them."""
 
+
+CLOCK_NS = 1_000_000
+"""Starts may be rounded down to a millisecond, as in JavaScript."""
 
 _ENDS = frozenset({"stop", "tool_call", "tool_calls", "length", "max_tokens", "max_output_tokens", "content_filter"})
 """Why an answer ends, in OpenTelemetry's and similar words; those for errors are none of them."""

@@ -45,6 +45,16 @@ def test_the_agent_that_a_tool_names_works_next(lab: Lab, name: str, arguments: 
     assert lab.rows("SELECT counted_as, counted_by FROM spans WHERE kind = 'tool'") == [("none", "handoff-tool")]
 
 
+def test_an_agent_that_outlasts_the_tool_is_not_used_by_it(lab: Lab) -> None:
+    """JavaScript rounds starts down: the agent seems to begin before the tool had ended."""
+    lab.put(
+        *flow(*handing("transfer_to_billing"), agent("b", "w", at=8, to=60, agent="billing"), chat("n", "b", at=31))
+    )
+
+    assert lab.rows(ACTIVATIONS) == [("triage", None, "root"), ("billing", 1, "handoff")]
+    assert lab.rows(TOOLS) == []
+
+
 def test_agents_that_hand_over_to_each_other(lab: Lab) -> None:
     """Each of a swarm's agents has a tool for each other one."""
     back = tool("u", "b", at=38, tool="transfer_to_triage")

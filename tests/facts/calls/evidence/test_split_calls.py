@@ -287,3 +287,32 @@ class TestCallsOfOneTool:
         lab.put(agent("a"), asking("m", 1, ("call_1", "delete_all", {})), chat("n", "a", at=20, **heard))
 
         assert lab.rows("SELECT name, outcome FROM tool_calls") == [("delete_all", "requested")]
+
+
+class TestRequestsAroundATool:
+    """A span that says that it is a model call, around requests of which neither usage nor an answer is recorded."""
+
+    @staticmethod
+    def request(id: str, at: int, to: int) -> S:
+        return S(id, "m", at, to, "generate", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o"})
+
+    def around(self, *inside: S) -> tuple[S, ...]:
+        around = chat("m", "a", at=1)
+        around.to = 90
+        return (agent("a"), around, *inside)
+
+    def test_a_tool_between_two_was_asked_for_by_the_first(self, lab: Lab) -> None:
+        lab.put(*self.around(self.request("n", 2, 10), tool("t", "m", at=20), self.request("o", 30, 40)))
+
+        assert lab.totals("llm_calls") == (2,)
+
+    def test_the_first_may_end_after_the_tool(self, lab: Lab) -> None:
+        """It is a generator's, which goes on when its answer was used."""
+        lab.put(*self.around(self.request("n", 2, 25), tool("t", "m", at=20), self.request("o", 30, 40)))
+
+        assert lab.totals("llm_calls") == (2,)
+
+    def test_without_a_tool_between_them_they_may_be_attempts(self, lab: Lab) -> None:
+        lab.put(*self.around(self.request("n", 2, 10), self.request("o", 30, 40), tool("t", "m", at=50)))
+
+        assert lab.totals("llm_calls") == (1,)

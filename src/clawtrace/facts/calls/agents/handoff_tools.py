@@ -1,7 +1,7 @@
 """Tools by which a model hands over to another agent, where they are executed: a handoff is a delegation and no tool call.
 
 Whether a tool is one follows from its name (`handoff_tools` of dialects), and what follows: the agent that its name or one of its
-arguments names goes to work after it, before the agent that called it asks a model again. An agent that works in the time of the tool's
+arguments names goes to work after it, before the agent that called it asks a model again. An agent whose work ends with the tool's
 span is used as a tool.
 """
 
@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from clawtrace.facts.spans.span import Span
+from clawtrace.facts.spans.span import CLOCK_NS, Span
 
 __all__ = ["handoff_tools", "named_agents", "slug"]
 
@@ -62,8 +62,8 @@ def handoff_tools(
         meant = [
             of for name in names if (of := at_work.get((span.trace_id, name)) or at_work.get(("", name))) is not None
         ]
-        within = any((one := _first(of, span.start_ns)) is not None and one[0] < span.last_ns for of in meant)
-        to_ns, to = min((one for of in meant if (one := _first(of, span.last_ns)) is not None), default=(0, -1))
+        to_ns, to = min((one for of in meant if (one := _first(of, span.start_ns)) is not None), default=(0, -1))
+        within = to_ns < span.last_ns and spans[to].last_ns <= span.last_ns + CLOCK_NS
         name = spans[to].agent_name if to >= 0 else None
         later = asking.get(agent[tool], ())
         place = bisect_left(later, span.last_ns)

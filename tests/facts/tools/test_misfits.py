@@ -240,3 +240,16 @@ def test_whether_two_calls_with_one_id_ended_the_run_is_unknown(ids: tuple[str, 
     lab = Lab().put(agent("a"), chat("m", "a", at=1, **offered))
 
     assert lab.totals("errors") == (errors,)
+
+
+@pytest.mark.parametrize(
+    ("given", "arguments"), [('"Oslo"', None), ("7", None), ('{"city": "Oslo"}', '{"city": "Oslo"}')]
+)
+def test_what_a_tool_got_that_ran_for_a_text_is_the_frameworks_choice(given: str, arguments: str | None) -> None:
+    """Smolagents passes it by position to a tool that takes its arguments by name."""
+    asked = asks(("c1", "get_weather", json.loads(given)))
+    offered = {"gen_ai.output.messages": asked, "gen_ai.tool.definitions": TOOLS}
+    ran = tool("t", "a", at=20, **{"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.arguments": given})
+    lab = Lab().put(agent("a"), chat("m", "a", at=1, **offered), ran)
+
+    assert lab.rows("SELECT outcome, arguments FROM tool_calls") == [("ok", arguments)]

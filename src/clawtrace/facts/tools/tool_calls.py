@@ -269,8 +269,11 @@ def _as_refused(
 ) -> ToolCallRow:
     """Return an execution that may have failed as none where its spans, or what the model was offered, say that no tool may have run.
 
-    Frameworks check the arguments inside of the span of the execution, too.
+    Frameworks check the arguments inside of the span of the execution, too. What a tool was given that ran for a text or a number,
+    and takes arguments by name, is the framework's choice.
     """
+    if call.outcome == "ok" and not (call.arguments or "{").startswith("{"):
+        return replace(call, arguments=None) if offers.fit(request, call.name, call.arguments) is False else call
     if call.index is None or call.outcome not in ("error", "unknown"):
         return call
     if call.outcome == "unknown":

@@ -114,3 +114,18 @@ def test_a_stream_that_ended_without_a_signal_is_no_answer(lab: Lab) -> None:
     assert lab.totals("llm_calls", "errors") == (0, 1)
     assert lab.rows("SELECT message FROM errors") == [("interrupted",)]
     assert lab.rows("SELECT final_output FROM runs") == [("I will",)]
+
+
+@pytest.mark.parametrize(("ran", "outcomes"), [(1, [None, None]), (2, ["ok", "ok"])])
+def test_of_calls_with_one_id_a_span_may_be_another_ones(lab: Lab, ran: int, outcomes: list[str | None]) -> None:
+    """The SDK keeps one span for an id, which may have the outcome of another call."""
+    call = '{"toolCallId": "c1", "toolName": "search", "args": {"query": "x"}}'
+    said = {"toolCall_name": "search", "toolCall_id": "c1", "toolCall_result": '"ok"'}
+    lab.put(
+        ai("a", "", "ai.generateText", 0, 90),
+        ai("m", "a", "ai.generateText.doGenerate", 1, 10, response_toolCalls=f"[{call}, {call}]"),
+        *(ai(f"t{at}", "a", "ai.toolCall", at, at + 5, **said) for at in (20, 30)[:ran]),
+    )
+
+    assert [outcome for (outcome,) in lab.rows("SELECT outcome FROM tool_calls ORDER BY call_no")] == outcomes
+    assert lab.totals("tool_calls") == (None if ran == 1 else 2,)

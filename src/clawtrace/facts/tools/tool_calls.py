@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
@@ -13,6 +13,7 @@ from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.rules import NAMELESS_TOOL_SPAN
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.span import Span, merged, same_tool
+from clawtrace.facts.tools.doubtful_matches import mixed_up, unsure, where_asked
 from clawtrace.facts.tools.execution_words import ExecutionsOf, words_of
 from clawtrace.facts.tools.failure_texts import may_say_that_none_ran, says_that_arguments_lack, says_that_it_failed
 from clawtrace.facts.tools.handed_over import answered_by_handoffs, transfers
@@ -70,14 +71,19 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
     of_execution |= {executions[e].group: asked[r] for e, (r, sure) in nameless.items() if sure}
     carried_out = {*matched, *(number for number, _ in nameless.values())}
     conversations = histories(run)
-    unsure = _unsure(asked, executions, matched, carried_out, offers)
-    asked_for = {group: request for group, request in of_execution.items() if request.number not in unsure}
+    doubtful = unsure(asked, executions, matched, carried_out, offers)
+    asked_for = {group: request for group, request in of_execution.items() if request.number not in doubtful}
     found = [
         _with_history(_executed(execution, asked_for.get(execution.group), answers), conversations)
         for execution in executions
     ]
     found = [
         _as_refused(run, call, groups[execution.group], of_execution.get(execution.group), offers, executions_of)
+        for call, execution in zip(found, executions, strict=True)
+    ]
+    mixed = mixed_up(asked, carried_out)
+    found = [
+        replace(call, outcome=None) if where_asked(of_execution.get(execution.group)) in mixed else call
         for call, execution in zip(found, executions, strict=True)
     ]
     waiting = [request for number, request in enumerate(asked) if number not in carried_out]
@@ -88,7 +94,8 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
     answered = _answered(
         run, [request for request in waiting if request.number in answers], answers, executions_of, spanned
     )
-    found += [_requested(request, answers.get(request.number), answered, offers) for request in waiting]
+    requested = [(one, _requested(one, answers.get(one.number), answered, offers)) for one in waiting]
+    found += [replace(call, outcome=None) if where_asked(one) in mixed else call for one, call in requested]
     # What spans in another place also record is one call.
     known = {(call.call_id, call.name) for call in found if call.call_id is not None}
     unknown_yet = [one for one in conversations.calls if (one.call.call_id, one.call.name) not in known]
@@ -191,50 +198,6 @@ def final_answers(spans: Sequence[Span]) -> set[str]:
         if isinstance(listed, list):
             names.update(name for name in listed if isinstance(name, str))
     return names
-
-
-def _unsure(
-    asked: Sequence[ToolRequest],
-    executions: Sequence[Execution],
-    matched: Mapping[int, int],
-    carried_out: Container[int],
-    offers: Offers,
-) -> set[int]:
-    """Return the requests of which only the name says that an execution carried them out, where it says so of another one, too.
-
-    That is one of the same answer, or of any where agents are unknown, with other arguments, that nothing carried out; and that
-    fits what was offered, unless neither does. Or it is one whose execution began in the same instant, and ended in another way.
-    """
-    by_name = {
-        asked[one]: executions[other]
-        for one, other in matched.items()
-        if executions[other].arguments is None and executions[other].call_id is None
-    }
-    left: dict[tuple[int | None, str], list[ToolRequest]] = defaultdict(list)
-    places = {_where(request) for request in by_name}
-    for request in asked:
-        if request.number not in carried_out and _where(request) in places:
-            left[_where(request)].append(request)
-    unsure = {
-        request.number
-        for request in by_name
-        if any(
-            other.arguments != request.arguments and (offers.lack(request) or not offers.lack(other))
-            for other in left.get(_where(request), ())
-        )
-    }
-    at_once: dict[tuple[int | None, str, int], list[ToolRequest]] = defaultdict(list)
-    for request, execution in by_name.items():
-        at_once[*_where(request), execution.start_ns].append(request)
-    for alike in at_once.values():
-        ends = {(by_name[one].outcome, by_name[one].exit_code, by_name[one].result) for one in alike}
-        if len(ends) > 1 and len({one.arguments for one in alike}) > 1:
-            unsure.update(one.number for one in alike)
-    return unsure
-
-
-def _where(request: ToolRequest) -> tuple[int | None, str]:
-    return None if request.agent is None else request.group, request.name
 
 
 def _executed(execution: Execution, request: ToolRequest | None, results: dict[int, Result]) -> ToolCallRow:

@@ -284,7 +284,8 @@ def _may_be(request: ToolRequest, execution: Execution) -> bool:
 def _by_id(asked: Sequence[ToolRequest], executions: Sequence[Execution]) -> dict[int, int]:
     """Match by call id (of an id `a|b` by its first part): pairs that are each other's best.
 
-    The best execution of a request is the first one after it; the best request of an execution is the last one before it.
+    The best execution of a request is the first one after it; the best request of an execution is the last one before it. Others
+    carried out further requests of the same answer, in order.
     """
     running: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
     for position, execution in enumerate(executions):
@@ -294,7 +295,7 @@ def _by_id(asked: Sequence[ToolRequest], executions: Sequence[Execution]) -> dic
     for position, request in enumerate(asked):
         if request.call_id is not None and (call_id := _first_part(request.call_id)) in running:
             waiting[call_id].append((request.asked_ns, -position))
-    matched = {}
+    matched: dict[int, int] = {}
     for call_id, requested in waiting.items():
         requested.sort()
         executed = sorted(running[call_id])
@@ -302,6 +303,14 @@ def _by_id(asked: Sequence[ToolRequest], executions: Sequence[Execution]) -> dic
             place = _first_after(executed, asked_ns)
             if _last_before(requested, executions[place].start_ns) == behind:
                 matched[-behind] = place
+        taken = {matched[-behind] for _, behind in requested if -behind in matched}
+        for start_ns, _, place in executed:
+            if place not in taken:
+                at_ns = asked[-_last_before(requested, start_ns)].asked_ns
+                alike = (-behind for asked_ns, behind in reversed(requested) if asked_ns == at_ns)
+                free = next((position for position in alike if position not in matched), None)
+                if free is not None:
+                    matched[free] = place
     return matched
 
 

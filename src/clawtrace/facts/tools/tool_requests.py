@@ -304,13 +304,16 @@ def _by_id(asked: Sequence[ToolRequest], executions: Sequence[Execution]) -> dic
             if _last_before(requested, executions[place].start_ns) == behind:
                 matched[-behind] = place
         taken = {matched[-behind] for _, behind in requested if -behind in matched}
-        for start_ns, _, place in executed:
-            if place not in taken:
-                at_ns = asked[-_last_before(requested, start_ns)].asked_ns
-                alike = (-behind for asked_ns, behind in reversed(requested) if asked_ns == at_ns)
-                free = next((position for position in alike if position not in matched), None)
-                if free is not None:
-                    matched[free] = place
+        spare = [(start_ns, place) for start_ns, _, place in executed if place not in taken]
+        free: dict[int, list[int]] = defaultdict(list)
+        """By answer, those without an execution, the first one last."""
+        for asked_ns, behind in requested if spare else ():
+            if -behind not in matched:
+                free[asked_ns].append(-behind)
+        for start_ns, place in spare:
+            of_answer = free[asked[-_last_before(requested, start_ns)].asked_ns]
+            if of_answer:
+                matched[of_answer.pop()] = place
     return matched
 
 

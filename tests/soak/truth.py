@@ -52,8 +52,6 @@ class Truth:
     """How many answers ended at the limit of their length."""
     counts_itself: bool
     """The client counts tokens where it is sent no numbers, or zeros."""
-    ends_broken_streams: bool = False
-    """What was received of a stream that breaks off is an answer to the client."""
     helper: str = HELPER
     """Name of the agent that the first one may ask."""
     unclear: tuple[dict[str, Any], ...] = ()
@@ -64,6 +62,8 @@ class Truth:
     """Paths in the workspace, and whether they are there."""
     ordered: bool = True
     """Whether `tools` is in the order of the executions."""
+    ends_broken_streams: bool = False
+    """What was received of a stream that breaks off is an answer to the client."""
 
     @property
     def errors(self) -> Collection[int]:
@@ -160,7 +160,7 @@ def truth_of(
     failed = [one for one in exchanges if one.status != 200]
     return Truth(
         answered, failed, sorted(tools, key=lambda tool: tool["start"]), refused, agents, end["output"], end["raised"], cut,
-        not {*framework.counts_itself}.isdisjoint(instrumentation.split(",")), framework.ends_broken_streams,
+        not {*framework.counts_itself}.isdisjoint(instrumentation.split(",")), ends_broken_streams=framework.ends_broken_streams,
     )  # fmt: skip
 
 

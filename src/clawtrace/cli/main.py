@@ -129,8 +129,14 @@ class LazyGroup(click.Group):
         sys.exit(_at_the_edge(run))
 
 
+_SELECTING = frozenset(("suite", "assertions", "store", "server", "one_run", "where", "verdict", "agent", "turn"))
+"""Options that say what is judged."""
+
+
 def _refuse_repeated(command: click.Command, name: str, args: list[str], parent: click.Context) -> None:
-    """Refuse an option that takes one value and is given two: click would drop the first without a word.
+    """Refuse an option that says what is judged, takes one value and is given two: click would drop the first without a word.
+
+    Of a setting the last one holds, so that a wrapper's default can be overridden.
 
     Raises:
         UsageError: such an option, of the command or of a command of it.
@@ -141,8 +147,8 @@ def _refuse_repeated(command: click.Command, name: str, args: list[str], parent:
     except click.UsageError:
         return  # the command says it
     for option in order:
-        takes_one = isinstance(option, click.Option) and not (option.is_flag or option.multiple or option.count)
-        if takes_one and order.count(option) > 1:
+        takes_one = isinstance(option, click.Option) and not option.multiple
+        if takes_one and option.name in _SELECTING and order.count(option) > 1:
             raise click.UsageError(f"{option.opts[0]} is given {order.count(option)} times; it takes one.", context)
     if isinstance(command, click.Group) and rest:
         inner = command.get_command(context, rest[0])

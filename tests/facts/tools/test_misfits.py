@@ -253,3 +253,20 @@ def test_what_a_tool_got_that_ran_for_a_text_is_the_frameworks_choice(given: str
     lab = Lab().put(agent("a"), chat("m", "a", at=1, **offered), ran)
 
     assert lab.rows("SELECT outcome, arguments FROM tool_calls") == [("ok", arguments)]
+
+
+@pytest.mark.parametrize(("call_id", "outcome"), [(None, None), ("c1", "error")])
+def test_a_failure_of_lacking_arguments_is_of_another_call_than_one_that_has_them(
+    call_id: str | None, outcome: str | None
+) -> None:
+    """Where an execution records neither id nor arguments, only its name says which request it carried out."""
+    asked = {
+        "gen_ai.output.messages": asks(("c1", "get_weather", {"city": "Oslo"})),
+        "gen_ai.tool.definitions": TOOLS,
+    }
+    failed = replace(
+        tool("t", "a", at=20, **{"gen_ai.tool.call.id": call_id}),
+        error="TypeError: forward() missing 1 required positional argument: 'city'",
+    )
+
+    assert Lab().put(agent("a"), chat("m", "a", at=1, **asked), failed).rows(CALLS) == [("get_weather", outcome)]

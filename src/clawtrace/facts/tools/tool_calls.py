@@ -250,7 +250,9 @@ def _as_refused(
     broken = is_broken(call.arguments) or (request is not None and is_broken(request.arguments))
     fits = False if broken else offers.fit(request, call.name, call.arguments)
     doubt = span.tool_perhaps_refused or any(map(says_that_arguments_lack, said))
-    return replace(call, outcome=None) if fits is False or (fits is None and doubt) else call
+    # What records neither id nor arguments may carry out another request than the one that fits.
+    blind = all(one.tool_call_id is one.tool_arguments is None for one in map(run.spans.__getitem__, layers))
+    return replace(call, outcome=None) if fits is False or (doubt and (fits is None or blind)) else call
 
 
 def _answered(

@@ -390,6 +390,15 @@ def test_what_an_agent_states_may_run_on_from_its_last_activation(lab: Lab, toke
     assert {reason for (reason,) in lab.rows("SELECT reason FROM unknown_facts") if "stated" in reason} == reasons
 
 
+def test_an_answer_of_which_nothing_is_recorded_may_be_none_where_its_step_failed(lab: Lab) -> None:
+    """The agent's failure is that of the step, which is inside of it and around the model call."""
+    step = S("s", "a", 1, 90, "turn", error="no final response")
+    lab.put(replace(agent("a"), error="no final response"), step, bare("m", "s"))
+
+    assert lab.totals("llm_calls") == (None,)
+    assert "given-up-call" in {reason for (reason,) in lab.rows("SELECT reason FROM unknown_facts")}
+
+
 def bare(id: str, parent: str, **more: Any) -> S:
     """A model span that says nothing of an answer."""
     return S(id, parent, 2, 5, "chat", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o"}, **more)

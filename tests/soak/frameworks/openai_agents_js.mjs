@@ -12,6 +12,7 @@
 // instrumentations = ["openinference", "openlit"]
 // helpers = ["handoff", "tool"]
 // pseudo-tools = ["transfer_to_researcher"]
+// ends-broken-streams = true
 // ///
 // Agents of the OpenAI Agents SDK for JavaScript, over Responses and over Chat Completions.
 import { createRequire } from 'node:module';

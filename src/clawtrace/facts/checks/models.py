@@ -39,7 +39,9 @@ def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
             findings.add(FAILED_WITH_USAGE, call.index)
         if call.agent is None and "agent" in run.kinds and _lacks_a_failed_parent(run, run.root[call.index]):
             findings.add(AGENT_NOT_RECEIVED, call.index)
-    for call in _broken_off(run, models):
+    steps = (index for kind in ("chain", "other") for index in run.kinds.get(kind, ()))
+    in_failed_step = run.inside(index for index in steps if run.cause[index])
+    for call in _broken_off(run, models, in_failed_step):
         call.outcome = "unknown"
         findings.add(BROKEN_OFF_ANSWER, call.index)
     silent = [call for call in models if not call.answer_recorded and not _failed_by_itself(run, call)]
@@ -48,12 +50,12 @@ def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
     inside = run.inside(index for index in run.kinds.get("tool", ()) if run.spans[index].tool_cancelled)
     last = {call.agent: call for call in models}  # models are in order of start
     for call in silent:
-        if inside(call.index) or (last[call.agent] is call and _failed_with(run, call)):
+        if inside(call.index) or (last[call.agent] is call and _failed_with(run, call, in_failed_step)):
             call.outcome, call.error = "unknown", None
             findings.add(GIVEN_UP_CALL, call.index)
 
 
-def _broken_off(run: RunSpans, models: Sequence[LlmCall]) -> list[LlmCall]:
+def _broken_off(run: RunSpans, models: Sequence[LlmCall], in_failed_step: Callable[[int], bool]) -> list[LlmCall]:
     """Return the calls whose answer began and may not have ended, as what else is recorded shows."""
     begun = [
         call
@@ -76,7 +78,9 @@ def _broken_off(run: RunSpans, models: Sequence[LlmCall]) -> list[LlmCall]:
         or run.spans[call.index].scope in ending
         or (
             call.input_tokens is None
-            and (call.finish_reason is not None or (last[call.agent] is call and _failed_with(run, call)))
+            and (
+                call.finish_reason is not None or (last[call.agent] is call and _failed_with(run, call, in_failed_step))
+            )
         )
     ]
 
@@ -149,9 +153,14 @@ def _failed_by_itself(run: RunSpans, call: LlmCall) -> bool:
     return call.outcome == "error" and span.message is not None and not span.tool_cancelled
 
 
-def _failed_with(run: RunSpans, call: LlmCall) -> bool:
-    """Return whether the agent of an ended model call failed for no failure inside, before it ran a tool that the call asked for."""
-    if call.outcome == "error" or call.agent is None or not (run.spans[call.agent].failed and run.cause[call.agent]):
+def _failed_with(run: RunSpans, call: LlmCall, in_failed_step: Callable[[int], bool]) -> bool:
+    """Return whether the agent of an ended model call failed before it ran a tool that the call asked for.
+
+    For no failure inside, but that of a step around the call.
+    """
+    if call.outcome == "error" or call.agent is None or not run.spans[call.agent].failed:
+        return False
+    if not run.cause[call.agent] and not in_failed_step(call.index):
         return False
     tools = run.kinds.get("tool", ())
     return not any(run.agent[index] == call.agent and run.spans[index].start_ns >= call.start_ns for index in tools)

@@ -202,7 +202,7 @@ def _record(folder: Path, truth: Truth, session: Session, run: str, notes: Seque
     with session._store.lock:
         (folder / "traces.otlp.jsonl").write_text("\n".join(export_run(session._store, run)) + "\n", encoding="utf-8")
     written = as_recording(truth, run.rpartition(".")[0], "\n".join(notes))
-    (folder / "truth.json").write_text(json.dumps(written, indent=1, ensure_ascii=False), encoding="utf-8")
+    (folder / "truth.json").write_text(json.dumps(written, indent=1), encoding="utf-8")
 
 
 def soak(

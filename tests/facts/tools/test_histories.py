@@ -69,6 +69,18 @@ PAID = run(
 class TestOneAgent:
     """What it did stands in its output."""
 
+    def test_calls_with_one_id_may_have_run(self, lab: Lab) -> None:
+        """Nothing says which result is whose."""
+        both = PAY, asked("c1", "refund", eur=1)
+        result = run(
+            message("user", text("hi")), message("assistant", *both), message("tool", *(answered(one, "paid") for one in both)),
+            message("assistant", text("Done.")), steps=2, pay=1, refund=1,
+        )  # fmt: skip
+        lab.put(pipeline(result), haystack("a", "p", result))
+
+        assert [outcome for *_, outcome, _ in lab.rows(TOOLS)] == [None, None]
+        assert lab.totals("tool_calls") == (None,)
+
     def test_its_calls_are_known(self, lab: Lab) -> None:
         """Model calls by their number and sum, tools by request and result, the answer, and the name of its component."""
         lab.put(pipeline(PAID), haystack("a", "p", PAID))

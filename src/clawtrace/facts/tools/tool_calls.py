@@ -337,7 +337,8 @@ def _with_history(call: ToolCallRow, conversations: Histories) -> ToolCallRow:
 
 def _from_history(one: RecordedCall, run: RunSpans, offers: Offers, executions_of: ExecutionsOf) -> ToolCallRow:
     asked, result, agent = one.call, one.result, run.spans[one.agent]
-    outcome: Outcome | None = "requested"
+    # Of a call without an id nothing says which result is its own.
+    outcome: Outcome | None = None if asked.call_id is None else "requested"
     if result is not None:
         outcome = "unknown" if result.failed is None else "error" if result.failed else "ok"
         refused = executions_of(agent.dialect, agent.scope).refused(asked.name, result.text)

@@ -107,7 +107,7 @@ class Truth:
         if kind == "cache_write" and total is None and self.least(kind) == 0:
             return [None, 0]  # No answer reports a write, and the model's price list bills none.
         if total is None:
-            return _Anything() if self.counts_itself else [None]
+            return _Anything() if self.counts_itself or self.taken_for_answers else [None]
         return range(total, total + self.begun(kind) + 1)
 
     def begun(self, kind: str) -> int:

@@ -1,6 +1,6 @@
 """The table of all series of random runs, as `docs/first-contact.md` has it: what README.md lists, summed up by framework.
 
-python tests/soak/table.py
+`python tests/soak/table.py` prints it.
 """
 
 from __future__ import annotations

@@ -137,10 +137,11 @@ def _name_problem(flag: str, name: str) -> str:
 
 
 def _there_already(project: Project, case_id: str) -> str:
+    from clawtrace.config.files.document import display
     from clawtrace.config.files.places import case_files
 
     there = case_files(project.configs / "cases").get(case_id)
-    return f"{_shown(there[0])} already exists, and nothing is overwritten." if there else ""
+    return f"{display(there[0])} already exists, and nothing is overwritten." if there else ""
 
 
 class _Recorded(NamedTuple):
@@ -172,6 +173,7 @@ def _recorded(source: TraceSource, run_id: str | None, *, with_command: bool) ->
 def _write(project: Project, answers: _Choices, seen: _Recorded | None) -> int:
     """Write the files, run the command where requested, and say what to do next."""
     from clawtrace.cli.projects.new_project import NewFiles, case_text, replace_file
+    from clawtrace.config.files.document import display
 
     draft, case_file = _draft(project, answers, seen)
     texts = _texts(project, draft, case_file, seen.found if seen else None)
@@ -190,7 +192,7 @@ def _write(project: Project, answers: _Choices, seen: _Recorded | None) -> int:
         replace_file(case_file, case_text(draft, trial.found))
     for path in files.written:
         if path.parent.name != "schemas":
-            click.echo(_shown(path))
+            click.echo(display(path))
     return _say(draft, seen, trial)
 
 
@@ -393,9 +395,3 @@ def _say_end(trial: _Trial, console: ConsoleOutput) -> str:
         for line in trial.last_words.splitlines():
             console.line((f"  {line}", "dim"))
     return f"and ended as `{trial.result.run_status}`"
-
-
-def _shown(path: Path) -> str:
-    from clawtrace.config.files.document import display
-
-    return display(path)

@@ -21,10 +21,10 @@ from clawtrace.facts.checks.rules import (
 )
 from clawtrace.facts.spans.span import LOCAL_PARENT, REMOTE_PARENT, Span
 
+__all__ = ["check_ends", "check_failed_agents", "check_models", "unmade_request"]
+
 _NO_END = frozenset((None, "", "other", "unknown"))
 """Finish reasons that say nothing of how an answer ended."""
-
-__all__ = ["check_ends", "check_failed_agents", "check_models", "unmade_request"]
 
 
 def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:

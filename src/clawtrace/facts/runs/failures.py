@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -85,10 +86,11 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
         # Each failed attempt inside of an answered model call is a separate failure.
         alone = group is None or (span.kind == "llm" and outcomes.get(group) == "ok" and not span.unusable)
         layers.setdefault((span.kind, -1 - index if alone or group is None else group), []).append(index)
-    counted = [index for members in layers.values() for index in members]
+    counted = sorted(run.enter[index] for members in layers.values() for index in members)
     for agent, index in wrappers.items():
         # Where nothing failed in the activation but this span of it, no other failure stands for its own.
-        if not any(n == agent or run.encloses(agent, n) for n in counted):
+        place = bisect_left(counted, run.enter[agent])
+        if place == len(counted) or counted[place] > run.leave[agent]:
             layers["agent", -1 - index] = [index]
     if not layers:
         return []

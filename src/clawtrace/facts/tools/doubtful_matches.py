@@ -34,7 +34,7 @@ def unsure(
     for request in asked:
         if request.number not in carried_out and _where(request) in places:
             left[_where(request)].append(request)
-    unsure = {
+    found = {
         request.number
         for request in by_name
         if any(
@@ -48,8 +48,8 @@ def unsure(
     for alike in at_once.values():
         ends = {(by_name[one].outcome, by_name[one].exit_code, by_name[one].result) for one in alike}
         if len(ends) > 1 and len({one.arguments for one in alike}) > 1:
-            unsure.update(one.number for one in alike)
-    return unsure
+            found.update(one.number for one in alike)
+    return found
 
 
 def mixed_up(asked: Sequence[ToolRequest], carried_out: Container[int]) -> set[tuple[int, str] | None]:

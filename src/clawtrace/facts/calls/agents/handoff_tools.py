@@ -62,9 +62,11 @@ def handoff_tools(
         meant = [
             of for name in names if (of := at_work.get((span.trace_id, name)) or at_work.get(("", name))) is not None
         ]
-        to_ns, to = min((one for of in meant if (one := _first(of, span.start_ns)) is not None), default=(0, -1))
+        to_ns, to = min((one for of in meant if (one := _first(of, span.start_ns)) is not None), default=(0, None))
+        if to is None:
+            continue
         within = to_ns < span.last_ns and spans[to].last_ns <= span.last_ns + CLOCK_NS
-        name = spans[to].agent_name if to >= 0 else None
+        name = spans[to].agent_name
         later = asking.get(agent[tool], ())
         place = bisect_left(later, span.last_ns)
         went_on = place < len(later) and later[place] < to_ns

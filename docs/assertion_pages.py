@@ -32,12 +32,6 @@ ROOT = Path(__file__).parent.parent
 FOLDER = "docs/reference/assertions"
 CASES = ROOT / "tests" / "assertions"
 
-GROWTH = {
-    "growing": "A pass is final: no further span could change it.",
-    "shrinking": "A fail is final: no further span could change it.",
-    "exact": "Whether an answer is final depends on the fields; on an incomplete trace most answers are inconclusive.",
-}
-
 
 class Failure(NamedTuple):
     """One way in which a type fails."""
@@ -77,11 +71,10 @@ def index(types: Sequence[Reference], note: str) -> str:
 def page(found: Reference, failed: Failure, note: str) -> str:
     """Return the page of one type."""
     needs = ", ".join(f"`{fact}`" for fact in found.requires)
-    warns = ", ".join(f"`{fact}`" for fact in found.warns_when_missing)
     about = [
-        GROWTH[found.growth] if found.sql else "Its answer is final: it looks once, when the run has ended.",
+        "" if found.sql else "It looks once, when the run has ended.",
         f"Needs {needs}." if needs else "",
-        f"Only warns when unknown: {warns}." if warns else "",
+        "Only warns where nothing at all is recorded of it." if found.warns_when_absent else "",
         f"Version {found.version} of its meaning.",
     ]
     own = [field for field in found.fields if not field.common]
@@ -92,7 +85,7 @@ def page(found: Reference, failed: Failure, note: str) -> str:
             f"## Fields\n\n{fields(own)}\nAnd the [fields of every type](README.md#fields-of-every-type).\n",
             f"## Example\n\n{examples(found)}",
             f"## How it fails\n\n{failed_text(failed)}",
-            f"## What is final\n\n{' '.join(filter(None, about))}\n",
+            f"## What it needs\n\n{' '.join(filter(None, about))}\n",
             f"## The query\n\n{query(found)}",
         ]
     )

@@ -4,13 +4,11 @@
 that assertions ask, with the run facts derived in plain Python: the tests' own idea of what they mean.
 """
 
-import itertools
-
 import duckdb
 
 from clawtrace.errors import QueryError
 from clawtrace.model.query import Query
-from clawtrace.model.relations import NOT_EXECUTED, RELATIONS
+from clawtrace.model.relations import COUNTED, RELATIONS
 from clawtrace.store.api import Answer
 from clawtrace.store.questions.markers import rewrite_markers
 
@@ -79,9 +77,10 @@ def rows_of(run_id, described):
 
     Keys: `tools` (names or mappings; by default one after the other, 10 ns long), `llm` (models or mappings), `agents`
     (names or mappings), `errors` (names or mappings), `spans` and `attributes` (mappings), `messages` (texts that the model put out, or
-    mappings), `commands` (texts of shell commands or mappings, with `parts` where they are more than one; each is a call of
+    mappings), `requests` (names or mappings of `tool_requests`), `doubts` and `gaps` (mappings), `commands` (texts of shell commands or mappings, with `parts` where they are more than one; each is a call of
     the tool `bash` where no `tools` are given), `record` (columns of the run's row), `totals` (columns that replace the derived ones), `trace: false` for
-    a run without any trace.
+    a run without any trace. A row in doubt is written with `certain: false`, or with `doubt: reason`. A run whose `record` says
+    `closed_by: null` has a gap in every relation.
     """
     if described.get("trace", True) is False:
         return {}
@@ -97,9 +96,18 @@ def rows_of(run_id, described):
         {"run_id": run_id, "span_id": f"p{place}"} | span for place, span in enumerate(described.get("spans", ()), 1)
     ]
     messages = [_message(run_id, place, one) for place, one in enumerate(described.get("messages", ()), 1)]
-    totals = _totals(run_id, tools, llm, agents, errors) | described.get("totals", {})
+    doubts = [{"run_id": run_id} | one for one in described.get("doubts", ())]
+    doubts += _doubts("tool_calls", "call_no", tools) + _doubts("llm_calls", "call_no", llm)
+    doubts += _doubts("agents", "activation_no", agents) + _doubts("errors", "error_no", errors)
+    gaps = [{"run_id": run_id} | one for one in described.get("gaps", ())]
+    record = {"run_id": run_id, "case_id": run_id, "closed_by": "recording"} | described.get("record", {})
+    if record["closed_by"] is None:
+        gaps += [{"run_id": run_id, "relation": name, "reason": "run_open"} for name in WITH_GAPS]
+        doubts.append({"run_id": run_id, "relation": "runs", "column_name": "final_output", "reason": "run_open"})
+    totals = _totals(run_id, tools, llm, agents, errors, gaps) | described.get("totals", {})
     return {
         "tool_calls": tools,
+        "tool_requests": [_request(run_id, place, one) for place, one in enumerate(described.get("requests", ()), 1)],
         "commands": commands,
         "llm_calls": llm,
         "agents": agents,
@@ -107,10 +115,34 @@ def rows_of(run_id, described):
         "spans": spans,
         "attributes": [{"run_id": run_id} | one for one in described.get("attributes", ())],
         "messages": messages,
-        "runs": [{"run_id": run_id, "case_id": run_id, "closed_by": "recording"} | described.get("record", {})],
+        "runs": [record],
         "run_tools": _run_tools(run_id, tools),
         "run_totals": [totals],
+        "doubts": doubts,
+        "gaps": gaps,
     }
+
+
+WITH_GAPS = ("llm_calls", "tool_calls", "commands", "agents", "errors", "spans", "messages")
+"""The relations in which rows may exist that nothing records."""
+
+
+def _doubts(relation, number, rows):
+    """The rows of `doubts` for rows that are not certain; a reason that a row gives is taken out of it."""
+    found = []
+    for row in rows:
+        reason = row.pop("doubt", None)
+        if reason is not None:
+            row["certain"] = False
+        if not row["certain"]:
+            where = {"run_id": row["run_id"], "relation": relation, "row_no": row[number]}
+            found.append(where | {"reason": reason or "asked-not-seen", "span_id": row.get("span_id")})
+    return found
+
+
+def _request(run_id, place, request):
+    given = {"name": request} if isinstance(request, str) else request
+    return {"run_id": run_id, "request_no": place, "span_id": f"l{place}", "reason": "not-run"} | given
 
 
 def join(rows):
@@ -124,7 +156,7 @@ def join(rows):
 
 def _tool(run_id, place, tool):
     given = {"name": tool} if tool is None or isinstance(tool, str) else tool
-    defaults = {"run_id": run_id, "call_no": place, "span_id": f"t{place}", "outcome": "ok", "source": "span"}
+    defaults = {"run_id": run_id, "call_no": place, "span_id": f"t{place}", "outcome": "ok", "source": "span", "certain": True}
     times = {"start_ns": place * 100, "end_ns": place * 100 + 10}
     return defaults | times | given
 
@@ -136,11 +168,11 @@ def _command(run_id, place, command):
     known = {"exit_code": code, "ok": given.get("ok", None if code is None else code == 0)}
     parts = given.pop("parts", [{"text": given["text"], **known}])
     last = None if parts is None or given["text"] is None else len(parts) + 1
-    whole = {"run_id": run_id, "tool_call_no": place, "command_no": 1, "simple": False, "last_no": last} | known | given
+    whole = {"run_id": run_id, "tool_call_no": place, "command_no": 1, "simple": False, "last_no": last, "certain": True} | known | given
     rows = [whole | {"whole": given["text"]}]
     for number, part in enumerate(parts if last else (), 2):
         spec = {"text": part} if isinstance(part, str) else part
-        own = {"run_id": run_id, "tool_call_no": place, "command_no": number, "last_no": number, "whole": given["text"]}
+        own = {"run_id": run_id, "tool_call_no": place, "command_no": number, "last_no": number, "whole": given["text"], "certain": True}
         own |= spec
         rows.append(own | {"simple": own["last_no"] == number})
     return rows
@@ -148,7 +180,7 @@ def _command(run_id, place, command):
 
 def _llm(run_id, place, call):
     given = {"request_model": call, "response_model": call} if call is None or isinstance(call, str) else call
-    row = {"run_id": run_id, "call_no": place, "span_id": f"l{place}", "outcome": "ok", "attempts": 1} | given
+    row = {"run_id": run_id, "call_no": place, "span_id": f"l{place}", "outcome": "ok", "attempts": 1, "certain": True} | given
     row.setdefault("model", row.get("response_model") or row.get("request_model"))
     return row
 
@@ -157,12 +189,13 @@ def _agent(run_id, place, agent):
     given = {"name": agent} if agent is None or isinstance(agent, str) else agent
     parent = None if place == 1 else 1
     defaults = {"run_id": run_id, "activation_no": place, "span_id": f"a{place}", "parent_activation_no": parent}
-    return defaults | {"via": "root" if parent is None else "nesting", "start_ns": place, "end_ns": 1000} | given
+    return defaults | {"via": "root" if parent is None else "nesting", "start_ns": place, "end_ns": 1000, "certain": True} | given
 
 
 def _error(run_id, place, error):
     given = {"name": error} if error is None or isinstance(error, str) else error
-    return {"run_id": run_id, "span_id": f"e{place}", "kind": "tool", "message": "boom", "recovered": False} | given
+    row = {"run_id": run_id, "error_no": place, "span_id": f"e{place}", "kind": "tool", "message": "boom", "recovered": False}
+    return row | {"certain": True} | given
 
 
 def _message(run_id, place, message):
@@ -172,40 +205,64 @@ def _message(run_id, place, message):
 
 
 def _run_tools(run_id, tools):
-    def key(tool):
-        return (tool["name"], tool["outcome"])
-
-    groups = itertools.groupby(sorted((tool for tool in tools if tool["name"] is not None), key=key), key)
+    groups = {}
+    for tool in tools:
+        groups.setdefault((tool["name"], tool["outcome"]), []).append(tool)
     return [
-        {"run_id": run_id, "name": group[0]["name"], "outcome": group[0]["outcome"], "n": len(group)}
-        for group in (list(members) for _, members in groups)
+        {"run_id": run_id, "name": name, "outcome": outcome, "n_low": _certain(of), "n_high": len(of)}
+        for (name, outcome), of in groups.items()
     ]
 
 
-def _totals(run_id, tools, llm, agents, errors):
-    answered = [call for call in llm if call["outcome"] == "ok"]
-    priced = [call["cost_usd"] for call in llm if call.get("cost_usd") is not None]
-    used = [call for call in llm if call["outcome"] == "ok" or any(call.get(name) is not None for name in TOKENS)]
+def _certain(rows):
+    return sum(row["certain"] for row in rows)
+
+
+def _totals(run_id, tools, llm, agents, errors, gaps):
+    answered = [call for call in llm if call["outcome"] != "error"]
+    failed = [call for call in llm if call["outcome"] != "ok"]
+    used = [call for call in llm if call["outcome"] != "error" or any(call.get(name) is not None for name in TOKENS)]
+    unrecovered = [error for error in errors if error["recovered"] is not True]
+    counts = {
+        "llm_calls": (sum(call["certain"] and call["outcome"] == "ok" for call in llm), len(answered)),
+        "failed_llm_attempts": (sum(call["certain"] and call["outcome"] == "error" for call in llm), len(failed)),
+        "tool_calls": (_certain(tools), len(tools)),
+        "errors": (_certain(errors), len(errors)),
+        "unrecovered_errors": (sum(e["certain"] and e["recovered"] is False for e in errors), len(unrecovered)),
+        "agents": (_certain(agents), len(agents)),
+    }
+    sums = {name: _sum(used, name) for name in TOKENS} | {"cost": _sum(used, "cost_usd")}
     row = {
         "run_id": run_id,
-        "llm_calls": len(answered),
-        "failed_llm_attempts": len(llm) - len(answered),
-        "tool_calls": sum(tool["outcome"] not in NOT_EXECUTED for tool in tools),
         "usage_calls": len(used),
-        "cost_low": sum(priced),
-        "cost_high": sum(priced) if len(priced) == len(used) else None,
-        "priced_calls": len(priced),
+        "priced_calls": sum(call.get("cost_usd") is not None for call in llm),
+        "input_tokens_known": sum(call.get("input_tokens") is not None for call in llm),
+        "output_tokens_known": sum(call.get("output_tokens") is not None for call in llm),
         "first_start_ns": 0,
         "last_end_ns": 2_000_000,
         "busy_ns": 1_000_000,
-        "errors": len(errors),
-        "unrecovered_errors": sum(error["recovered"] is not True for error in errors),
-        "agents": len(agents),
     }
-    for name in TOKENS:
-        known = [call[name] for call in llm if call.get(name) is not None]
-        whole = all(call.get(name) is not None for call in answered)
-        row |= {name: sum(known) if whole else None, f"{name}_known": len(known)}
-        if name in TOKENS[:2]:
-            row[f"{name}_low"] = sum(known)
+    for name, (low, high) in (counts | sums).items():
+        row |= {f"{name}_low": low, f"{name}_high": _with_gaps(name, high, gaps)}
+    assert {f"{name}_low" for name in COUNTED} <= row.keys()
     return row
+
+
+def _sum(calls, name):
+    """The least and the most, None where a call does not say it."""
+    low = sum(call.get(name) or 0 for call in calls if call["certain"])
+    return low, None if any(call.get(name) is None for call in calls) else sum(call[name] for call in calls)
+
+
+OF_RELATION = {"tool_calls": "tool_calls", "agents": "agents", "errors": "errors", "unrecovered_errors": "errors"}
+
+
+def _with_gaps(name, high, gaps):
+    for gap in gaps:
+        only_failed = gap.get("outcome") == "error"
+        if gap["relation"] != OF_RELATION.get(name, "llm_calls") or (name == "llm_calls" and only_failed):
+            continue
+        if gap.get("at_most") is None or high is None:
+            return None
+        high = high + gap["at_most"] if name in COUNTED and not name.endswith("_tokens") else None
+    return high

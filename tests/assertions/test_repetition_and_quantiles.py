@@ -85,36 +85,86 @@ def test_a_quantile_is_decided_where_every_length_of_the_open_spans_agrees(runs,
     assert answers(asked, described) == wanted
 
 
+FIRST_TOKENS = st.lists(st.tuples(st.none() | st.integers(0, 3), st.booleans()), max_size=4)
+
+
+@settings(max_examples=150)
+@given(
+    runs=st.lists(st.tuples(FIRST_TOKENS, st.integers(0, 2)), min_size=1, max_size=4),
+    quantile=st.sampled_from([0.25, 1 / 3, 0.5, 0.9, 1.0]),
+)
+@pytest.mark.full
+def test_a_quantile_is_decided_where_every_world_agrees(runs, quantile):
+    """Calls that perhaps do not exist and calls that nothing records are tried as there and as not there."""
+    described = [
+        {
+            "llm": [
+                {"request_model": "m", "start_ns": 10**6, "first_token_ns": ms and (1 + ms) * 10**6, "certain": certain}
+                for ms, certain in run
+            ],
+            "gaps": [{"relation": "llm_calls", "at_most": hidden, "reason": "not-recorded"}] if hidden else [],
+        }
+        for run, hidden in runs
+    ]
+    asked = {"type": "span_duration", "max_ms": 1, "quantile": quantile, "first_token": True}
+    wanted = []
+    for run, hidden in runs:
+        choices = [
+            [*([bool(ms) and ms <= 1] if ms else [True, False]), *([] if certain else [None])] for ms, certain in run
+        ]
+        worlds = itertools.product(*choices, *[[True, False, None]] * hidden)
+        wanted.append(all_of(enough([one for one in world if one is not None], quantile) for world in worlds))
+
+    assert answers(asked, described) == wanted
+
+
+def enough(calls, quantile):
+    """Whether enough calls were in time; nothing is said of none."""
+    return sum(calls) >= quantile * len(calls) - 1e-9 if calls else None
+
+
 TOKENS = st.none() | st.integers(0, 9)
-MODEL_CALLS = st.lists(st.tuples(TOKENS, TOKENS, st.sampled_from(["ok", "error"])), min_size=1, max_size=4)
+MODEL_CALLS = st.lists(
+    st.tuples(TOKENS, TOKENS, st.sampled_from(["ok", "error"]), st.booleans()), min_size=1, max_size=4
+)
 
 
 @settings(max_examples=150)
 @given(runs=st.lists(MODEL_CALLS, min_size=1, max_size=4), most=st.integers(0, 18))
 @pytest.mark.full
-def test_a_span_budget_is_decided_where_every_value_of_the_unknown_tokens_agrees(runs, most):
-    """Unknown tokens of answered calls are tried as none and as very many; failed calls count what they say."""
+def test_a_span_budget_is_decided_where_every_world_agrees(runs, most):
+    """Unknown tokens are tried as none and as very many, those of a failed call without usage are none; calls in doubt as there and not."""
     described = [
         {
             "llm": [
-                {"request_model": "m", "input_tokens": given, "output_tokens": out, "outcome": outcome}
-                for given, out, outcome in run
+                {
+                    "request_model": "m",
+                    "input_tokens": given,
+                    "output_tokens": out,
+                    "outcome": outcome,
+                    "certain": certain,
+                }
+                for given, out, outcome, certain in run
             ]
         }
         for run in runs
     ]
     wanted = []
     for run in runs:
-        numbers = [
-            [part] if part is not None else [0, 10**6] if outcome == "ok" else [0]
-            for *parts, outcome in run
-            for part in parts
-        ]
-        wanted.append(
-            all_of(
-                all(one + other <= most for one, other in zip(choice[::2], choice[1::2], strict=True))
-                for choice in itertools.product(*numbers)
-            )
-        )
+        worlds = list(itertools.product(*map(amounts, run)))
+        wanted.append(all_of(within([one for one in world if one is not None], most) for world in worlds))
 
     assert answers({"type": "per_span_budget", "max_tokens": most}, described) == wanted
+
+
+def amounts(call):
+    """The tokens that a call may have used; None where it may not exist."""
+    *parts, outcome, certain = call
+    silent = outcome == "error" and parts == [None, None]
+    numbers = [[part] if part is not None else [0] if silent else [0, 10**6] for part in parts]
+    return [*map(sum, itertools.product(*numbers)), *([] if certain else [None])]
+
+
+def within(used, most):
+    """Whether every call is within the budget; nothing is said of none."""
+    return all(one <= most for one in used) if used else None

@@ -107,12 +107,11 @@ def test_t10_multiplicity_counts(facts):
 def test_t11_unpriced_calls_are_neither_free_nor_a_failure(facts):
     """T11: half of the calls unpriced is undecided, all of them only warns; neither passes."""
     written = {"type": "trace_cost", "max_usd": 1}
-    assertion = parse_assertion(written)
     half = one(facts, written, {"llm": [KNOWN, "in-house"]})
     none = one(facts, written, {"llm": ["in-house"]})
 
-    assert (half.holds, half.missing in assertion.warns_when_missing) == (None, False)
-    assert (none.holds, none.missing in assertion.warns_when_missing) == (None, True)
+    assert (half.holds, half.absent) == (None, False)
+    assert (none.holds, none.absent) == (None, True)
 
 
 def test_t14_a_blocked_call_is_an_attempt_and_no_success(facts):

@@ -89,7 +89,7 @@ def test_conditions_written_in_python_are_those_of_files(made, written):
     """`spans` gives the very assertion that a case file gives."""
     expected = parse_assertion({"type": "span_query", **written})
 
-    assert (made.expectation(), made.query()) == (expected.expectation(), expected.query())
+    assert (made.expectation(), made.form.query()) == (expected.expectation(), expected.form.query())
 
 
 def test_a_mistake_in_a_condition_is_explained():

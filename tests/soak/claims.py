@@ -45,32 +45,42 @@ def _commands(truth: Truth) -> Iterator[Claim]:
 
 
 def _tools(truth: Truth) -> Iterator[Claim]:
+    """Of a call that the framework refused both counts are true: it is an attempt where a span says that it was begun."""
     counts = Counter(tool["name"] for tool in truth.tools)
+    refused = Counter(call["name"] for call in truth.refused)
     unclear = {call["name"] for call in truth.unclear}
-    for name in {*counts, *(call["name"] for call in truth.refused), *UNKNOWN_TOOLS, "get_weather"} - unclear:
-        count = counts[name]
-        yield True, {"type": "tool_call_count", "tool": name, "count": count}
-        yield False, {"type": "tool_call_count", "tool": name, "min": count + 1}
-        yield count == 0, {"type": "tool_not_invoked", "tool": name}
-        yield count > 0, {"type": "tool_was_called", "tool": name}
+    for name in {*counts, *refused, *UNKNOWN_TOOLS, "get_weather"} - unclear:
+        count, most = counts[name], counts[name] + refused[name]
+        yield True, {"type": "tool_call_count", "tool": name, "count": {"min": count, "max": most}}
+        yield False, {"type": "tool_call_count", "tool": name, "min": most + 1}
+        if count or not most:
+            yield not count, {"type": "tool_not_invoked", "tool": name}
+            yield count > 0, {"type": "tool_was_called", "tool": name}
         if count:
             yield False, {"type": "tool_call_count", "tool": name, "max": count - 1}
             failed = sum(tool["error"] is not None for tool in truth.tools if tool["name"] == name)
-            yield True, {"type": "tool_call", "tool": name, "status": "error", "count": failed}
-            yield False, {"type": "tool_call", "tool": name, "status": "error", "count": failed + 1}
+            asked = {"type": "tool_call", "tool": name, "status": "error"}
+            yield True, {**asked, "count": {"min": failed, "max": failed + refused[name]}}
+            yield False, {**asked, "count": {"min": failed + refused[name] + 1}}
     for tool in truth.tools:
         if tool["name"] in unclear:
             continue
         same = sum(one["name"] == tool["name"] and one["arguments"] == tool["arguments"] for one in truth.tools)
         asked = {"type": "tool_call", "tool": tool["name"], "match": "exact"}
-        yield True, {**asked, "args": _literal(tool["arguments"]), "count": same}
+        most = same + refused[tool["name"]]
+        yield True, {**asked, "args": _literal(tool["arguments"]), "count": {"min": same, "max": most}}
         changed = next(iter(tool["arguments"]), "value")
         yield False, {**asked, "args": {**_literal(tool["arguments"]), changed: "another value"}}
     if unclear or not truth.ordered:
         return
     names = [tool["name"] for tool in truth.tools]
-    yield True, {"type": "tool_sequence", "mode": "strict", "expected": names}
-    yield False, {"type": "tool_sequence", "mode": "strict", "expected": [*names, "get_weather"]}
+    if not refused:
+        yield True, {"type": "tool_sequence", "mode": "strict", "expected": names}
+        yield False, {"type": "tool_sequence", "mode": "strict", "expected": [*names, "get_weather"]}
+    elif names:
+        yield True, {"type": "tool_sequence", "expected": names}
+    beyond = refused["get_weather"] + counts["get_weather"] + 1
+    yield False, {"type": "tool_sequence", "mode": "contains", "expected": ["get_weather"] * beyond}
 
 
 def _literal(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class Truth:
     tools: list[dict[str, Any]]
     """Calls that were executed, in order: name, arguments, error, start, end."""
     refused: list[dict[str, Any]]
-    """Calls that the model asked for and no tool was started for."""
+    """Calls that the model asked for and no tool was started for: attempts where the framework began to carry them out, or none."""
     agents: list[str]
     """In the order in which they asked the model."""
     output: str | None
@@ -217,14 +217,14 @@ def _facts(truth: Truth, named_agents: bool) -> dict[str, Any]:
         ),
         "tool_calls": _Between(
             conformance.multiset((tool["name"], tool["error"] is not None) for tool in tools),
-            conformance.multiset((call["name"], True) for call in truth.unclear),
+            conformance.multiset((call["name"], True) for call in (*truth.unclear, *truth.refused)),
         ),
         # What a text that is no JSON was repaired to is not known.
         "arguments": _Anything()
-        if any(isinstance(call["arguments"], str) for call in truth.unclear)
+        if any(isinstance(call["arguments"], str) for call in (*truth.unclear, *truth.refused))
         else _Between(
             conformance.multiset((tool["name"], tool["arguments"]) for tool in tools),
-            conformance.multiset((call["name"], call["arguments"]) for call in truth.unclear),
+            conformance.multiset((call["name"], call["arguments"]) for call in (*truth.unclear, *truth.refused)),
         ),
         "agents": [agents, agents | begun],
         "delegations": [
@@ -251,8 +251,6 @@ def may_be_reason(reason: str, truth: Truth) -> bool:
     """
     if reason == "outcome-unknown":
         return bool(truth.tools or truth.refused or truth.unclear)
-    if reason == "ended-on-misfit":
-        return bool(truth.refused or truth.unclear)
     if reason == "usage-below-answer":
         return any(len((one.text or "").split()) > 1 or one.tool_calls for one in (*truth.answered, *truth.failed))
     return True

@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from clawtrace.assertions.base import Assertion, Outcome
-from clawtrace.model.query import Query, Resolve
+from clawtrace.assertions.base import Assertion, Outcome, Row
+from clawtrace.assertions.forms.value import Value
 
 
 class MaxWords(Assertion):
@@ -19,45 +19,31 @@ class MaxWords(Assertion):
           limit: 120
     """
 
-    growth = "exact"
     main_field = "limit"
     requires = ("runs.final_output",)
 
     limit: Annotated[int, Field(strict=True, ge=1)]
     """Most words, counted from 1."""
 
-    def resolve(self) -> tuple[Resolve, ...]:
-        """Count words in Python, once for each distinct answer; SQL sees only which answers are short."""
-        return (Resolve("short_answers", "runs", "final_output", self._items),)
+    def question(self) -> Value:
+        """Decide in Python, once for each distinct answer; an answer that is unknown, or may yet change, is open."""
+        return Value("final_output", self._words, self._items, found=_count)
 
     def _items(self, answer: str) -> tuple[int, ...]:
         return (0,) if len(answer.split()) <= self.limit else ()
-
-    def query(self) -> Query:
-        """One row for each selected run that has a trace; NULL is unknown, never false."""
-        return Query("""
-SELECT t.run_id AS run_id, r.final_output AS answer, FALSE AS final,
-       CASE WHEN r.final_output IS NULL THEN NULL
-            WHEN r.final_output IN (SELECT a.value FROM short_answers AS a) THEN TRUE
-            ELSE FALSE END AS holds,
-       CASE WHEN r.final_output IS NULL THEN 'runs.final_output' ELSE NULL END AS missing
-FROM run_totals AS t
-JOIN selected_runs AS s ON s.run_id = t.run_id
-LEFT JOIN runs AS r ON r.run_id = t.run_id
-""")
 
     def expectation(self) -> Any:
         """Return the limit."""
         return {"max_words": self.limit}
 
-    def actual(self, outcome: Outcome) -> Any:
-        """Return the number of words; None when unknown."""
-        answer = outcome.row["answer"]
-        return None if answer is None else len(answer.split())
-
-    def explain(self, outcome: Outcome) -> str:
+    def _words(self, outcome: Outcome) -> str:
         """Say the number of words against the limit."""
-        words = self.actual(outcome)
+        words = _count(outcome.row)
         if words is None:
             return f"The final answer is unknown, at most {self.limit} words asked for."
         return f"The final answer has {words} words, at most {self.limit} asked for."
+
+
+def _count(row: Row) -> int | None:
+    """Return the number of words; None when unknown."""
+    return None if row["value"] is None else len(row["value"].split())

@@ -32,7 +32,7 @@ class LogSource(Assertion):
     def outcome(self, row: Row) -> Outcome:
         """Read one row; the answer is unknown for a run that was not asked about."""
         if self._asks_another_run(row["run_id"]):
-            return Outcome(row["run_id"], None, False, "runs.run_id", row)
+            return Outcome(row["run_id"], None, "runs.run_id", row)
         return super().outcome(row)
 
     def reads_answer_alone(self) -> bool:

@@ -1,62 +1,37 @@
-"""What an assertion is: a pydantic model that states a question, its query, and one sentence.
+"""What an assertion is: a pydantic model with its fields, a question in one of five forms, and the nouns of its sentence.
 
-An assertion has up to three parts (spec: architecture.md §3). `resolve` decides predicates on text once per
-distinct value; `query` is portable SQL that answers for all selected runs at once; `details` and `decide` settle
-in Python the runs that SQL could not. No assertion sees spans in another way, imports another assertion or a store.
+The forms (`clawtrace.assertions.forms`) decide in every world that the spans allow; no assertion handles unknown values by hand,
+sees spans in another way, or imports another assertion or a store (spec: certain-and-possible.md §3).
 
 Example of a whole assertion::
 
     class ToolNotInvoked(Assertion):
-        '''The tool `tool` was never attempted in the run. ...'''
-
-        growth = "shrinking"
-        requires = ("tool_calls.name",)
+        '''The tool was never attempted. ...'''
 
         tool: Matcher
         '''Tool name, whole and case-sensitive; or `glob:`, `re:`, `literal:`.'''
+
+        def question(self) -> Count:
+            return Count("run_tools", (Tally(name_is(self.tool), max=0, noun="attempt", of=f" of `{self.tool}`"),))
 """
 
 # No `from __future__ import annotations`: pydantic evaluates the class variables of a base anew for each subclass.
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
 from clawtrace.assertions._common_fields import Dimensions, LookAgain, MinPassRate, Turn
+from clawtrace.assertions.forms.form import Form, Outcome, Row
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.refused import refused
 from clawtrace.assertions.world import World
-from clawtrace.model.query import Query, Resolve
 from clawtrace.model.verdict import Severity
 from clawtrace.support.attribute_docs import Documented
 
-__all__ = ["Assertion", "Growth", "Outcome", "Row"]
-
-Growth = Literal["growing", "shrinking", "exact"]
-"""growing: a pass is final. shrinking: a fail is final. exact: the query says what is final (spec: assertions.md §2).
-
-A question that counts calls or sums what they say is exact: two calls may turn out to be one, and another span of a
-call may know its numbers better, so that more spans can also make a count or a sum smaller.
-"""
-
-Row = Mapping[str, Any]
-"""One row of a query's answer, by column name."""
-
-
-class Outcome(NamedTuple):
-    """What the spans received so far answer for one run, before completeness is weighed."""
-
-    run_id: str
-    holds: bool | None
-    """None: facts that decide the question are unknown."""
-    final: bool
-    """Whether no further span could change `holds`."""
-    missing: str = ""
-    """The unknown fact as ``relation.column`` (or ``relation``), empty when none is unknown."""
-    row: Row = MappingProxyType({})
-    """Everything the query returned for the run; `explain` and `actual` read it."""
+__all__ = ["Assertion", "Outcome", "Row"]
 
 
 class Assertion(Documented):
@@ -70,12 +45,10 @@ class Assertion(Documented):
     """Raised when old verdicts stop being comparable."""
     main_field: ClassVar[str | None] = None
     """The field that a bare scalar fills in the short notation."""
-    growth: ClassVar[Growth] = "exact"
-    """How more spans can change the answer; override `growth_of` where it depends on a field."""
     requires: ClassVar[tuple[str, ...]] = ()
-    """The facts the question needs, as ``relation.column``; docs and coverage read it."""
-    warns_when_missing: ClassVar[frozenset[str]] = frozenset()
-    """Missing facts that make the verdict ``warn`` and not ``inconclusive`` (spec: assertions.md §2)."""
+    """The facts the question needs, as ``relation.column``; docs read it."""
+    warns_when_absent: ClassVar[bool] = False
+    """Whether nothing recorded at all makes the verdict ``warn`` and not ``inconclusive`` (spec: assertions.md §2)."""
 
     needs_trace: ClassVar[bool] = True
     """Whether a run without any span is skipped; False for what the runner or the world alone can answer."""
@@ -83,8 +56,6 @@ class Assertion(Documented):
     """Whether it asks for the final answer, which the runner knows of a run without any span too."""
     needs_redaction: ClassVar[bool] = False
     """Whether the question is answered by redaction's marks, so that it cannot be asked where redaction was off."""
-    actual_columns: ClassVar[tuple[str, ...]] = ()
-    """Columns of `query` that `actual` returns, where a subclass says nothing else."""
     unscoped: ClassVar[str] = ""
     """Why `agent` and `turn` cannot narrow the question down, as a sentence; empty where they can."""
 
@@ -132,38 +103,25 @@ class Assertion(Documented):
         """Whether the assertion is a known failure."""
         return self.expect == "fail"
 
-    def growth_of(self) -> Growth:
-        """Return how more spans can change this question's answer."""
-        return self.growth
-
-    def resolve(self) -> Sequence[Resolve]:
-        """Return the predicates on text that the query needs, in the order in which they are bound."""
-        return ()
-
-    def query(self) -> Query:
-        """Return the question as SQL: exactly one row for each selected run that has a trace.
-
-        Columns: ``run_id``; ``holds`` (boolean, NULL when unknown facts decide); for exact questions ``final`` (without
-        it nothing is final before the trace is whole);
-        optionally ``missing`` (the unknown fact, NULL when none), ``settled`` (false: `details` and `decide` must
-        answer), and what `explain` and `actual` need. A run has a trace when it has a row in ``run_totals``. Where a
-        question `asks_answer`, a run that has none but a ``final_output`` has a row too.
-        """
+    def question(self) -> Form:
+        """Return the question, in its form."""
         raise NotImplementedError
 
-    def details(self) -> Query | None:
-        """Return the rows that `decide` needs; ``selected_runs`` then holds only the unsettled runs.
+    @cached_property
+    def form(self) -> Form:
+        """The question, made once."""
+        return self.question()
 
-        With `Query.by_run` it is a user's own SQL, asked once for each unsettled run; its rows need no ``run_id``.
-        """
-        return None
+    def outcome(self, row: Row) -> Outcome:
+        """Read one row of the question's answer."""
+        return self.form.outcome(row)
 
-    def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
-        """Settle one run that SQL could not: its row of `query` and its rows of `details`, as ordered there."""
-        raise NotImplementedError
+    def reads_answer_alone(self) -> bool:
+        """Return whether `outcome` looks at ``holds`` and ``absent`` only: then equal answers are read once."""
+        return type(self).outcome is Assertion.outcome
 
     def world_rows(self, world: World) -> Sequence[Row]:
-        """Return rows from the world of one run that `decide` gets after those of `details`; read for unsettled runs."""
+        """Return rows from the world of one run that `Form.decide` gets after those of `details`; read where it decides."""
         del world
         return ()
 
@@ -174,14 +132,6 @@ class Assertion(Documented):
     def paths_read(self) -> Sequence[str]:
         """Return the paths of files that the answer depends on, as written; not those next to the case file."""
         return ()
-
-    def evidence(self) -> Query | None:
-        """Return SQL for the spans that decided: ``run_id, span_id, why, rank`` for the selected runs.
-
-        ``span_id`` is NULL for a fact known only from messages; ``why`` is a short text; rank 1 is the most significant.
-        The engine adds trace id, name and start, and shows the first ranks.
-        """
-        return None
 
     def expectation(self) -> Any:
         """Return what was expected, as a JSON value for reports: by default the type's own fields that are set.
@@ -198,30 +148,14 @@ class Assertion(Documented):
 
     def actual(self, outcome: Outcome) -> Any:
         """Return what was found, as a JSON value for reports; None when unknown."""
-        return {name: outcome.row[name] for name in self.actual_columns}
+        return self.form.actual(outcome.row)
 
     def explain(self, outcome: Outcome) -> str:
         """Return one plain sentence that says what was found against what was asked.
 
-        It is true of `outcome.holds` True, False and None alike; the engine adds why a verdict is not final.
+        It is true of `outcome.holds` True, False and None alike; the engine adds what leaves an answer open.
         """
-        raise NotImplementedError
-
-    def outcome(self, row: Row) -> Outcome:
-        """Read one row of `query` that is settled."""
-        holds = None if row["holds"] is None else bool(row["holds"])
-        growth = self.growth_of()
-        if growth == "growing":
-            final = holds is True
-        elif growth == "shrinking":
-            final = holds is False
-        else:
-            final = bool(row.get("final"))
-        return Outcome(row["run_id"], holds, final, row.get("missing") or "", row)
-
-    def reads_answer_alone(self) -> bool:
-        """Return whether `outcome` looks at ``holds``, ``final`` and ``missing`` only: then equal answers are read once."""
-        return type(self).outcome is Assertion.outcome
+        return self.form.sentence(outcome)
 
 
 def _check_common_fields(assertion: Assertion) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from clawtrace.assertions.base import Assertion, Outcome
+from clawtrace.assertions.forms.form import Form
 from clawtrace.assertions.world import World
-from clawtrace.model.query import Query
 
 __all__ = ["Finding", "Probe", "unknown_workspace"]
 
@@ -31,7 +31,6 @@ class Finding(NamedTuple):
 class Probe(Assertion):
     """Base of the assertions that look at the world."""
 
-    growth = "exact"
     needs_trace = False
     unscoped = "it checks the environment, not the trace, and belongs to the whole run."
 
@@ -52,14 +51,14 @@ class Probe(Assertion):
             ClawtraceError: the probe itself could not run; the verdict is an error that says why.
         """
 
-    def query(self) -> Query:
-        """Refuse: a probe has no SQL."""
-        raise NotImplementedError(f"`{self.type_name}` is a probe: it has no query")
+    def question(self) -> Form:
+        """Refuse: a probe has no form."""
+        raise NotImplementedError(f"`{self.type_name}` is a probe: it asks no store")
 
     def found(self, run_id: str, finding: Finding) -> Outcome:
         """Return what a probe found as the outcome of a run."""
         row = {"run_id": run_id, "sentence": finding.sentence, "actual": finding.actual}
-        return Outcome(run_id, finding.holds, True, finding.missing, row)
+        return Outcome(run_id, finding.holds, finding.missing, row)
 
     def actual(self, outcome: Outcome) -> Any:
         """Return what was found."""

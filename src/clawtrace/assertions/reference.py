@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from clawtrace.assertions.base import Assertion, Growth
+from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.registry import all_types, parse_assertion
 from clawtrace.support.attribute_docs import attribute_docs
@@ -46,9 +46,9 @@ class Reference:
     """Why it matters and what to know, as paragraphs."""
     example: str
     """YAML: a list with one entry in the long notation."""
-    growth: Growth
     requires: tuple[str, ...]
-    warns_when_missing: tuple[str, ...]
+    warns_when_absent: bool
+    """Whether the verdict is only `warn` where nothing at all was recorded of what is asked."""
     main_field: str | None
     version: int
     fields: tuple[FieldReference, ...]
@@ -69,13 +69,12 @@ def reference(cls: type[Assertion]) -> Reference:
         sentence=sentence,
         why=why,
         example=example,
-        growth=cls.growth,
         requires=cls.requires,
-        warns_when_missing=tuple(sorted(cls.warns_when_missing)),
+        warns_when_absent=cls.warns_when_absent,
         main_field=cls.main_field,
         version=cls.version,
         fields=_fields(cls),
-        sql="" if issubclass(cls, Probe) else _example_assertion(example).query().sql.strip(),
+        sql="" if issubclass(cls, Probe) else _example_assertion(example).form.query().sql.strip(),
     )
 
 

@@ -2,14 +2,16 @@
 
 From these definitions come the store's tables, the docs page, the conformance test that every
 store passes, and the check that an assertion's SQL names nothing else (spec: span-model.md §4).
-Unknown is NULL, never zero or an empty text. Times are nanoseconds since the Unix epoch.
+Times are nanoseconds since the Unix epoch. What is not known is written in three forms
+(spec: certain-and-possible.md §2): a value is NULL, or its ``_low`` and ``_high`` differ; a row that perhaps does not
+exist has ``certain`` FALSE; rows that nothing records may exist where `gaps` has a row. `doubts` says why.
 """
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-__all__ = ["NOT_EXECUTED", "RELATIONS", "Column", "ColumnType", "Relation", "relation"]
+__all__ = ["COUNTED", "RELATIONS", "Column", "ColumnType", "Relation", "relation"]
 
 ColumnType = Literal["text", "bigint", "double", "boolean"]
 
@@ -45,6 +47,8 @@ def _relation(name: str, meaning: str, columns: str) -> Relation:
     return Relation(name, meaning, tuple(Column(n, _TYPES[t], m) for n, t, m in rows))
 
 
+_CERTAIN = "certain b FALSE where the row may not exist, or may be another row again: `doubts` says why."
+
 _TOKENS = """
 input_tokens i Input tokens, cached ones included (OpenTelemetry's definition).
 output_tokens i Output tokens, reasoning included.
@@ -52,6 +56,29 @@ cache_read_tokens i The part of the input that was read from the provider's cach
 cache_write_tokens i The part of the input that was written to the provider's cache; of a call also 0 where no span records it, and the model's price list bills cached tokens, but no writing of them.
 reasoning_tokens i The part of the output that was reasoning.
 """.strip()
+
+COUNTED: dict[str, str] = {
+    "llm_calls": "answered model calls",
+    "failed_llm_attempts": "requests to a model that got no answer",
+    "tool_calls": "tool calls: attempts, whatever came of them",
+    "input_tokens": "input tokens of all model calls",
+    "output_tokens": "output tokens of all model calls",
+    "cache_read_tokens": "input tokens that were read from the provider's cache",
+    "cache_write_tokens": "input tokens that were written to the provider's cache",
+    "reasoning_tokens": "output tokens that were reasoning",
+    "errors": "rows of `errors`",
+    "unrecovered_errors": "rows of `errors` whose recovered is not TRUE",
+    "agents": "agent activations",
+}
+"""The counts and sums of `run_totals`, each as ``_low`` and ``_high``, with what they count."""
+
+_COUNTED_COLUMNS = "\n".join(
+    line
+    for name, counted in COUNTED.items()
+    for line in (f"{name}_low i Fewest {counted}.", f"{name}_high i Most {counted}; NULL when nothing bounds them.")
+) + """
+cost_low d Least cost of all model calls, in US dollars.
+cost_high d Highest cost of all model calls, in US dollars; NULL when nothing bounds it, as where a call has no price."""
 
 _DEFINITIONS: tuple[tuple[str, str, str], ...] = (
     (
@@ -136,16 +163,17 @@ model t Bare name of the responding (else requested) model: no provider prefix, 
 {_TOKENS}
 cost_usd d Cost in US dollars; the highest possible cost where the number of cached tokens is unknown and they are priced differently; NULL when unknown.
 cost_source t recorded, model_pricing, genai-prices; NULL when unknown.
-outcome t ok (an answer came), error, or unknown (nothing is recorded of an answer, and the work around the call was given up).
+outcome t ok (an answer came) or error; NULL where it is unknown whether an answer came.
 error t Error message of a failed call.
 attempts i Provider requests known to belong to the call, at least 1.
 finish_reason t Why the model stopped: stop, length, tool_call, content_filter, error, or the provider's own value.
+{_CERTAIN}
 """,
     ),
     (
         "tool_calls",
-        "One row for each logical tool call, executed, failed, blocked or only requested (outcome requested or unexecuted).",
-        """
+        "One row for each attempt: a tool call that the framework began to carry out, whatever came of it.",
+        f"""
 run_id t The run.
 call_no i 1-based, by start.
 span_id t The span that represents the call; NULL when known only from messages or logs.
@@ -153,20 +181,37 @@ call_id t The model's id of the call.
 name t Tool name as the model called it.
 agent_span_id t The agent activation that called; NULL when none was recorded.
 turn i 1-based turn; NULL when unknown.
-start_ns i Start of the execution; end of the requesting model call when nothing was executed; NULL when it seems to have begun more than a second before the span that it is in: its clock is another.
-end_ns i End of the execution, the latest end of its spans; NULL when none ended or nothing was executed, or like start_ns.
+start_ns i Start of the execution, or of the model call that asked for it where no span records the execution; NULL when it seems to have begun more than a second before the span that it is in: its clock is another.
+end_ns i End of the execution, the latest end of its spans; NULL when none ended or none records it, or like start_ns.
 arguments t Arguments as JSON text; NULL when not captured.
 result t Result as text; NULL when not captured.
-outcome t ok, error, blocked, requested (no result is recorded), unexecuted (answered without being run: an unknown tool, or arguments that do not fit), unknown (executed, but how it ended is not recorded); NULL when it was answered and it is unknown whether it was executed.
+outcome t ok, error or blocked; NULL where how it ended is not recorded.
 error t Error message.
 source t span, message, log.
+{_CERTAIN}
+""",
+    ),
+    (
+        "tool_requests",
+        "One row for each tool call that a model asked for and that was not carried out: no attempt, so it counts in nothing.",
+        """
+run_id t The run.
+request_no i 1-based, by the start of the model call.
+span_id t The span of the model call that asked.
+call_id t The model's id of the call.
+name t Tool name as the model wrote it.
+agent_span_id t The agent activation that asked; NULL when none was recorded.
+turn i 1-based turn; NULL when unknown.
+asked_ns i End of the model call, or its start where it never ended.
+arguments t Arguments as JSON text; NULL when not captured.
+result t What the model got for it as text; NULL when nothing was captured.
+reason t Why it is no attempt: not-offered (the model asked for a tool that it did not have), not-run (its instrumentation writes a span for each execution, and there is none), handed-over (it is a handoff to another agent).
 """,
     ),
     (
         "commands",
-        "One row for each shell command that a tool call ran, as a whole, and one for each command in it. Blocked and requested "
-        "calls have none.",
-        """
+        "One row for each shell command that a tool call ran, as a whole, and one for each command in it. Blocked calls have none.",
+        f"""
 run_id t The run.
 tool_call_no i call_no of the tool call.
 command_no i 1-based, in the order of the text; 1 is the whole text; a command that contains others comes before them.
@@ -180,21 +225,23 @@ output t Output, where standard output and error are recorded together; only of 
 simple b True for one simple command; false for the whole text and for commands that contain others (sudo a, sh -c 'a; b', A=1 a).
 ok b Whether it succeeded: exit code 0, or the outcome of the call where its tool is known to fail with its command; NULL when unknown.
 last_no i command_no of the last command inside this one, or of itself; NULL for a text that could not be split.
+{_CERTAIN}
 """,
     ),
     (
         "agents",
         "One row for each agent activation: one period in which an agent works.",
-        """
+        f"""
 run_id t The run.
 activation_no i 1-based, by start.
 span_id t The activation's span; NULL when it is known only from an attribute or log.
 name t Agent name; NULL when the telemetry does not name it.
 id t Agent id, as recorded.
-parent_activation_no i The activation that delegated to this one; NULL for a root.
-via t How it was started: root, nesting, tool, handoff, spawn, link.
+parent_activation_no i The activation that delegated to this one; NULL for a root (via root), and where it is unknown (any other via).
+via t How it was started: root (by no agent), nesting, tool, handoff, spawn, link; NULL where it is unknown whether an agent did.
 start_ns i Start.
 end_ns i End; NULL when it never ended.
+{_CERTAIN}
 """,
     ),
     (
@@ -216,70 +263,73 @@ text t Text, arguments (JSON text) or result of the part.
     (
         "errors",
         "One row for each cause of failure in the agent's work; an error that is passed up to parents counts once.",
-        """
+        f"""
 run_id t The run.
+error_no i 1-based.
 span_id t The span where the error arose.
 name t Span name, or the tool's or model's name.
 kind t The span's kind.
 message t Error message.
 recovered b Whether a later call of the same tool or model succeeded; NULL when that cannot be known.
+{_CERTAIN}
 """,
     ),
     (
         "run_totals",
-        "One row for each run that has a trace: sums and counts, as budgets need them. NULL means unknown.",
-        """
+        "One row for each run that has a trace: counts and sums as budgets need them. The truth lies between `_low`, over the rows "
+        "that are certain, and `_high`, over all rows and gaps; NULL: nothing bounds it.",
+        f"""
 run_id t The run.
-llm_calls i Answered model calls.
-failed_llm_attempts i Requests that got no answer; NULL where an SDK may have retried within one span.
-tool_calls i Executed, failed and blocked tool calls; NULL when the instrumentation cannot record tool calls, or when it is not known whether one was executed.
-input_tokens i Sum over all model calls; NULL when an answered call lacks it.
+{_COUNTED_COLUMNS}
 input_tokens_known i How many calls know their input tokens.
-input_tokens_low i Sum over the calls that know it, or of what agents state where no call has a span: a lower bound.
-output_tokens i Sum over all model calls; NULL when an answered call lacks it.
 output_tokens_known i How many calls know their output tokens.
-output_tokens_low i Sum over the calls that know it, or of what agents state where no call has a span: a lower bound.
-cache_read_tokens i Sum; NULL when no call knows it.
-cache_read_tokens_known i How many calls know it.
-cache_write_tokens i Sum; NULL when no call knows it.
-cache_write_tokens_known i How many calls know it.
-reasoning_tokens i Sum; NULL when no call knows it.
-reasoning_tokens_known i How many calls know it.
 usage_calls i Number of calls that can have usage: answered ones, and failed ones with usage.
-cost_low d Sum over the priced calls, in US dollars, each at its lowest possible cost: a lower bound.
-cost_high d Sum of the highest possible cost of each call, when every call is priced; NULL (unbounded) when any is not.
 priced_calls i How many calls have a cost.
 first_start_ns i Earliest start among spans of the agent's work (kind not infra).
 last_end_ns i Latest end among them; NULL when a root ended before it started, or a span began more than a second before the one that it is in.
 busy_ns i Length of the union of their intervals; NULL likewise.
-errors i Rows of errors; NULL where a requested tool ran outside any span and failed, or may have failed.
-unrecovered_errors i Rows of errors whose recovered is not true; NULL like errors.
-agents i Agent activations; NULL when the instrumentation cannot record agents.
 """,
     ),
     (
         "run_tools",
-        "One row for each run, tool name and outcome.",
+        "One row for each run, tool name and outcome: `tool_calls` summed up.",
         """
 run_id t The run.
-name t Tool name.
-outcome t ok, error, blocked, requested, unexecuted, unknown; NULL when it is not known whether the tool was executed.
-n i Number of calls.
+name t Tool name; NULL where it is unknown.
+outcome t ok, error, blocked; NULL where it is unknown.
+n_low i Number of calls that are certain.
+n_high i Number of calls, with those that are not certain.
 first_start_ns i Start of the first of them.
 last_end_ns i End of the last of them.
 """,
     ),
     (
-        "unknown_facts",
-        "One row for each unknown total of a run, with the reason; the reason codes are on the page of unknown facts.",
+        "doubts",
+        "One row for each thing that the spans leave open of rows that there are; the reasons are on the page of reasons.",
         """
 run_id t The run.
-fact t The total, such as run_totals.input_tokens.
-reason t Reason code, such as not-recorded.
-lacking i Number of calls without the fact; NULL where the reason is not in single calls.
-of_calls i Number of calls in all.
-span_id t The first span without it; NULL where there is none.
-dialect t The dialect of that span.
+relation t The relation.
+row_no i The row: its call_no, activation_no, or place in the relation; NULL for every row where the column is NULL.
+column_name t The column whose value is unknown; NULL where the row itself is not certain.
+reason t Reason, such as not-recorded.
+span_id t The span that shows it; NULL where there is none.
+""",
+    ),
+    (
+        "gaps",
+        "One row for each place where rows may exist that nothing records.",
+        """
+run_id t The run.
+relation t The relation in which they would be.
+at_most i How many rows; NULL for any number.
+name t The name that they would have; NULL where it may be any.
+outcome t The outcome that they would have; NULL where it may be any.
+agent t Name of the agent that they would belong to; NULL where it may be any.
+turn i The turn that they would be in; NULL where it may be any.
+start_ns i The earliest instant at which they can have begun; NULL for any.
+end_ns i The latest instant at which they can have ended; NULL for any.
+reason t Reason, such as not-recorded, or missing_parent where the trace is not complete.
+span_id t The span that shows it; NULL where there is none.
 """,
     ),
     (
@@ -339,11 +389,6 @@ _LIKE: tuple[tuple[str, str, str], ...] = (
 RELATIONS: dict[str, Relation] = {name: _relation(name, meaning, columns) for name, meaning, columns in _DEFINITIONS}
 """Every relation by name, in the order of the documentation."""
 RELATIONS |= {name: Relation(name, meaning, RELATIONS[like].columns) for name, like, meaning in _LIKE}
-
-
-NOT_EXECUTED = frozenset((None, "requested", "unexecuted"))
-"""Outcomes of tool calls that count for nothing that counts calls: nothing came of them, the framework answered without running
-a tool, or (None) it is not known whether it was run."""
 
 
 def relation(name: str) -> Relation:

@@ -6,7 +6,7 @@ from typing import Any
 
 from clawtrace.assertions._runner_word import RunnerWord
 from clawtrace.assertions.base import Outcome
-from clawtrace.assertions.counting.bounds import Count
+from clawtrace.assertions.forms.bounds import Natural
 
 __all__ = ["AgentExitCode"]
 
@@ -15,8 +15,7 @@ class AgentExitCode(RunnerWord):
     """The agent's process ended with the exit code `value`.
 
     An agent that crashed may have answered before. It is the code of the agent's own process, not of a command that the
-    agent ran. A process that was killed by a signal has none, and neither has a recording: then it is unknown. No span
-    can change it, so that the answer is final.
+    agent ran. A process that was killed by a signal has none, and neither has a recording: then it is unknown.
 
     Example:
         - type: agent_exit_code
@@ -28,7 +27,7 @@ class AgentExitCode(RunnerWord):
     requires = ("runs.agent_exit_code",)
     unscoped = "the exit code is that of the whole process."
 
-    value: Count = 0
+    value: Natural = 0
     """The exit code that is right."""
 
     @property
@@ -36,9 +35,9 @@ class AgentExitCode(RunnerWord):
         """The exit code that is right."""
         return self.value
 
-    def explain(self, outcome: Outcome) -> str:
+    def words(self, outcome: Outcome) -> str:
         """Compare the exit code with the expected one."""
-        code = outcome.row["found"]
+        code = outcome.row["value"]
         if code is None:
             return f"The agent's exit code is unknown, expected {self.value}: it was killed, or this is a recording."
         return f"The agent exited with code {code}, expected {self.value}."

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from clawtrace.assertions.counting.bounds import need_one_of
+from clawtrace.assertions.forms.bounds import need_one_of
 from clawtrace.assertions.probe import Finding
 from clawtrace.assertions.probing.artifact import ArtifactProbe
 from clawtrace.assertions.probing.documents import fields_of, headings, lookup

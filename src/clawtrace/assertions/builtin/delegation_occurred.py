@@ -5,7 +5,7 @@ from __future__ import annotations
 from clawtrace.assertions._log_source import LogSource
 from clawtrace.assertions.base import Outcome
 from clawtrace.assertions.counting.apart import still_open
-from clawtrace.assertions.counting.bounds import plural
+from clawtrace.assertions.forms.bounds import plural
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.model.query import Query, Resolve
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from clawtrace.assertions.base import Assertion, Growth, Outcome, Row
-from clawtrace.assertions.counting.bounds import plural
+from clawtrace.assertions.forms.bounds import plural
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.probing.files import PathText, located, read_text, stale_reason
 from clawtrace.assertions.probing.router_state import routed_agents

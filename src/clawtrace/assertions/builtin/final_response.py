@@ -6,8 +6,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
 
-from clawtrace.assertions.base import Assertion, Outcome
-from clawtrace.assertions.counting.bounds import Count, need_one_of
+from clawtrace.assertions._final_answer import UNKNOWN, final_answer, shortened
+from clawtrace.assertions.base import Assertion, Outcome, Row
+from clawtrace.assertions.forms.bounds import Natural, need_one_of
+from clawtrace.assertions.forms.value import Value
 from clawtrace.assertions.matching.answer_text import (
     Condition,
     absent,
@@ -23,12 +25,8 @@ from clawtrace.assertions.matching.json_schema import check_schema, schema_probl
 from clawtrace.assertions.matching.matchers import RegexText, is_found_in_every
 from clawtrace.assertions.matching.redacted import holds_mark
 from clawtrace.assertions.refused import refused
-from clawtrace.model.query import Query, Resolve
 
 __all__ = ["FinalResponse"]
-
-_SHOWN = 300
-"""Characters of the answer that a report shows."""
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -55,7 +53,6 @@ class FinalResponse(Assertion):
           max_length: 500
     """
 
-    growth = "exact"
     main_field = "contains"
     requires = ("runs.final_output",)
     asks_answer = True
@@ -74,7 +71,7 @@ class FinalResponse(Assertion):
     """Text to which the answer is similar: ROUGE-L F1 over words, without regard to case."""
     threshold: Annotated[float, Field(strict=True, gt=0, le=1)] = 0.7
     """Least ROUGE-L F1 for `similar_to`, above 0 up to 1."""
-    max_length: Count | None = None
+    max_length: Natural | None = None
     """Most characters."""
 
     @model_validator(mode="after")
@@ -96,7 +93,7 @@ class FinalResponse(Assertion):
         if self.matches is not None:
             found[f"match {self.matches!r}"] = matches(self.matches)
         if self.equals is not None:
-            found[f"equal {_cut(self.equals)!r}"] = is_equal(self.equals)
+            found[f"equal {shortened(self.equals)!r}"] = is_equal(self.equals)
         if self.json_schema is not None:
             found["match the JSON schema"] = fits_schema(self.json_schema)
         if self.similar_to is not None:
@@ -107,40 +104,13 @@ class FinalResponse(Assertion):
             found[f"have at most {self.max_length} characters"] = is_long(self.max_length)
         return found
 
-    def resolve(self) -> tuple[Resolve, ...]:
-        """Decide once per distinct answer: 0 all is met, 1 something is not, 2 something cannot be known."""
-        return (Resolve("asked_answer", "runs", "final_output", self._items),)
-
     def _items(self, answer: str) -> tuple[int, ...]:
         decided = [condition(answer) for condition in self._conditions.values()]
-        return (1,) if False in decided else (2,) if None in decided else (0,)
+        return () if False in decided else (1,) if None in decided else (0,)
 
-    def query(self) -> Query:
-        """Look up what was decided of the run's answer; another turn may still change it."""
-        return Query("""
-SELECT s.run_id AS run_id, r.final_output AS answer, FALSE AS final,
-       CASE WHEN r.final_output IN (SELECT m.value FROM asked_answer AS m WHERE m.item = 0) THEN TRUE
-            WHEN r.final_output IN (SELECT k.value FROM asked_answer AS k WHERE k.item = 1) THEN FALSE
-            ELSE NULL END AS holds,
-       CASE WHEN r.final_output IS NULL THEN 'runs.final_output'
-            WHEN r.final_output IN (SELECT u.value FROM asked_answer AS u WHERE u.item = 2) THEN 'runs.final_output'
-            ELSE NULL END AS missing
-FROM selected_runs AS s
-LEFT JOIN runs AS r ON r.run_id = s.run_id
-LEFT JOIN run_totals AS t ON t.run_id = s.run_id
-WHERE t.run_id IS NOT NULL OR r.final_output IS NOT NULL
-""")
-
-    def evidence(self) -> Query:
-        """Return the answer, and the span whose message it is where there is one."""
-        return Query("""
-SELECT r.run_id AS run_id, max(m.span_id) AS span_id, 'final answer: ' || max(r.final_output) AS why, 1 AS rank
-FROM runs AS r
-JOIN selected_runs AS s ON s.run_id = r.run_id
-LEFT JOIN messages AS m ON m.run_id = r.run_id AND m.text = r.final_output AND m.direction = 'output'
-WHERE r.final_output IS NOT NULL
-GROUP BY r.run_id
-""")
+    def question(self) -> Value:
+        """Decide the answer."""
+        return final_answer(self._items, self._words, self._found)
 
     def expectation(self) -> Any:
         """Return what is asked of the answer."""
@@ -149,27 +119,28 @@ GROUP BY r.run_id
             del asked["threshold"]
         return asked
 
-    def actual(self, outcome: Outcome) -> Any:
+    def _found(self, row: Row) -> Any:
         """Return the answer, cut to a readable length, its length, and its similarity where that is asked."""
-        answer = outcome.row["answer"]
+        answer = row["value"]
         if answer is None:
             return None
         score = {} if self.similar_to is None else {"rouge_l": round(rouge_l(self.similar_to, answer), 4)}
-        return {"answer": _cut(answer), "length": len(answer), **score}
+        return {"answer": shortened(answer), "length": len(answer), **score}
 
-    def explain(self, outcome: Outcome) -> str:
+    def _words(self, outcome: Outcome) -> str:
         """Say which of the conditions the answer does not meet."""
-        answer = outcome.row["answer"]
+        answer = outcome.row["value"]
         if answer is None:
-            return "The final answer is unknown: no message and no output of the agent was recorded as one."
+            return UNKNOWN
         decided = {words: condition(answer) for words, condition in self._conditions.items()}
-        if outcome.holds:
-            return f"The final answer meets every condition: {', '.join(decided)}."
+        so_far = "The final answer so far" if outcome.holds is None else "The final answer"
         unmet = [words for words, met in decided.items() if met is False]
         if unmet:
-            return f"The final answer does not {', nor does it '.join(unmet)}{self._because(answer, unmet)}."
+            return f"{so_far} does not {', nor does it '.join(unmet)}{self._because(answer, unmet)}."
         unknown = ", ".join(words for words, met in decided.items() if met is None)
-        return f"Parts of the final answer were redacted, so it is unknown whether it does: {unknown}."
+        if unknown:
+            return f"Parts of the final answer were redacted, so it is unknown whether it does: {unknown}."
+        return f"{so_far} meets every condition: {', '.join(decided)}."
 
     def _because(self, answer: str, unmet: list[str]) -> str:
         """Add details where the condition alone does not show what is wrong."""
@@ -185,7 +156,3 @@ GROUP BY r.run_id
 
 def _texts(given: str | tuple[str, ...] | None) -> tuple[str, ...]:
     return () if given is None else (given,) if isinstance(given, str) else given
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from clawtrace.assertions.base import Assertion, Outcome
-from clawtrace.model.query import Query, Resolve
+from clawtrace.assertions._final_answer import UNKNOWN, final_answer, shortened
+from clawtrace.assertions.base import Assertion, Outcome, Row
+from clawtrace.assertions.forms.value import Value
 
 __all__ = ["FinalResponsePresent"]
 
@@ -26,51 +27,42 @@ class FinalResponsePresent(Assertion):
         - type: final_response_present
     """
 
-    growth = "exact"
     requires = ("runs.final_output",)
     asks_answer = True
     unscoped = "it checks how the whole run ended; `final_response` can ask about an agent or a turn."
 
-    def resolve(self) -> tuple[Resolve, ...]:
-        """Decide once per distinct output whether there is an answer in it."""
-        return (Resolve("answers", "runs", "final_output", lambda text: (0,) if _says_something(text) else ()),)
-
-    def query(self) -> Query:
-        """Look at how the run ended and at what it said."""
-        return Query("""
-SELECT s.run_id AS run_id, r.final_output AS answer, r.run_status AS run_status,
-       CASE WHEN r.run_status IS NOT NULL AND r.run_status <> 'success' THEN TRUE ELSE FALSE END AS final,
-       CASE WHEN r.run_status IS NOT NULL AND r.run_status <> 'success' THEN FALSE
-            WHEN r.final_output IS NULL THEN NULL
-            WHEN r.final_output IN (SELECT m.value FROM answers AS m) THEN TRUE
-            ELSE FALSE END AS holds,
-       CASE WHEN r.final_output IS NULL AND (r.run_status IS NULL OR r.run_status = 'success')
-            THEN 'runs.final_output' ELSE NULL END AS missing
-FROM selected_runs AS s
-LEFT JOIN runs AS r ON r.run_id = s.run_id
-LEFT JOIN run_totals AS t ON t.run_id = s.run_id
-WHERE t.run_id IS NOT NULL OR r.final_output IS NOT NULL
-""")
+    def question(self) -> Value:
+        """Look at how the run ended, then at what it said."""
+        return final_answer(
+            lambda text: (0,) if _says_something(text) else (),
+            _words,
+            _found,
+            first="CASE WHEN r.run_status <> 'success' THEN FALSE ELSE NULL END",
+            columns={"run_status": "r.run_status"},
+        )
 
     def expectation(self) -> Any:
         """Return that there is one."""
         return "a final answer that is not empty"
 
-    def actual(self, outcome: Outcome) -> Any:
-        """Return the answer, cut to a readable length, and how the run ended."""
-        answer = outcome.row["answer"]
-        return {"answer": answer if answer is None else answer[:300], "run_status": outcome.row["run_status"]}
 
-    def explain(self, outcome: Outcome) -> str:
-        """Say whether there is an answer, or why there is none."""
-        answer, status = outcome.row["answer"], outcome.row["run_status"]
-        if status not in (None, "success"):
-            return f"The run ended as `{status}`, so there is no final answer."
-        if answer is None:
-            return "The final answer is unknown: no message and no output of the agent was recorded as one."
-        if outcome.holds:
-            return f"There is a final answer of {len(answer)} characters."
-        return f"The final answer is empty: {answer[:100]!r}."
+def _found(row: Row) -> Any:
+    """Return the answer, cut to a readable length, and how the run ended."""
+    answer = row["value"]
+    return {"answer": answer and shortened(answer), "run_status": row["run_status"]}
+
+
+def _words(outcome: Outcome) -> str:
+    """Say whether there is an answer, or why there is none."""
+    answer, status = outcome.row["value"], outcome.row["run_status"]
+    if status not in (None, "success"):
+        return f"The run ended as `{status}`, so there is no final answer."
+    if answer is None:
+        return UNKNOWN
+    so_far = " so far" if outcome.holds is None else ""
+    if _says_something(answer):
+        return f"There is a final answer of {len(answer)} characters{so_far}."
+    return f"The final answer{so_far} is empty: {answer[:100]!r}."
 
 
 def _says_something(text: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
-from clawtrace.assertions.counting.bounds import plural
+from clawtrace.assertions.forms.bounds import plural
 from clawtrace.assertions.matching.arguments import read_arguments
 from clawtrace.model.query import Query
 

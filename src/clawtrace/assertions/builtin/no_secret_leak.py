@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
-from clawtrace.assertions.counting.bounds import plural
+from clawtrace.assertions.forms.bounds import plural
 from clawtrace.assertions.counting.everything import EVERY_TOOL_CALL
 from clawtrace.assertions.matching.matchers import Limiting
 from clawtrace.assertions.matching.redacted import marks

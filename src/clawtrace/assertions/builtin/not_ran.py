@@ -7,7 +7,7 @@ from typing import Any
 from clawtrace.assertions.base import Outcome
 from clawtrace.assertions.commands.command_pattern import CommandPattern
 from clawtrace.assertions.commands.commands import listed
-from clawtrace.assertions.counting.bounds import plural
+from clawtrace.assertions.forms.bounds import plural
 from clawtrace.model.query import Query
 
 __all__ = ["NotRan"]

@@ -10,7 +10,7 @@ from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.commands.commands import command_evidence, doubt, hits, listed, resolve_commands
 from clawtrace.assertions.commands.other_tools import OTHER_TOOLS, not_known, resolve_other_tools
 from clawtrace.assertions.counting.apart import still_open
-from clawtrace.assertions.counting.bounds import Count, check_bounds, decide_sql, need_one_of, plural, words
+from clawtrace.assertions.forms.bounds import Natural, check_bounds, decide_sql, need_one_of, plural, words
 from clawtrace.assertions.matching.matchers import RegexText
 from clawtrace.model.query import Query, Resolve
 
@@ -38,9 +38,9 @@ class RunCount(Assertion):
 
     pattern: RegexText
     """Regular expression, found anywhere in the text of a simple command."""
-    min: Count | None = None
+    min: Natural | None = None
     """Fewest matching commands."""
-    max: Count | None = None
+    max: Natural | None = None
     """Most matching commands."""
 
     @model_validator(mode="after")
@@ -54,7 +54,7 @@ class RunCount(Assertion):
         return (*resolve_commands(self.pattern), resolve_other_tools(self.pattern))
 
     def query(self) -> Query:
-        """Count the commands that match for sure, and those that may."""
+        """Natural the commands that match for sure, and those that may."""
         decided = "FALSE" if self.max is None else "g.low > :max"
         if self.max is None:
             decided = "g.low >= :min"

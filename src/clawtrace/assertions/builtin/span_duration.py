@@ -6,16 +6,16 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from clawtrace.assertions.base import Assertion, Growth, Outcome
-from clawtrace.assertions.counting.bounds import Amount, milliseconds, plural
+from clawtrace.assertions.base import Assertion, Outcome
+from clawtrace.assertions.forms.bounds import Amount, milliseconds
+from clawtrace.assertions.forms.model_counts import ANSWERED
+from clawtrace.assertions.forms.share import Share, share
+from clawtrace.assertions.forms.sources import Source
+from clawtrace.assertions.forms.where import Where
 from clawtrace.assertions.refused import refused
 from clawtrace.assertions.spans.named_spans import SpanType, kind_of, named, resolve_names
-from clawtrace.model.query import Query, Resolve, Scalar
 
 __all__ = ["SpanDuration"]
-
-# quantile × number of spans in binary floating point may be off by its last bits.
-_ROUNDING = "1e-9"
 
 
 class SpanDuration(Assertion):
@@ -33,7 +33,6 @@ class SpanDuration(Assertion):
           quantile: 0.95
     """
 
-    growth = "shrinking"
     main_field = "max_ms"
     requires = ("spans.duration_ns", "spans.kind", "spans.name")
 
@@ -56,105 +55,68 @@ class SpanDuration(Assertion):
             )
         return self
 
-    def growth_of(self) -> Growth:
-        """More spans can bring a quantile below 1 to either side, and a logical call its own first token."""
-        return "shrinking" if self.quantile == 1 and not self.first_token else "exact"
-
-    def resolve(self) -> tuple[Resolve, ...]:
-        """Decide once per distinct span name."""
-        return resolve_names(self.span_name)
-
-    def _lengths(self) -> str:
-        """SQL of one row a span: how long it took in nanoseconds, NULL where that is unknown."""
+    def _lengths(self) -> Source:
+        """One row a span: how long it took in nanoseconds, NULL where that is unknown."""
         name = named("p", self.span_name)
         if self.first_token:
-            return f"""
-    SELECT c.run_id AS run_id, c.span_id AS span_id, coalesce(p.name, 'model call') AS name, c.start_ns AS start_ns,
-           CASE WHEN c.first_token_ns >= c.start_ns THEN c.first_token_ns - c.start_ns END AS length_ns
-    FROM llm_calls AS c
-    JOIN selected_runs AS q ON q.run_id = c.run_id
-    LEFT JOIN spans AS p ON p.run_id = c.run_id AND p.span_id = c.span_id
-    WHERE c.outcome = 'ok' AND {name}"""
+            rows = f"""(
+      SELECT c.run_id AS run_id, c.call_no AS call_no, c.span_id AS span_id, coalesce(p.name, 'model call') AS name,
+             c.outcome AS outcome, c.certain AS certain,
+             CASE WHEN c.first_token_ns >= c.start_ns THEN c.first_token_ns - c.start_ns END AS length_ns
+      FROM llm_calls AS c
+      LEFT JOIN spans AS p ON p.run_id = c.run_id AND p.span_id = c.span_id
+      WHERE (c.outcome IS NULL OR c.outcome = 'ok') AND {name}
+    )"""
+            return Source(rows, "CASE WHEN r.certain AND r.outcome = 'ok' THEN 1 ELSE 0 END", relation="llm_calls")
         kind = "p.kind <> 'infra'" if self.span_type is None else "p.kind = :kind"
-        return f"""
-    SELECT p.run_id AS run_id, p.span_id AS span_id, p.name AS name, p.start_ns AS start_ns,
-           p.duration_ns AS length_ns
-    FROM spans AS p
-    JOIN selected_runs AS q ON q.run_id = p.run_id
-    WHERE {kind} AND {name}
-      AND NOT (p.kind IN ('llm', 'tool') AND coalesce(p.counted_as, 'none') = 'accounting')"""
+        rows = f"""(
+      SELECT p.run_id AS run_id, p.tree_enter AS tree_enter, p.span_id AS span_id, p.name AS name, TRUE AS certain,
+             p.duration_ns AS length_ns
+      FROM spans AS p
+      WHERE {kind} AND {name} AND NOT (p.kind IN ('llm', 'tool') AND coalesce(p.counted_as, 'none') = 'accounting')
+    )"""
+        return Source(rows, number="tree_enter", relation="spans")
+
+    def question(self) -> Share:
+        """Compare the share of the spans within the limit."""
+        within = Where(
+            "r.length_ns <= :max_ns",
+            ANSWERED.gap if self.first_token else "TRUE",
+            ("first_token_ns", "start_ns", "outcome"),
+            resolve_names(self.span_name),
+            {"max_ns": round(self.max_ms * 1_000_000)}
+            | ({} if self.span_type is None or self.first_token else {"kind": kind_of(self.span_type)}),
+        )
+        limit = milliseconds(self.max_ms)
+        return share(
+            self._lengths(),
+            within,
+            self.quantile,
+            noun=self._noun,
+            of=f"{self._named} {f'had their first token within {limit}' if self.first_token else f'took at most {limit}'}",
+            shown="r.name || ': ' || CASE WHEN r.length_ns IS NULL THEN 'unknown' ELSE '' || (r.length_ns / 1000000.0) || ' ms' END",
+            order="-coalesce(r.length_ns, 0)",
+            largest="r.length_ns",
+        )
 
     @property
-    def _kind(self) -> dict[str, Scalar]:
-        return {} if self.span_type is None or self.first_token else {"kind": kind_of(self.span_type)}
+    def _noun(self) -> str:
+        return "model call" if self.first_token else f"{self.span_type} span" if self.span_type else "span"
 
-    def query(self) -> Query:
-        """Count the spans within the limit for sure, and those that may be."""
-        enough = f":quantile * g.spans - {_ROUNDING}"
-        nothing = "llm_calls" if self.first_token else "spans"
-        unknown = "llm_calls.first_token_ns" if self.first_token else "spans.end_ns"
-        return Query(
-            f"""
-SELECT g.run_id AS run_id, g.spans AS spans, g.within AS within, g.unknown AS unknown, g.longest_ns AS longest_ns,
-       FALSE AS final,
-       CASE WHEN g.spans = 0 THEN NULL WHEN g.within >= {enough} THEN TRUE
-            WHEN g.within + g.unknown < {enough} THEN FALSE ELSE NULL END AS holds,
-       CASE WHEN g.spans = 0 THEN '{nothing}' WHEN g.unknown > 0 THEN '{unknown}' ELSE NULL END AS missing
-FROM (
-  SELECT f.run_id AS run_id, max(f.has_trace) AS has_trace, count(CASE WHEN f.has_trace = 0 THEN 1 END) AS spans,
-         count(CASE WHEN f.length_ns <= :max_ns THEN 1 END) AS within,
-         count(CASE WHEN f.has_trace = 0 AND f.length_ns IS NULL THEN 1 END) AS unknown,
-         max(f.length_ns) AS longest_ns
-  FROM (
-    SELECT t.run_id AS run_id, 1 AS has_trace, NULL AS length_ns
-    FROM run_totals AS t
-    JOIN selected_runs AS s ON s.run_id = t.run_id
-    UNION ALL
-    SELECT h.run_id AS run_id, 0 AS has_trace, h.length_ns AS length_ns
-    FROM ({self._lengths()}
-    ) AS h
-  ) AS f
-  GROUP BY f.run_id
-) AS g
-WHERE g.has_trace = 1
-""",
-            {"max_ns": round(self.max_ms * 1_000_000), "quantile": float(self.quantile), **self._kind},
-        )
-
-    def evidence(self) -> Query:
-        """Return the slowest spans, and those whose duration is unknown."""
-        return Query(
-            f"""
-SELECT h.run_id AS run_id, h.span_id AS span_id,
-       h.name || ': ' || CASE WHEN h.length_ns IS NULL THEN 'unknown' ELSE '' || (h.length_ns / 1000000.0) || ' ms' END
-         AS why,
-       row_number() OVER (
-         PARTITION BY h.run_id, CASE WHEN h.length_ns IS NULL THEN 1 ELSE 0 END
-         ORDER BY coalesce(h.length_ns, 0) DESC, h.start_ns, h.span_id) AS rank
-FROM ({self._lengths()}
-) AS h
-""",
-            self._kind,
-        )
+    @property
+    def _named(self) -> str:
+        return f" with {self.span_name!r} in its name" if self.span_name else ""
 
     def actual(self, outcome: Outcome) -> Any:
-        """Return how many spans there are, how many within the limit or unknown, and the longest in milliseconds."""
-        row = outcome.row
-        longest = None if row["longest_ns"] is None else row["longest_ns"] / 1e6
-        return {"spans": row["spans"], "within": row["within"], "unknown": row["unknown"], "longest_ms": longest}
+        """Return how many spans are within the limit and how many are not, as intervals, and the longest in milliseconds."""
+        found = self.form.actual(outcome.row)
+        longest = found.pop("largest")
+        return found | {"longest_ms": None if longest is None else longest / 1e6}
 
     def explain(self, outcome: Outcome) -> str:
         """Say how many spans were within the limit."""
         row = outcome.row
-        kind = "model call" if self.first_token else f"{self.span_type} span" if self.span_type else "span"
-        name = f" with {self.span_name!r} in its name" if self.span_name else ""
-        if not row["spans"]:
-            return f"There is no {kind}{name}, so its duration is unknown."
-        what = "had their first token" if self.first_token else "took at most"
-        limit = f"{'within ' if self.first_token else ''}{milliseconds(self.max_ms)}"
-        asked = "all of them" if self.quantile == 1 else f"a share of {self.quantile:g}"
-        unknown = f", {row['unknown']} unknown" if row["unknown"] else ""
-        slowest = "" if row["longest_ns"] is None else f", the slowest {milliseconds(row['longest_ns'] / 1e6)}"
-        return (
-            f"{row['within']} of {plural(row['spans'], kind)}{name} {what} {limit}{unknown}, expected {asked}{slowest}."
-        )
+        if not row["seen"]:
+            return f"There is no {self._noun}{self._named} for sure, so its duration is unknown."
+        slowest = "" if row["largest"] is None else f", the slowest {milliseconds(row['largest'] / 1e6)}"
+        return f"{self.form.sentence(outcome).removesuffix('.')}{slowest}."

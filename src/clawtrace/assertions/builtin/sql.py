@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
-from clawtrace.assertions.counting.bounds import plural
+from clawtrace.assertions.forms.bounds import plural
 from clawtrace.assertions.refused import refused
 from clawtrace.model.query import ByRun, Query
 

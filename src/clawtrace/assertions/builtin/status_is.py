@@ -15,7 +15,7 @@ class StatusIs(RunnerWord):
 
     It distinguishes a wrong answer from no answer, and asserts intended time limits and refusals. It is the runner's
     word: `success` and `failed` by the agent's exit code, `timed_out` by our time limit, `provider_error` when the model's
-    provider gave up. Clawtrace did not run a recording, so that its status is unknown. No span can change it.
+    provider gave up. Clawtrace did not run a recording, so that its status is unknown.
 
     Example:
         - type: status_is
@@ -35,9 +35,9 @@ class StatusIs(RunnerWord):
         """The status that is right."""
         return self.status
 
-    def explain(self, outcome: Outcome) -> str:
+    def words(self, outcome: Outcome) -> str:
         """Compare the status with the expected one."""
-        found = outcome.row["found"]
+        found = outcome.row["value"]
         if found is None:
             return f"How the run ended is unknown, expected `{self.status}`: it is a recording."
         code = outcome.row["exit_code"]

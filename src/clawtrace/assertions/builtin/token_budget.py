@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clawtrace.assertions._log_source import LogSource
-from clawtrace.assertions.counting.token_budget import TokenBudgetQuestion
+from clawtrace.assertions._token_budget import TokenBudgetQuestion
 
 __all__ = ["TokenBudget"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clawtrace.assertions._log_source import LogSource
-from clawtrace.assertions.counting.forbidden_tool import ForbiddenTool
+from clawtrace.assertions._forbidden_tool import ForbiddenTool
 
 __all__ = ["ToolNotCalled"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clawtrace.assertions.counting.forbidden_tool import ForbiddenTool
+from clawtrace.assertions._forbidden_tool import ForbiddenTool
 
 __all__ = ["ToolNotInvoked"]
 

@@ -6,15 +6,12 @@ from typing import Any
 
 from clawtrace.assertions._log_source import LogSource
 from clawtrace.assertions.base import Outcome
-from clawtrace.assertions.counting.attempts import attempts_evidence, attempts_query, describe_attempts
-from clawtrace.assertions.counting.bounds import plural
-from clawtrace.assertions.counting.everything import EVERY_ATTEMPT
+from clawtrace.assertions.forms.count import Count
+from clawtrace.assertions.forms.tool_counts import attempts, split
+from clawtrace.assertions.forms.where import name_of
 from clawtrace.assertions.matching.matchers import Limiting
-from clawtrace.model.query import Query, Resolve
 
 __all__ = ["ToolNotPermitted"]
-
-_MATCHING = "r.name NOT IN (SELECT m.value FROM allowed_tools AS m)"
 
 
 class ToolNotPermitted(LogSource):
@@ -28,44 +25,35 @@ class ToolNotPermitted(LogSource):
           allowed_tools: [read, write, "glob:memory.*"]
     """
 
-    growth = "shrinking"
     main_field = "allowed_tools"
     requires = ("tool_calls.name", "tool_calls.outcome")
-    actual_columns = ("ok", "failed", "blocked", "unclear")
 
     allowed_tools: tuple[Limiting, ...]
     """Names of the permitted tools, whole and case-sensitive, or `glob:`, `re:`, `literal:`; empty permits none."""
     count_blocked: bool = True
     """Whether an attempt that was denied counts; `false` forgives it."""
 
-    def resolve(self) -> tuple[Resolve, ...]:
-        """Decide once per distinct name whether the tool is permitted."""
-        return (Resolve("allowed_tools", EVERY_ATTEMPT, "name", self._permitted),)
+    def question(self) -> Count:
+        """Count the attempts at other tools, those in work that a timer started among them."""
+        named = name_of(self._permitted, negated=True)
+        return attempts(named, max=0, of=" at tools that are not allowed", count_blocked=self.count_blocked, everywhere=True)
 
     def _permitted(self, name: str) -> tuple[int, ...]:
         return (0,) if any(tool(name) for tool in self.allowed_tools) else ()
-
-    def query(self) -> Query:
-        """Count the attempts of other tools."""
-        return Query(attempts_query(_MATCHING, found=False, count_blocked=self.count_blocked))
-
-    def evidence(self) -> Query:
-        """Return the attempts of other tools, by start."""
-        return Query(attempts_evidence(_MATCHING, count_blocked=self.count_blocked, everywhere=True))
 
     def expectation(self) -> Any:
         """Return the allowed list."""
         return {"only": [tool.text for tool in self.allowed_tools]}
 
     def explain(self, outcome: Outcome) -> str:
-        """Name other tools that were invoked."""
+        """Name other tools that were attempted."""
         row = outcome.row
-        if self.other_run(outcome):
-            return self.other_run(outcome)
+        if other := self.other_run(outcome):
+            return other
         if outcome.holds is None:
-            return "Whether only permitted tools were attempted is unknown: no other tool is known for certain."
+            return "A tool outside of the allowed list may have been attempted: no attempt at one is certain."
         if outcome.holds:
-            forgiven = f"; {plural(row['blocked'], 'blocked attempt')} of other tools ignored" if row["blocked"] else ""
-            return f"No tool outside of the allowed list was attempted{forgiven}."
-        names = " and ".join(f"`{name}`" for name in sorted({row["first_tool"], row["last_tool"]}))
-        return f"Tools outside of the allowed list were attempted {describe_attempts(outcome)}, among them {names}."
+            unblocked = "" if self.count_blocked else ", but for blocked attempts"
+            return f"No tool outside of the allowed list was attempted{unblocked}."
+        names = " and ".join(f"`{name}`" for name in sorted({row["first_label"], row["last_label"]} - {None}))
+        return f"Tools outside of the allowed list were attempted {split(row)}, among them {names}."

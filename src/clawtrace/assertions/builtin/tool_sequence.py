@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from clawtrace.assertions.base import Assertion, Growth, Outcome, Row
-from clawtrace.assertions.counting.bounds import plural
+from clawtrace.assertions.forms.bounds import plural
 from clawtrace.assertions.counting.handoffs import handed_over, handoff_words
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.refused import refused

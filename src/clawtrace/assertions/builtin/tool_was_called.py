@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from clawtrace.assertions._log_source import LogSource
-from clawtrace.assertions.base import Outcome, Row
-from clawtrace.assertions.counting.attempts import attempts_evidence, attempts_query, describe_attempts
-from clawtrace.assertions.counting.handoffs import HANDED_OVER, handed_over, handoff_words
+from clawtrace.assertions.base import Outcome
+from clawtrace.assertions.forms.count import Count
+from clawtrace.assertions.forms.tool_counts import attempts, split
+from clawtrace.assertions.forms.where import name_is
 from clawtrace.assertions.matching.matchers import Matcher
-from clawtrace.model.query import Query, Resolve
 
 __all__ = ["ToolWasCalled"]
-
-_MATCHING = "r.name IN (SELECT m.value FROM asked_tool AS m)"
 
 
 class ToolWasCalled(LogSource):
@@ -27,40 +23,22 @@ class ToolWasCalled(LogSource):
           tool: sessions_spawn
     """
 
-    growth = "growing"
     main_field = "tool"
     requires = ("tool_calls.name", "tool_calls.outcome")
-    actual_columns = ("ok", "failed", "blocked", "unclear")
 
     tool: Matcher
     """Name of the tool, whole and case-sensitive; or `glob:`, `re:`, `literal:`."""
 
-    def resolve(self) -> tuple[Resolve, ...]:
-        """Decide the tool's name once per distinct name."""
-        return (Resolve("asked_tool", "run_tools", "name", self.tool.items, names=self.tool.names),)
-
-    def query(self) -> Query:
-        """Count the calls."""
-        return Query(attempts_query(_MATCHING, found=True, handoffs=True))
-
-    def details(self) -> Query:
-        """Return the names of tools that only handed over to another agent."""
-        return Query(HANDED_OVER)
-
-    def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
-        """Keep the answer, and note the handoff that was meant."""
-        return handed_over(self.outcome(row), details, self.tool)
-
-    def evidence(self) -> Query:
-        """Return the calls, by start."""
-        return Query(attempts_evidence(_MATCHING))
+    def question(self) -> Count:
+        """Count the attempts."""
+        return attempts(name_is(self.tool), min=1, of=f" of `{self.tool}`", noun="call")
 
     def explain(self, outcome: Outcome) -> str:
         """Say how often the tool was called."""
-        if self.other_run(outcome):
-            return self.other_run(outcome)
-        if outcome.holds is None:
-            return f"Whether `{self.tool}` was called is unknown: no call of that name is recorded."
+        if other := self.other_run(outcome):
+            return other
         if outcome.holds:
-            return f"`{self.tool}` was called {describe_attempts(outcome)}."
-        return f"`{self.tool}` was never called.{handoff_words(outcome)}"
+            return f"`{self.tool}` was called {split(outcome.row)}."
+        if outcome.holds is None:
+            return f"`{self.tool}` may have been called: no call of it is certain."
+        return f"`{self.tool}` was never called.{self.form.asked_words(outcome.row)}"

@@ -5,12 +5,54 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from clawtrace.assertions.base import Assertion, Outcome
-from clawtrace.assertions.counting.bounds import Amount, milliseconds
+from clawtrace.assertions.forms.bounds import Amount, milliseconds
+from clawtrace.assertions.forms.evidence import gap_rows
+from clawtrace.assertions.forms.total import Sum, Total
 from clawtrace.model.query import Query
 
 __all__ = ["TraceDuration"]
 
 _LENGTH = {"wall": "t.last_end_ns - t.first_start_ns", "busy": "t.busy_ns"}
+
+# Whether spans may be missing, and the extent of the infrastructure spans.
+_JOINS = """LEFT JOIN (
+    SELECT DISTINCT p.run_id AS run_id FROM gaps AS p WHERE p.relation = 'spans'
+  ) AS e ON e.run_id = t.run_id
+  LEFT JOIN (
+    SELECT p.run_id AS run_id, min(p.start_ns) AS first_ns, max(p.end_ns) AS last_ns
+    FROM spans AS p
+    JOIN selected_runs AS q ON q.run_id = p.run_id
+    WHERE p.kind = 'infra' AND p.duration_ns IS NOT NULL AND p.start_ns > 0
+    GROUP BY p.run_id
+  ) AS i ON i.run_id = t.run_id"""
+
+_WHOLE = """CASE WHEN i.last_ns > t.last_end_ns THEN i.last_ns ELSE t.last_end_ns END
+           - CASE WHEN i.first_ns < t.first_start_ns THEN i.first_ns ELSE t.first_start_ns END"""
+
+_EDGES = Query(f"""
+SELECT g.run_id AS run_id, g.span_id AS span_id, g.why AS why, g.reason AS reason,
+       row_number() OVER (PARTITION BY g.run_id ORDER BY g.place, g.first DESC, g.span_id) AS rank
+FROM (
+  SELECT p.run_id AS run_id, p.span_id AS span_id, coalesce(p.duration_ns, 0) AS first, NULL AS reason,
+         p.name || ': ' || CASE WHEN p.start_ns = t.first_start_ns AND p.end_ns = t.last_end_ns THEN 'first start and last end'
+              WHEN p.start_ns = t.first_start_ns THEN 'first start'
+              WHEN p.end_ns = t.last_end_ns THEN 'last end' ELSE 'in between' END AS why,
+         CASE WHEN p.start_ns = t.first_start_ns OR p.end_ns = t.last_end_ns THEN 1 ELSE 3 END AS place
+  FROM spans AS p
+  JOIN selected_runs AS s ON s.run_id = p.run_id
+  JOIN run_totals AS t ON t.run_id = p.run_id
+  WHERE p.kind <> 'infra'
+  UNION ALL
+  SELECT d.run_id AS run_id, d.span_id AS span_id, 0 AS first, d.reason AS reason, 'the duration' AS why, 0 AS place
+  FROM doubts AS d
+  JOIN selected_runs AS s ON s.run_id = d.run_id
+  WHERE d.relation = 'run_totals' AND d.column_name IN ('last_end_ns', 'busy_ns')
+  UNION ALL
+  SELECT h.run_id AS run_id, h.span_id AS span_id, 0 AS first, h.reason AS reason, h.why AS why, 2 AS place
+  FROM ({gap_rows("spans")}) AS h
+) AS g
+""")
+"""The span that started first, the one that ended last, then the longest ones; and what is not known."""
 
 
 class TraceDuration(Assertion):
@@ -25,7 +67,6 @@ class TraceDuration(Assertion):
           max_ms: 30000
     """
 
-    growth = "shrinking"
     main_field = "max_ms"
     requires = ("spans.start_ns", "spans.end_ns")
 
@@ -34,48 +75,17 @@ class TraceDuration(Assertion):
     measure: Literal["wall", "busy"] = "wall"
     """`wall`: first start to last end; `busy`: the union of the spans' intervals."""
 
-    def query(self) -> Query:
-        """Compare the run's length."""
-        return Query(
-            f"""
-SELECT g.run_id AS run_id, g.length_ns AS length_ns, g.whole_ns AS whole_ns, g.wall_ns AS wall_ns,
-       CASE WHEN g.length_ns > :max_ns THEN FALSE WHEN g.length_ns <= :max_ns THEN TRUE ELSE NULL END AS holds,
-       CASE WHEN g.length_ns IS NULL THEN 'spans.end_ns' ELSE NULL END AS missing
-FROM (
-  SELECT t.run_id AS run_id, {_LENGTH[self.measure]} AS length_ns, {_LENGTH["wall"]} AS wall_ns,
-         CASE WHEN i.last_ns > t.last_end_ns THEN i.last_ns ELSE t.last_end_ns END
-           - CASE WHEN i.first_ns < t.first_start_ns THEN i.first_ns ELSE t.first_start_ns END AS whole_ns
-  FROM run_totals AS t
-  JOIN selected_runs AS s ON s.run_id = t.run_id
-  LEFT JOIN (
-    SELECT p.run_id AS run_id, min(p.start_ns) AS first_ns, max(p.end_ns) AS last_ns
-    FROM spans AS p
-    JOIN selected_runs AS q ON q.run_id = p.run_id
-    WHERE p.kind = 'infra' AND p.duration_ns IS NOT NULL AND p.start_ns > 0
-    GROUP BY p.run_id
-  ) AS i ON i.run_id = t.run_id
-) AS g
-""",
-            {"max_ns": round(self.max_ms * 1_000_000)},
+    def question(self) -> Sum:
+        """Compare the run's length, which spans that nothing records could only lengthen."""
+        length = _LENGTH[self.measure]
+        high = f"CASE WHEN e.run_id IS NULL THEN {length} ELSE NULL END"
+        return Sum(
+            "spans.end_ns",
+            (Total(f"coalesce({length}, 0)", high, max=round(self.max_ms * 1_000_000)),),
+            {"length_ns": length, "wall_ns": _LENGTH["wall"], "whole_ns": _WHOLE},
+            joins=_JOINS,
+            shown=_EDGES,
         )
-
-    def evidence(self) -> Query:
-        """Return the span that started first, the one that ended last, then the longest ones."""
-        return Query("""
-SELECT g.run_id AS run_id, g.span_id AS span_id, g.name || ': ' || g.place AS why,
-       row_number() OVER (PARTITION BY g.run_id ORDER BY g.weight, g.duration_ns DESC, g.span_id) AS rank
-FROM (
-  SELECT p.run_id AS run_id, p.span_id AS span_id, p.name AS name, coalesce(p.duration_ns, 0) AS duration_ns,
-         CASE WHEN p.start_ns = t.first_start_ns AND p.end_ns = t.last_end_ns THEN 'first start and last end'
-              WHEN p.start_ns = t.first_start_ns THEN 'first start'
-              WHEN p.end_ns = t.last_end_ns THEN 'last end' ELSE 'in between' END AS place,
-         CASE WHEN p.start_ns = t.first_start_ns OR p.end_ns = t.last_end_ns THEN 0 ELSE 1 END AS weight
-  FROM spans AS p
-  JOIN selected_runs AS s ON s.run_id = p.run_id
-  JOIN run_totals AS t ON t.run_id = p.run_id
-  WHERE p.kind <> 'infra'
-) AS g
-""")
 
     def actual(self, outcome: Outcome) -> Any:
         """Return the duration in milliseconds; None when unknown."""
@@ -84,12 +94,15 @@ FROM (
 
     def explain(self, outcome: Outcome) -> str:
         """Say the duration against the limit."""
-        if outcome.holds is None:
+        row, limit = outcome.row, milliseconds(self.max_ms)
+        if row["length_ns"] is None:
             return "The duration is unknown: no span of the agent's work has an end, or their clocks contradict each other."
         how = "" if self.measure == "wall" else " of busy time"
-        word = "within" if outcome.holds else "over"
-        said = f"The run took {milliseconds(self.actual(outcome))}{how}, {word} {milliseconds(self.max_ms)}"
-        wall, whole = outcome.row["wall_ns"], outcome.row["whole_ns"]
+        took = f"{milliseconds(row['length_ns'] / 1e6)}{how}"
+        if outcome.holds is None:
+            return f"The run took at least {took}, expected at most {limit}."
+        said = f"The run took {took}, {'within' if outcome.holds else 'over'} {limit}"
+        wall, whole = row["wall_ns"], row["whole_ns"]
         if wall is None or whole is None or whole <= wall:
             return f"{said}."
         return f"{said}; the whole trace, including infrastructure spans, which do not count, took {milliseconds(whole / 1e6)}."

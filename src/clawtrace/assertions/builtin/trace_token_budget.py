@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clawtrace.assertions.counting.token_budget import TokenBudgetQuestion
+from clawtrace.assertions._token_budget import TokenBudgetQuestion
 
 __all__ = ["TraceTokenBudget"]
 

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Discriminator, Tag, WithJsonSchema
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.commands.commands import doubt, hits, listed, resolve_commands, shown, why_unknown
-from clawtrace.assertions.counting.bounds import plural
+from clawtrace.assertions.forms.bounds import plural
 from clawtrace.assertions.matching.matchers import RegexText
 from clawtrace.assertions.matching.redacted import holds_mark
 from clawtrace.model.query import Query, Resolve, Scalar

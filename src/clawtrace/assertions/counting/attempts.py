@@ -7,7 +7,7 @@ blocked: an attempt, but perhaps a blocked one. A call without a name may be any
 from __future__ import annotations
 
 from clawtrace.assertions.base import Outcome
-from clawtrace.assertions.counting.bounds import plural
+from clawtrace.assertions.forms.bounds import plural
 from clawtrace.assertions.counting.everything import EVERY_ATTEMPT, EVERY_TOOL_CALL
 from clawtrace.assertions.counting.handoffs import has_handoff
 

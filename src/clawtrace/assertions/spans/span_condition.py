@@ -28,7 +28,7 @@ __all__ = [
     "NumberTest",
     "SpanCondition",
     "ValueTest",
-    "parts_of",
+    "same_span",
     "text_items",
 ]
 
@@ -236,14 +236,13 @@ SpanCondition: Any = create_model(
 """A condition: pydantic model with one field for each column of `spans`, and those of `_Around`."""
 
 
-def parts_of(condition: Any) -> Iterator[Any]:
-    """Yield the conditions directly inside another, for any purpose."""
-    for name in condition.model_fields_set:
-        value = getattr(condition, name)
-        if name in ("and_", "or_"):
-            yield from value or ()
-        elif name in RELATED or name == "not_":
-            yield from () if value is None else (value,)
+def same_span(condition: Any) -> Iterator[Any]:
+    """Yield a condition, and those inside of it that are about the same span."""
+    yield condition
+    parts = (*(condition.and_ or ()), *(condition.or_ or ()), condition.not_)
+    for part in parts:
+        if part is not None:
+            yield from same_span(part)
 
 
 def text_items(tests: tuple[Matcher, ...]) -> Callable[[str], tuple[int, ...]]:

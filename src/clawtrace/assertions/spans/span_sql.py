@@ -2,7 +2,8 @@
 
 Nothing is joined with itself. Parents and children meet on the parent's id; ancestors and descendants are counted by one
 pass over the nested intervals of the tree; earlier, later and overlapping spans by one pass over starts and ends. A span
-without length is taken as one nanosecond long, as for tool calls.
+without length is taken as one nanosecond long, as for tool calls. Where spans may exist that nothing records, a relation in which
+no span is found is unknown, and so is a column that they could change.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from clawtrace.assertions.spans.span_condition import ABSENT, ATTRIBUTES, RELATED, NumberTest, text_items
+from clawtrace.assertions.spans.span_condition import ABSENT, ATTRIBUTES, RELATED, NumberTest, same_span, text_items
 from clawtrace.assertions.spans.span_related import related_sql
 from clawtrace.model.query import Resolve
 
-__all__ = ["Compiled", "compile_conditions", "stays"]
+__all__ = ["HIDES_SPANS", "Compiled", "compile_conditions", "unseen_relations"]
+
+HIDES_SPANS = "CASE WHEN p.relation = 'llm_calls' AND p.outcome = 'error' THEN FALSE ELSE TRUE END"
+"""SQL over a gap ``p``: spans may lack. A retry inside of an SDK has no span in any instrumentation."""
 
 _MODEL_KINDS = "'llm', 'embedding'"
 _USAGE_KINDS = "'llm', 'embedding', 'agent'"
@@ -29,7 +33,14 @@ _KINDS_WITH = {
 _VOLATILE = frozenset(
     ("run_rule", "root_span_id", "tree_enter", "tree_leave", "depth", "turn", "counted_as", "counted_in")
 )
-"""Columns that later spans may change."""
+"""Columns that spans which nothing records could change."""
+
+_UNSEEN: dict[str, tuple[str, tuple[str, ...]]] = {
+    "tool_calls": ("tool", ("tool_name", "tool_call_id")),
+    "agents": ("agent", ("agent_name", "agent_id")),
+    "llm_calls": ("llm", ("request_model", "response_model")),
+}
+"""Relations, and the kind and the columns by which a condition asks for spans of their rows."""
 
 _BASE = (
     "run_id",
@@ -67,7 +78,7 @@ class Compiled:
 
 
 def compile_conditions(conditions: Sequence[Any]) -> tuple[Compiled, str]:
-    """Return the parts, and the table that has ``truth_0``, ``unknown_0`` and so on for each condition of a span."""
+    """Return the parts, and the table that has ``truth_0`` and so on for each condition of a span."""
     compiled = Compiled()
     return compiled, _level(compiled, conditions)
 
@@ -76,14 +87,9 @@ def _level(compiled: Compiled, conditions: Sequence[Any]) -> str:
     """Add the table of conditions on the same span; return its name."""
     level = _Level(compiled)
     truths = [level.truth(condition) for condition in conditions]
-    leaves = "".join(
-        f",\n         {sql} AS {name}" for name, sql in [*((n, q) for n, q, _ in level.leaves), *level.facts]
-    )
+    leaves = "".join(f",\n         {sql} AS {name}" for name, sql in level.leaves)
     columns = ", ".join(f"b.{name} AS {name}" for name in _BASE)
-    answers = "".join(
-        f",\n       {truth} AS truth_{place}, {level.unknown(condition)} AS unknown_{place}"
-        for place, (truth, condition) in enumerate(zip(truths, conditions, strict=True))
-    )
+    answers = "".join(f",\n       {truth} AS truth_{place}" for place, truth in enumerate(truths))
     joins = "".join(f"\n  {join}" for join in level.joins)
     table = compiled.name("level")
     compiled.tables.append(f"""{table} AS (
@@ -102,16 +108,13 @@ class _Level:
 
     def __init__(self, compiled: Compiled) -> None:
         self._compiled = compiled
-        self.leaves: list[tuple[str, str, str]] = []
-        """Column name, SQL over ``p`` and the joins, and SQL over ``b`` for the fact that it needs."""
-        self.facts: list[tuple[str, str]] = []
-        """Further columns: what is unknown of the spans in a relation to this one."""
+        self.leaves: list[tuple[str, str]] = []
+        """Column name, and SQL over ``p`` and the joins."""
         self.joins: list[str] = []
-        self._of: dict[int, list[str]] = {}
+        self._gaps: dict[tuple[str, ...], str] = {}
 
     def truth(self, condition: Any) -> str:
         """Return SQL over ``b`` for the truth of a condition, after noting its leaves."""
-        first = len(self.leaves)
         parts = []
         for name in _in_order(condition):
             value = getattr(condition, name)
@@ -127,23 +130,32 @@ class _Level:
                     parts.append(self._related(name, value))
             else:
                 parts.append(self._column(name, value))
-        self._of[id(condition)] = [name for name, _, _ in self.leaves[first:]]
         return _combine(parts, deciding=0)
 
-    def unknown(self, condition: Any) -> str:
-        """Return SQL over ``b`` for the first fact that is unknown, NULL for none."""
-        facts = {name: fact for name, _, fact in self.leaves}
-        when = "".join(f" WHEN b.{name} = 1 THEN {facts[name]}" for name in self._of[id(condition)])
-        return f"CASE{when} ELSE NULL END" if when else "CASE WHEN 1 = 0 THEN 'spans' ELSE NULL END"
-
-    def _leaf(self, sql: str, fact: str) -> str:
+    def _leaf(self, sql: str) -> str:
         name = self._compiled.name("is")
-        self.leaves.append((name, sql, fact))
+        self.leaves.append((name, sql))
         return f"b.{name}"
+
+    def _gap(self, *relations: str) -> str:
+        """Return SQL: rows that nothing records may exist in one of the relations."""
+        if relations not in self._gaps:
+            join = self._gaps[relations] = self._compiled.name("g")
+            listed = ", ".join(f"'{name}'" for name in relations)
+            self.joins.append(f"""LEFT JOIN (
+    SELECT DISTINCT o.run_id AS run_id FROM gaps AS o
+    WHERE o.relation IN ({listed}) AND {HIDES_SPANS.replace("p.", "o.")}
+  ) AS {join} ON {join}.run_id = p.run_id""")
+        return f"{self._gaps[relations]}.run_id IS NOT NULL"
 
     def _column(self, name: str, value: Any) -> str:
         column = f"p.{name}"
-        return self._leaf(self._column_sql(name, column, value), f"'spans.{name}'")
+        sql = self._column_sql(name, column, value)
+        if name in ("error", "error_type"):  # a log record may still say that there was one
+            sql = f"CASE WHEN p.error IS NULL AND {self._gap('spans', 'errors')} THEN 1 ELSE {sql} END"
+        elif name in _VOLATILE:
+            sql = f"CASE WHEN {self._gap('spans')} THEN 1 ELSE {sql} END"
+        return self._leaf(sql)
 
     def _column_sql(self, name: str, column: str, value: Any) -> str:
         if isinstance(value, bool):
@@ -181,19 +193,26 @@ class _Level:
             if test.test is not None
             else f"CASE WHEN {join}.truth IS NULL THEN 2 ELSE 0 END"
         )
-        return self._leaf(f"CAST({sql} AS bigint)", "'attributes.value'")
+        return self._leaf(f"CAST({sql} AS bigint)")
 
     def _related(self, name: str, condition: Any) -> str:
         inner = _level(self._compiled, [condition])
-        join, fact = self._compiled.name("r"), self._compiled.name("fact")
+        join = self._compiled.name("r")
         sql, joins = related_sql(name, inner, join)
-        # Where nothing is unknown about the spans themselves, it is when one of them ended.
         self.joins += joins
-        self.joins.append(f"""LEFT JOIN (
-    SELECT q.run_id AS run_id, max(q.unknown_0) AS fact FROM {inner} AS q WHERE q.truth_0 = 1 GROUP BY q.run_id
-  ) AS {fact} ON {fact}.run_id = p.run_id""")
-        self.facts.append((fact, f"coalesce({fact}.fact, 'spans.end_ns')"))
-        return self._leaf(f"CAST({sql} AS bigint)", f"b.{fact}")
+        gap = self._gap(*unseen_relations(condition))
+        return self._leaf(f"CAST(CASE WHEN ({sql}) = 0 AND {gap} THEN 1 ELSE {sql} END AS bigint)")
+
+
+def unseen_relations(condition: Any) -> tuple[str, ...]:
+    """Return the relations whose gaps may hide a span that is meant."""
+    asked = list(same_span(condition))
+    found = (name for name, (kind, columns) in _UNSEEN.items() if any(_asks(one, kind, columns) for one in asked))
+    return ("spans", *found)
+
+
+def _asks(condition: Any, kind: str, columns: tuple[str, ...]) -> bool:
+    return any(matcher(kind) for matcher in condition.kind or ()) or not condition.model_fields_set.isdisjoint(columns)
 
 
 def _in_order(condition: Any) -> list[str]:
@@ -225,23 +244,3 @@ def _combine(parts: Sequence[str], *, deciding: int) -> str:
     either = " OR ".join(f"{part} = {deciding}" for part in parts)
     unknown = " OR ".join(f"{part} = 1" for part in parts)
     return f"CASE WHEN {either} THEN {deciding} WHEN {unknown} THEN 1 ELSE {2 - deciding} END"
-
-
-def stays(condition: Any, *, met: bool) -> bool:
-    """Return whether a span of which the condition is met (or not met) stays so, whichever spans still come."""
-    return all(_entry_stays(condition, name, met=met) for name in _in_order(condition))
-
-
-def _entry_stays(condition: Any, name: str, *, met: bool) -> bool:
-    value = getattr(condition, name)
-    if name == "not_":
-        return value is None or stays(value, met=not met)
-    if name in ("and_", "or_"):
-        return all(stays(part, met=met) for part in value or ())
-    if name in RELATED:
-        return met and (value is None or stays(value, met=True))
-    if name in ATTRIBUTES:
-        return True
-    if name in ABSENT:  # a log event may still add an error: what is there stays, what is absent need not
-        return met is not (value is None)
-    return name not in _VOLATILE

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["EMPTY", "Repetition", "Sequenced", "Shuffle", "Term", "any_order", "capacity", "is_over", "items", "least",
+__all__ = ["EMPTY", "Repetition", "Sequenced", "Shuffle", "Term", "any_order", "is_over", "items", "least",
            "openings", "repeated", "sequence"]  # fmt: skip
 
 
@@ -102,16 +102,6 @@ def openings(term: Term) -> tuple[tuple[int, Term], ...]:
             if not is_over(part):
                 break
     return tuple(found)
-
-
-def capacity(term: Term, fits: Callable[[int], bool]) -> float:
-    """Return how many calls the term can take at most whose expectation `fits`; infinite where nothing limits it."""
-    if isinstance(term, int):
-        return 1 if fits(term) else 0
-    if isinstance(term, Repetition):
-        inside = capacity(term.part, fits)
-        return 0 if inside == 0 else float("inf") if term.most is None else inside * term.most
-    return sum(capacity(part, fits) for part in term.parts)
 
 
 def least(term: Term, fits: Callable[[int], bool]) -> int:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
-from itertools import combinations, product
-from math import prod
+from itertools import combinations
 from typing import Any
 
-from clawtrace.assertions.base import Row
+from clawtrace.assertions.forms.form import Row
+from clawtrace.assertions.forms.order import worlds
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.trajectory import call_pattern
 from clawtrace.assertions.trajectory.steps import ForbidBetween, RequireCall, Step, Then, bounded, named, pattern
@@ -25,8 +24,10 @@ from clawtrace.assertions.trajectory.trajectory import (
 __all__ = ["PartialOrder", "edit_words"]
 
 _FOREVER = float("inf")
-_COMPLETIONS = 64
-"""How many ways to complete unknown names are tried; beyond it the answer stays unknown."""
+_UNSEEN = 8
+"""How many calls that nothing records are told from any number of them."""
+_PATTERNS = 6
+"""How many patterns may be asked for where a name is unknown: it may meet any of them at once."""
 
 
 class PartialOrder:
@@ -81,116 +82,99 @@ class PartialOrder:
     # What is asked ----------------------------------------------------------------------------
 
     @property
-    def growing(self) -> bool:
-        """Whether more calls can only help."""
-        return self.trajectory.growing
-
-    @property
-    def one_each(self) -> bool:
-        """Whether no name is needed twice: then two calls that turn out to be one change nothing."""
-        once = all(call_pattern.least(self.pattern, number.__eq__) <= 1 for number in range(len(self._matchers)))
-        return once and (self._literal or len(self._leaves) == 1)
-
-    @property
-    def _literal(self) -> bool:
-        return all(name.literal is not None for name in self._matchers)
-
-    @property
     def nullable(self) -> bool:
         """Whether a run without any call meets the steps."""
         return call_pattern.is_over(self.pattern)
 
-    def too_many(self, details: Sequence[Row]) -> bool | None:
-        """Return whether there are more calls than the steps can take, and always will be; None where there are not."""
-        strict, called = self.trajectory.strict, Counter(row["tool"] for row in details if row["tool"] is not None)
-        counted: list[tuple[int, int, Callable[[int], bool]]] = []
-        if strict and details:
-            counted.append((len(details), details[0]["apart"] or 0, lambda _: True))
-        apart = {row["tool"]: row["apart_of_name"] or 0 for row in details}
-        for name, calls in called.items():
-            meaning = self._meaning(name)
-            if meaning & self.trajectory.bounded or (strict and meaning):
-                counted.append((calls, apart[name], meaning.__contains__))
-        found = None
-        for calls, staying, fits in counted:
-            room = call_pattern.capacity(self.pattern, fits)
-            if calls > room:
-                found = found or not room or not details[0]["still_open"] or staying > room
-        return found
-
     # Answers ----------------------------------------------------------------------------------
 
-    def answer(self, details: Sequence[Row]) -> bool | None:
-        """Return whether the calls meet everything; None where unknown names or times decide.
+    def answer(self, rows: Sequence[Row], gaps: Sequence[Row]) -> bool | None:
+        """Return whether the calls meet everything in every world; None where they do so in some.
 
         Raises:
             SearchLimitError: too many orders are possible.
         """
-        if self._surely(details):
+        gaps = [gap for gap in gaps if self._matters(gap)]
+        if self._surely(rows, gaps):
             return True
-        if not any(None in (row["tool"], row["start_ns"], row["end_ns"]) for row in details):
+        if not gaps and all(row["certain"] and None not in (row["name"], row["start_ns"], _end(row)) for row in rows):
             return False
-        return None if self._holds([self._hopeful(detail, number) for number, detail in enumerate(details)]) else False
+        return None if self._possibly(rows, gaps) else False
 
-    def _holds(self, calls: Sequence[Placed]) -> bool:
-        """Search; a bag is a list of calls that all ran side by side."""
-        if not self._bag:
-            return self.trajectory.holds(calls)
-        side_by_side = [call._replace(start=0, end=1) for call in calls]
-        return Trajectory(call_pattern.sequence(self._parts)).holds(side_by_side)
+    def _matters(self, row: Row) -> bool:
+        """Return whether a row could be asked about: another tool between the steps changes nothing."""
+        return self.trajectory.strict or row["name"] is None or bool(self._meaning(row["name"]))
 
-    def met(self, details: Sequence[Row], at_least: int) -> int:
-        """Return how many steps, from the first, are surely met in order, where it is known of `at_least`."""
-        calls = self._known_calls(details)
-        try:
-            while at_least < len(self._parts):
-                if not Trajectory(call_pattern.sequence(self._parts[: at_least + 1])).holds(calls):
-                    break
-                at_least += 1
-        except SearchLimitError:
-            pass  # the answer did not need that search: what is known is said
-        return at_least
-
-    def _known_calls(self, details: Sequence[Row]) -> list[Placed]:
-        return [
-            self._placed(number, row, (self._meaning(row["tool"]),))
-            for number, row in enumerate(details)
-            if row["tool"] is not None and (self._bag or row["start_ns"] is not None)
-        ]
-
-    def _surely(self, details: Sequence[Row]) -> bool:
-        """Return whether the calls meet everything however the unknown turns out."""
-        if self.growing:
-            return self._holds(self._known_calls(details))
-        if any(row["start_ns"] is None for row in details):
+    def _surely(self, rows: Sequence[Row], gaps: Sequence[Row]) -> bool:
+        """Return whether the calls meet everything in every world."""
+        if self.trajectory.growing:
+            return self._holds([call for call, row in self._known_calls(rows) if row["certain"]])
+        asked = [(number, row) for number, row in enumerate(rows) if self._matters(row)]
+        if gaps or any(row["start_ns"] is None for _, row in asked):
             return False
-        open_ones = [[self._meaning(row["tool"])] if row["tool"] is not None else self._guesses for row in details]
-        unknown = any(row["tool"] is None for row in details)
-        if (unknown and not self._literal) or prod(map(len, open_ones)) > _COMPLETIONS:
-            return False
-        return all(
+        choices = [[*self._meanings(row), *(() if row["certain"] else (None,))] for _, row in asked]
+        some = worlds(choices)
+        return some is not None and all(
             self.trajectory.holds(
                 [
                     self._placed(number, row, (one,))
-                    for (number, row), one in zip(enumerate(details), guess, strict=True)
+                    for (number, row), one in zip(asked, world, strict=True)
+                    if one is not None
                 ]
             )
-            for guess in product(*open_ones)
+            for world in some
         )
 
-    def _hopeful(self, detail: Row, number: int) -> Placed:
-        """Return a call as if everything unknown about it were as wanted."""
-        meanings = (self._meaning(detail["tool"]),) if detail["tool"] is not None else tuple(self._guesses)
-        return self._placed(number, detail, meanings, hopeful=True)
+    def _possibly(self, rows: Sequence[Row], gaps: Sequence[Row]) -> bool:
+        """Return whether the calls meet everything in some world."""
+        calls = [self._placed(number, row, self._meanings(row), hopeful=True) for number, row in enumerate(rows)]
+        unseen = set[Meaning]()
+        for gap in gaps:
+            meanings = self._meanings(gap)
+            if gap["at_most"] is None or gap["at_most"] > _UNSEEN:
+                unseen.update(meanings)
+            else:
+                calls += [Placed(0, meanings, -_FOREVER, _FOREVER, optional=True)] * gap["at_most"]
+        return self._holds(calls, unseen)
+
+    def _holds(self, calls: Sequence[Placed], unseen: Collection[Meaning] = ()) -> bool:
+        """Search; a bag is a list of calls that all ran side by side."""
+        if not self._bag:
+            return self.trajectory.holds(calls, unseen)
+        side_by_side = [call._replace(start=0, end=1) for call in calls]
+        return Trajectory(call_pattern.sequence(self._parts)).holds(side_by_side, unseen)
+
+    def met(self, rows: Sequence[Row]) -> int:
+        """Return how many steps, from the first, are met in order by the calls whose name is known."""
+        calls, met = [call for call, _ in self._known_calls(rows)], 0
+        try:
+            while met < len(self._parts):
+                if not Trajectory(call_pattern.sequence(self._parts[: met + 1])).holds(calls):
+                    break
+                met += 1
+        except SearchLimitError:
+            pass  # the answer did not need that search: what is known is said
+        return met
+
+    def _known_calls(self, rows: Sequence[Row]) -> list[tuple[Placed, Row]]:
+        return [
+            (self._placed(number, row, (self._meaning(row["name"]),)), row)
+            for number, row in enumerate(rows)
+            if row["name"] is not None and (self._bag or row["start_ns"] is not None)
+        ]
 
     def _placed(self, number: int, row: Row, meanings: tuple[Meaning, ...], *, hopeful: bool = False) -> Placed:
-        start, end = row["start_ns"], row["end_ns"]
+        """Return a call; a hopeful one as if everything unknown about it were as wanted."""
+        start, end, optional = row["start_ns"], _end(row), hopeful and not row["certain"]
         if start is None:
-            return Placed(number + 1, meanings, -_FOREVER, _FOREVER)
+            return Placed(number + 1, meanings, -_FOREVER, _FOREVER, optional)
         if self._by_start:
-            return Placed(number + 1, meanings, number, number + 1)
+            return Placed(number + 1, meanings, number, number + 1, optional)
         ends = _FOREVER if end is None and hopeful else max(end or 0, start + 1)
-        return Placed(number + 1, meanings, start, ends)
+        return Placed(number + 1, meanings, start, ends, optional)
+
+    def _meanings(self, row: Row) -> tuple[Meaning, ...]:
+        return (self._meaning(row["name"]),) if row["name"] is not None else self._guesses
 
     def _meaning(self, name: str) -> Meaning:
         """Return what a call of this name means."""
@@ -200,14 +184,13 @@ class PartialOrder:
         return found
 
     @cached_property
-    def _guesses(self) -> list[Meaning]:
-        """What a call without a name may mean: one of the names, or none; patterns may mean several at once."""
-        if self._literal:
-            return [*self.insertable, frozenset()]
-        helpful = [self._item(rule.tool) for rule in self._required]
-        extras = [frozenset(some) for n in range(len(helpful) + 1) for some in combinations(helpful, n)]
-        leaves: list[Meaning] = [frozenset(), *(self._items(leaf) for leaf in self._leaves)]
-        return list(dict.fromkeys(leaf | extra for leaf in leaves for extra in extras))
+    def _guesses(self) -> tuple[Meaning, ...]:
+        """What a call without a name may mean: a plain name, or any patterns at once, or none."""
+        patterns = [number for number, name in enumerate(self._matchers) if name.literal is None]
+        if len(patterns) > _PATTERNS:
+            raise SearchLimitError
+        some = [frozenset(chosen) for n in range(len(patterns) + 1) for chosen in combinations(patterns, n)]
+        return tuple(dict.fromkeys([*self.insertable, *some]))
 
     # Edits ------------------------------------------------------------------------------------
 
@@ -219,21 +202,27 @@ class PartialOrder:
     def _meant(self, name: Matcher) -> Meaning:
         return self._meaning(name.literal) if name.literal is not None else self._items(name)
 
-    def edits(self, details: Sequence[Row]) -> list[dict[str, Any]] | None:
+    def edits(self, rows: Sequence[Row]) -> list[dict[str, Any]] | None:
         """Return the smallest edit script as JSON; None where names or starts are unknown, or it was not found."""
-        if any(row["tool"] is None or row["start_ns"] is None for row in details):
+        if any(row["name"] is None or row["start_ns"] is None for row in rows):
             return None
-        calls = [self._placed(number, row, (self._meaning(row["tool"]),)) for number, row in enumerate(details)]
+        calls = [self._placed(number, row, (self._meaning(row["name"]),)) for number, row in enumerate(rows)]
         found = self.trajectory.edits(calls, self.insertable)
-        return None if found is None else [self._shown(edit, details) for edit in found]
+        return None if found is None else [self._shown(edit, rows) for edit in found]
 
-    def _shown(self, edit: Edit, details: Sequence[Row]) -> dict[str, Any]:
+    def _shown(self, edit: Edit, rows: Sequence[Row]) -> dict[str, Any]:
         if edit.number is None:
             name = next((str(one) for one in self._matchers if self._meant(one) == edit.meaning), "")
-            known = next((row["tool"] for row in details if self._meaning(row["tool"]) == edit.meaning), "")
+            known = next((row["name"] for row in rows if self._meaning(row["name"]) == edit.meaning), "")
             return {"op": edit.op, "tool": name or known, "after": edit.after}
-        shown = {"op": edit.op, "call": edit.number, "tool": details[edit.number - 1]["tool"]}
+        shown = {"op": edit.op, "call": edit.number, "tool": rows[edit.number - 1]["name"]}
         return shown if edit.after is None else shown | {"after": edit.after}
+
+
+def _end(row: Row) -> int | None:
+    """Return when a row ended; what comes in the order of starts alone has no end."""
+    found: int | None = row.get("end_ns", row["start_ns"])
+    return found
 
 
 def _key(name: Matcher) -> str:

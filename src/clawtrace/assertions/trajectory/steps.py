@@ -18,7 +18,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from clawtrace.assertions.counting.bounds import Count, check_bounds
+from clawtrace.assertions.forms.bounds import Natural, check_bounds
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.refused import refused
 from clawtrace.assertions.trajectory import call_pattern
@@ -53,9 +53,9 @@ class RepeatStep(_StepPart):
 
     repeat: Step
     """The part."""
-    min: Count = 1
+    min: Natural = 1
     """How often at least."""
-    max: Annotated[Count, Field(ge=1)] | None = None
+    max: Annotated[Natural, Field(ge=1)] | None = None
     """How often at most; its tools are called nowhere else then."""
 
     @model_validator(mode="after")

@@ -5,6 +5,8 @@ the pattern takes its calls in turn, every call that it does not take may be pas
 without length is taken as one nanosecond long, so that calls of the same clock tick are concurrent and not, absurdly, each
 before the other. Among calls that may come next and mean the same, the one that ends first is as good as any: it is the one
 that holds the others back. Where only the calls that are taken matter, the search goes from one of them to the next.
+A call that is not certain may be left out, and calls that nothing records may come anywhere: so one search finds whether
+the trajectory holds in any world that the spans allow.
 The edit script is the same search where calls may also be inserted, deleted and moved at the price of one each; its price is
 0 exactly where the trajectory holds.
 """
@@ -12,7 +14,7 @@ The edit script is the same search where calls may also be inserted, deleted and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from heapq import heappop, heappush
@@ -47,6 +49,8 @@ class Placed(NamedTuple):
     start: float
     end: float
     """After `start`."""
+    optional: bool = False
+    """Whether it may be left out, as one that is not certain."""
 
 
 class CallConstraint(NamedTuple):
@@ -134,16 +138,20 @@ class Trajectory:
         """Whether more calls can only help: all that the pattern does not take may be passed over."""
         return not (self.strict or self.bounded or self.rules)
 
-    def holds(self, calls: Sequence[Placed]) -> bool:
+    def holds(self, calls: Sequence[Placed], unseen: Collection[Meaning] = ()) -> bool:
         """Return whether one order of the calls meets everything.
+
+        Args:
+            calls: what was called.
+            unseen: what any number of further calls may mean, that come anywhere.
 
         Raises:
             SearchLimitError: too many orders are possible.
         """
-        calls = self._relevant(calls)
-        if not self._enough(calls):
+        calls, unseen = self._relevant(calls), frozenset(filter(None, unseen))
+        if not self._enough(calls, unseen):
             return False
-        following = _Taken(calls).following if self.growing else partial(self._following, calls)
+        following = _Taken(calls, unseen).following if self.growing else partial(self._following, calls, unseen)
         seen, waiting = set[_State](), [_State(0, self.pattern, tuple(rule.first() for rule in self.rules))]
         while waiting:
             state = waiting.pop()
@@ -157,23 +165,30 @@ class Trajectory:
             waiting.extend(following(state))
         return False
 
-    def _enough(self, calls: Sequence[Placed]) -> bool:
+    def _enough(self, calls: Sequence[Placed], unseen: Collection[Meaning]) -> bool:
         """Return whether no expectation has fewer calls than it needs, in any order."""
         counted = Counter(call.meanings for call in calls)
-        if self.strict and len(calls) < least(self.pattern, lambda _: True):
+        if self.strict and not unseen and len(calls) < least(self.pattern, lambda _: True):
             return False
         return all(
-            sum(n for meanings, n in counted.items() if any(item in meaning for meaning in meanings))
+            any(item in meaning for meaning in unseen)
+            or sum(n for meanings, n in counted.items() if any(item in meaning for meaning in meanings))
             >= least(self.pattern, item.__eq__)
             for item in items(self.pattern)
         )
 
-    def _following(self, calls: Sequence[Placed], state: _State) -> Iterator[_State]:
-        """Yield the states after one more call, where every call has to be placed."""
+    def _following(self, calls: Sequence[Placed], unseen: Collection[Meaning], state: _State) -> Iterator[_State]:
+        """Yield the states after one more call, where every certain call has to be placed."""
+        for meaning in unseen:
+            for _, left, rules in self._after(state, meaning):
+                yield _State(state.used, left, rules)
         for place in _next(calls, state.used):
+            used = state.used | 1 << place
+            if calls[place].optional:
+                yield state._replace(used=used)
             for meaning in calls[place].meanings:
                 for _, left, rules in self._after(state, meaning):
-                    yield _State(state.used | 1 << place, left, rules)
+                    yield _State(used, left, rules)
 
     def _relevant(self, calls: Sequence[Placed]) -> list[Placed]:
         """Return the calls by start, without those that mean nothing where such are free to come."""
@@ -297,8 +312,9 @@ class _Taken:
     In its states `used` are the calls that were taken or can no longer be, as far as what is left asks for such.
     """
 
-    def __init__(self, calls: Sequence[Placed]) -> None:
+    def __init__(self, calls: Sequence[Placed], unseen: Collection[Meaning]) -> None:
         self._calls = calls
+        self._unseen = frozenset[int]().union(*unseen)
         places: dict[tuple[Meaning, ...], list[int]] = {}
         for place, call in enumerate(calls):
             places.setdefault(call.meanings, []).append(place)
@@ -310,6 +326,8 @@ class _Taken:
         """Yield the states after one more call that is taken, the most promising last."""
         for item, left in openings(state.left):
             useful = self._asked_for(items(left))
+            if item in self._unseen:
+                yield _State(state.used & useful, left, state.rules)
             for meant, mask in self._alike:
                 if item in meant:
                     for used in self._choices(mask, state.used):
@@ -366,15 +384,16 @@ def _mask(places: Iterable[int]) -> int:
 
 def _next(calls: Sequence[Placed], used: int) -> list[int]:
     """Return, for each meaning, the call that may come next and ends first; `calls` are by start."""
-    choice: dict[tuple[Meaning, ...], int] = {}
+    choice: dict[tuple[tuple[Meaning, ...], bool], int] = {}
     earliest_end = float("inf")
     place = (~used & (used + 1)).bit_length() - 1
     while place < len(calls) and calls[place].start < earliest_end:
         if not used >> place & 1:
             call = calls[place]
             earliest_end = min(earliest_end, call.end)
-            if call.meanings not in choice or call.end < calls[choice[call.meanings]].end:
-                choice[call.meanings] = place
+            kind = call.meanings, call.optional
+            if kind not in choice or call.end < calls[choice[kind]].end:
+                choice[kind] = place
         place += 1
     return list(choice.values())
 

@@ -26,7 +26,6 @@ def command(as_json: bool) -> None:
                 {
                     "type": name,
                     "summary": summary(cls),
-                    "growth": cls.growth,
                     "main_field": cls.main_field,
                     "requires": list(cls.requires),
                     "version": cls.version,

@@ -17,12 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_GROWTH = {
-    "growing": "A pass is final: no further span could change it.",
-    "shrinking": "A fail is final: no further span could change it.",
-    "exact": "Whether an answer is final depends on the fields; on an incomplete trace most answers are inconclusive.",
-}
-
 
 @click.command(
     short_help="Explain one assertion type: meaning, fields, example.",
@@ -52,13 +46,10 @@ def _print(found: Reference, console: ConsoleOutput, *, verbose: bool) -> None:
     console.line()
     console.paragraph(found.why, indent="  ")
     console.line()
-    console.paragraph(_GROWTH[found.growth], indent="  ", style="dim")
     if found.requires:
         console.paragraph(f"Needs {', '.join(found.requires)}.", indent="  ", style="dim")
-    if found.warns_when_missing:
-        console.paragraph(
-            "Only warns when these are unknown: " + ", ".join(found.warns_when_missing) + ".", indent="  "
-        )
+    if found.warns_when_absent:
+        console.paragraph("Only warns where nothing at all is recorded of it.", indent="  ")
     if found.main_field:
         console.paragraph(f"Main field: `{found.main_field}`.", indent="  ", style="dim")
     for title, common in (("Fields", False), ("Fields of every type", True)):

@@ -1,15 +1,15 @@
 """Ask one assertion of many runs: resolve its texts, run its query, settle what is left, fetch its evidence.
 
-This is the one path from an assertion to its answer. What the answer means for a verdict (completeness, finality,
-`on_missing`, severity) is decided elsewhere. Answers stay in the store's columns until a row is read: of 100 000 runs
+This is the one path from an assertion to its answer. What the answer means for a verdict (`on_missing`,
+severity) is decided elsewhere. Answers stay in the store's columns until a row is read: of 100 000 runs
 few are shown.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import repeat
 from types import MappingProxyType
@@ -26,8 +26,8 @@ from clawtrace.verdicts.asking.question_text import question_text
 
 __all__ = ["OWN_VALUES", "Ask", "Asked", "DecisionInputs", "Holding", "Texts", "Values", "ask"]
 
-Holding = tuple[bool | None, bool, str]
-"""The part of an outcome that sets the status: `Outcome.holds`, `final` and `missing`."""
+Holding = tuple[bool | None, bool]
+"""The part of an outcome that sets the status: `Outcome.holds` and `absent`."""
 
 OWN_VALUES = 64
 """Runs that are asked together at most for a verdict to name the values of its own run only, and not those of all."""
@@ -80,8 +80,8 @@ class Asked:
     """The resolved relations that it read."""
     answer: Columns
     """The rows of `Assertion.query`."""
-    settled: Sequence[bool]
-    """Whether SQL alone answered for the row."""
+    by_function: Sequence[bool]
+    """Whether a function answers for the row."""
     decided: Mapping[int, Outcome] = field(default_factory=dict)
     """What Python answered, by row, where SQL left a run open."""
     broken: Mapping[str, str] = field(default_factory=dict)
@@ -104,19 +104,19 @@ class Asked:
 
     def outcome(self, row: int) -> Outcome | None:
         """Return the outcome of a row; None where a user's own SQL could not be asked."""
-        return self.assertion.outcome(self.answer.row(row)) if self.settled[row] else self.decided.get(row)
+        return self.decided.get(row) if self.by_function[row] else self.assertion.outcome(self.answer.row(row))
 
     def holdings(self) -> list[Holding | None]:
         """Return the part of each row's outcome that sets the status, computed once per distinct answer, not per run."""
         if not self.assertion.reads_answer_alone():
             return [_holding(self.outcome(row)) for row in range(len(self.answer))]
-        names = [name for name in ("holds", "final", "missing") if name in self.answer.columns]
+        names = [name for name in ("holds", "absent") if name in self.answer.columns]
         read = _Memo(
             lambda said: _holding(self.assertion.outcome({"run_id": "", **dict(zip(names, said, strict=True))}))
         )
         found = list(map(read.__getitem__, zip(*map(self.answer.column, names), strict=True)))
-        for row, settled in enumerate(self.settled if self.decided or self.broken else ()):
-            if not settled:
+        for row, by_function in enumerate(self.by_function if self.decided or self.broken else ()):
+            if by_function:
                 found[row] = _holding(self.decided.get(row))
         return found
 
@@ -135,14 +135,14 @@ class Asked:
             if self.assertion.reads_answer_alone():
                 return Texts(question, {})
             return Texts(question, {"function": _name(self.assertion.outcome), "row_sql": question, **_NO_INPUTS})
-        details = self.assertion.details()
+        details = self.assertion.form.details()
         sql = question if details is None else question_text(details, run_id, self._bound_of(run_id))
         inputs = {
             "rows": [_json(one) for one in given.rows],
             "rows_in_all": given.found,
             "world_rows": list(given.world_rows),
         }
-        return Texts(sql, {"function": _name(self.assertion.decide), "row_sql": question, **inputs})
+        return Texts(sql, {"function": _name(self.assertion.form.decide), "row_sql": question, **inputs})
 
     def _bound_of(self, run_id: str) -> list[BoundRelation]:
         if not self.own_values:
@@ -151,21 +151,6 @@ class Asked:
             one._replace(rows=tuple(row for row in one.rows if row[0] in self.own_values[one.name].get(run_id, ())))
             for one in self.bound
         ]
-
-    def with_values_of(self, other: Asked) -> Asked:
-        """Return this answer, its text with the values of another one of some of the runs, too: it can be asked of those facts."""
-        more = {one.name: one.rows for one in other.bound}
-        bound = (one._replace(rows=tuple(dict.fromkeys((*one.rows, *more.get(one.name, ()))))) for one in self.bound)
-        own = {
-            name: {**of_run, **{run: {*of_run.get(run, ()), *other._values_of(name, run)} for run in other.run_ids()}}
-            for name, of_run in self.own_values.items()
-        }
-        return replace(self, bound=tuple(bound), own_values=own)
-
-    def _values_of(self, name: str, run_id: str) -> Iterable[str]:
-        if name in self.own_values:
-            return self.own_values[name].get(run_id, ())
-        return (row[0] for one in self.bound if one.name == name for row in one.rows)
 
     def params_of(self, run_id: str) -> dict[str, Any]:
         """Return what was bound, of each resolved relation the rows with values of one run where those are apart."""
@@ -184,7 +169,7 @@ class Asked:
 
     def evidence_query(self) -> Query | None:
         """Return the query for the spans that decided; None where no span does."""
-        query = self.assertion.evidence()
+        query = self.assertion.form.evidence()
         return None if query is None else evidence_query(query)
 
     def evidence_rows(self, store: QueryableStore, run_ids: Sequence[str]) -> Columns | None:
@@ -223,7 +208,7 @@ def _cut(value: Any) -> Any:
 
 
 def _holding(outcome: Outcome | None) -> Holding | None:
-    return None if outcome is None else (outcome.holds, outcome.final, outcome.missing)
+    return None if outcome is None else (outcome.holds, outcome.absent)
 
 
 Ask = Callable[
@@ -266,7 +251,7 @@ def ask(
     bound: list[BoundRelation] = []
     own: dict[str, Mapping[str, Collection[str]]] = {}
     named: list[tuple[tuple[str, ...], Values]] = []
-    for predicate in assertion.resolve():
+    for predicate in assertion.form.resolve():
         values = _values(store, predicate, len(run_ids), bound, {} if known is None else known)
         items = ((value, item) for value in values.all for item in predicate.items(value))
         bound.append(BoundRelation(predicate.name, tuple(items)))
@@ -274,19 +259,20 @@ def ask(
             own[predicate.name] = values.of_run
         if predicate.names:
             named.append((predicate.names, values))
-    query = assertion.query()
+    query = assertion.form.query()
     answer = store.ask_columns(query, bound)
-    settled = answer.column("settled") if "settled" in answer.columns else list(repeat(True, len(answer)))
-    if all(settled):
-        return Asked(assertion, store, query, tuple(bound), answer, settled, own_values=own, named=named)
-    rows = {row: answer.row(row) for row, done in enumerate(settled) if not done}
-    details = assertion.details()
+    named_so = "by_function" in answer.columns
+    by_function = list(map(bool, answer.column("by_function"))) if named_so else list(repeat(False, len(answer)))
+    if not any(by_function):
+        return Asked(assertion, store, query, tuple(bound), answer, by_function, own_values=own, named=named)
+    rows = {row: answer.row(row) for row, left in enumerate(by_function) if left}
+    details = assertion.form.details()
     if details is not None and details.by_run is not None:
         found = _given_by_run(store, details.sql, details.by_run, rows)
     else:
         found = _given(store, assertion, details, rows, bound, worlds)
     return Asked(
-        assertion, store, query, tuple(bound), answer, settled,
+        assertion, store, query, tuple(bound), answer, by_function,
         *_decided(assertion, rows, found), own,
         {row: DecisionInputs(given.rows[:_SHOWN_ROWS], len(given.rows), given.world_rows) for row, given in found.given.items()},
         named,
@@ -373,5 +359,5 @@ def _decided(
 ) -> tuple[dict[int, Outcome], Mapping[str, str]]:
     """Let the assertion decide."""
     return {
-        row: assertion.decide(rows[row], [*given.rows, *given.world_rows]) for row, given in found.given.items()
+        row: assertion.form.decide(rows[row], [*given.rows, *given.world_rows]) for row, given in found.given.items()
     }, found.broken

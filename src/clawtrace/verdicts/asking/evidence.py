@@ -8,10 +8,11 @@ from itertools import chain
 from typing import Any
 
 from clawtrace.model.query import BoundRelation, Query
+from clawtrace.model.reasons import REASONS
 from clawtrace.model.verdict import Evidence
 from clawtrace.store.api import Columns, QueryableStore
 
-__all__ = ["EVIDENCE_ROWS", "SHOWN_SPANS", "EvidenceByRun", "ShownSpans", "evidence_query"]
+__all__ = ["EVIDENCE_ROWS", "NO_EVIDENCE", "SHOWN_SPANS", "EvidenceByRun", "ShownSpans", "evidence_query"]
 
 EVIDENCE_ROWS = 10
 """How many evidence rows a verdict carries; every further one stays a query away."""
@@ -32,7 +33,7 @@ def evidence_query(query: Query) -> Query:
     """Return the first ranks of an assertion's evidence, ordered by run and rank."""
     return Query(
         f"""
-SELECT e.run_id AS run_id, e.span_id AS span_id, e.why AS why, e.rank AS rank
+SELECT e.run_id AS run_id, e.span_id AS span_id, e.why AS why, e.reason AS reason, e.rank AS rank
 FROM ({query.sql}) AS e
 WHERE e.rank <= {EVIDENCE_ROWS}
 ORDER BY run_id, rank, span_id
@@ -89,11 +90,25 @@ class EvidenceByRun(Mapping[str, list[Evidence]]):
     def __getitem__(self, run_id: str) -> list[Evidence]:
         return [self._evidence(row) for row in range(*self._extent[run_id])]
 
+    def of(self, run_id: str) -> list[Evidence]:
+        """Return the evidence of a run; none where it was not fetched."""
+        return self[run_id] if run_id in self._extent else []
+
+    def reasons(self, run_id: str) -> list[str]:
+        """Return why rows of a run are in doubt, in order."""
+        if self._rows is None or run_id not in self._extent:
+            return []
+        found = (self._rows.row(row)["reason"] for row in range(*self._extent[run_id]))
+        return [one for one in found if one is not None]
+
     def _evidence(self, number: int) -> Evidence:
         assert self._rows is not None
         assert self._spans is not None
         row = self._rows.row(number)
         why = row["why"] if len(row["why"]) <= _WHY_LENGTH else row["why"][: _WHY_LENGTH - 1] + "…"
+        if row["reason"] is not None:
+            reason = REASONS.get(row["reason"])
+            why = f"{why} (in doubt: {row['reason'] if reason is None else reason.sentence})"
         span = self._spans.find(row["run_id"], row["span_id"])
         if span is None:
             return Evidence(None, row["span_id"], "", why, None)
@@ -104,3 +119,7 @@ class EvidenceByRun(Mapping[str, list[Evidence]]):
 
     def __len__(self) -> int:
         return len(self._extent)
+
+
+NO_EVIDENCE = EvidenceByRun((), None, None)
+"""Evidence of no run."""

@@ -1,6 +1,6 @@
 """A verdict asked again, from the very SQL that it shows: the text runs as a user's own would, and the same function decides.
 
-What comes after the answer (what is not final, what was not recorded, the sentence) is the engine's own way from an answer
+What comes after the answer (what was not recorded, the sentence) is the engine's own way from an answer
 to a verdict, so that a rerun says all that a verdict says.
 """
 
@@ -32,8 +32,6 @@ class Rerun(NamedTuple):
     """What the function was given; None where SQL alone decided."""
     outcome: Outcome | None
     """What the function returned, or the row says; None where nothing was answered."""
-    wide: Answer | None
-    """The row where what may belong to the scope is in; None where nothing is in doubt."""
 
 
 @dataclass(eq=False, repr=False)
@@ -62,7 +60,7 @@ class StoredQuestion:
         self._sql: str = verdict["sql"]
         self._decided_by: Mapping[str, Any] = verdict["decided_by"] or {}
         self.answers: list[_AskedAgain] = []
-        """One, or two where the first was asked with what may belong to the scope."""
+        """One, or none where nothing was asked."""
         self.rows: Answer | None = None
         """What the function was given last."""
 
@@ -81,10 +79,10 @@ class StoredQuestion:
         """
         del worlds, known
         row = store.ask_user(self._decided_by.get("row_sql", self._sql)) if run_ids else Answer(("run_id",), [])
-        settled = row.column("settled") if "settled" in row.columns else [True] * len(row)
+        by_function = list(map(bool, row.column("by_function"))) if "by_function" in row.columns else [False] * len(row)
         given: dict[int, DecisionInputs] = {}
         broken: dict[str, str] = {}
-        for number in (number for number, done in enumerate(settled) if not done):
+        for number in (number for number, left in enumerate(by_function) if left):
             try:
                 given[number] = self._inputs(store, assertion)
             except QueryError as error:
@@ -95,7 +93,7 @@ class StoredQuestion:
         }
         texts = Texts(self._sql, self._decided_by)
         asked = _AskedAgain(
-            assertion, store, Query(self._sql), (), row, settled, decided, broken, inputs=given, texts=texts
+            assertion, store, Query(self._sql), (), row, by_function, decided, broken, inputs=given, texts=texts
         )
         self.answers.append(asked)
         return asked
@@ -103,15 +101,14 @@ class StoredQuestion:
     def rerun(self, verdict: Verdict) -> Rerun:
         """Return what came, with the verdict that the engine made of it."""
         if not self.answers:
-            return Rerun(verdict, None, None, None, None)
+            return Rerun(verdict, None, None, None)
         last = self.answers[-1]
-        row, wide = last.answer, self.answers[0].answer if len(self.answers) > 1 else None
+        row = last.answer
         assert isinstance(row, Answer)
-        assert wide is None or isinstance(wide, Answer)
-        return Rerun(verdict, row, self.rows, last.outcome(0) if len(row) else None, wide)
+        return Rerun(verdict, row, self.rows, last.outcome(0) if len(row) else None)
 
     def _inputs(self, store: QueryableStore, assertion: Assertion) -> DecisionInputs:
-        details = assertion.details()
+        details = assertion.form.details()
         world_rows = self._decided_by.get("world_rows", ())
         if details is None:
             return DecisionInputs((), 0, world_rows)
@@ -124,7 +121,7 @@ class StoredQuestion:
         return DecisionInputs(self.rows.dicts(), len(self.rows), world_rows)
 
     def _function(self, assertion: Assertion) -> Any:
-        named, own = self._decided_by.get("function"), assertion.decide
+        named, own = self._decided_by.get("function"), assertion.form.decide
         if named != f"{own.__module__}.{own.__qualname__}":
             raise QueryError(
                 f"the verdict was decided by {named!r}, and `{assertion.type_name}` has another function now."

@@ -1,33 +1,16 @@
-"""Why a fact is unknown, and what would make it known.
+"""What would settle an open answer: what its reasons say, and what the dialects of the run could record.
 
-A missing fact comes as ``relation.column``; what the dialects of the run can record shows whether it was lost,
-switched off or never recordable (spec: span-model.md §5, "records").
+Those show whether a fact was lost, switched off or never recordable (spec: span-model.md §5, "records").
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from clawtrace.dialects import Dialect
-from clawtrace.facts.checks.rules import CrossCheck
+from clawtrace.model.reasons import Reason
 
 __all__ = ["hint_for"]
-
-_RECORDABLE = {
-    "tool_calls.arguments": "arguments",
-    "tool_calls.result": "results",
-    "tool_calls": "tool_calls",
-    "commands": "results",
-    "commands.text": "arguments",
-    "agents": "agents",
-    "errors": "errors",
-    "llm_calls": "llm_calls",
-    "llm_calls.failed_attempts": "failed_attempts",
-    "llm_calls.cache_read_tokens": "cached_tokens",
-    "llm_calls.cache_write_tokens": "cached_tokens",
-    "llm_calls.reasoning_tokens": "reasoning_tokens",
-}
-"""Missing fact → what a dialect calls it; tokens and costs: see `_recordable`."""
 
 _WORDS = {
     "arguments": "tool arguments",
@@ -71,51 +54,23 @@ _OF_NO_INSTRUMENTATION = ("otel-genai", "opentelemetry")
 """Dialects of spans that any program can write."""
 
 
-def _recordable(missing: str) -> str | None:
-    """Return what a dialect calls a missing fact; None for one that no instrumentation records."""
-    relation, _, column = missing.partition(".")
-    if relation in ("llm_calls", "run_totals") and column.endswith("_tokens"):
-        return "tokens"
-    if column.startswith("cost"):
-        return "cost"
-    return _RECORDABLE.get(missing) or _RECORDABLE.get(relation)
-
-
-def _in_doubt(missing: str, check: CrossCheck) -> bool:
-    """Return whether a cross-check made the missing fact unknown."""
-    relation, _, column = missing.partition(".")
-    if column.startswith("cost"):
-        return any(fact.endswith("_tokens") for fact in check.facts)
-    return relation in check.facts or column in check.facts or (relation == "commands" and "tool_calls" in check.facts)
-
-
-def hint_for(missing: str, dialects: Collection[Dialect], doubts: Iterable[CrossCheck] = ()) -> str:
-    """Return what would make `missing` known.
+def hint_for(missing: str, reasons: Sequence[Reason], dialects: Collection[Dialect]) -> str:
+    """Return what would settle an open answer.
 
     Args:
-        missing: the fact, as ``relation.column``.
+        missing: what is open, as ``relation`` or ``relation.column``.
+        reasons: why, the most significant first.
         dialects: those of the run's spans, which say what they can record.
-        doubts: the cross-checks that found a contradiction in the run's trace.
     """
-    for check in doubts:
-        if _in_doubt(missing, check):
-            return f"The trace contradicts itself (cross-check `{check.id}`): {check.meaning} {check.settled_by}"
-    if missing in ("commands.exit_code", "commands.ok"):
-        return "An exit code is read from the JSON result of the tool (`exit_code`), or from the span of the process."
-    if missing == "commands.tool":
-        return "Add the tool under `shell` in a dialect file of the project (`dialects`), with the argument that holds its command."
-    if missing == "commands.last_no":
-        return (
-            "The text could not be split into its simple commands; a pattern without `^`, `$` and look-around is "
-            "searched in all of it."
-        )
-    fact = _recordable(missing)
-    if fact == "cost":
-        return "Add a price for the models under `model_pricing`."
-    hints = [_of_instrumentations(fact, dialects)] if fact else []
-    if any(dialect.name in _OF_NO_INSTRUMENTATION for dialect in dialects):
-        hints.append(_IN_OWN_SPANS.get(fact or missing, ""))
-    return " ".join(filter(None, hints))
+    for reason in reasons:
+        if reason.fact in _WORDS:
+            hints = [_of_instrumentations(reason.fact, dialects)]
+            if any(dialect.name in _OF_NO_INSTRUMENTATION for dialect in dialects):
+                hints.append(_IN_OWN_SPANS.get(reason.fact, ""))
+            return " ".join(filter(None, hints)) or reason.settled_by
+        if reason.settled_by:
+            return reason.settled_by
+    return _IN_OWN_SPANS.get(missing, "") if any(one.name in _OF_NO_INSTRUMENTATION for one in dialects) else ""
 
 
 def _of_instrumentations(fact: str, dialects: Iterable[Dialect]) -> str:

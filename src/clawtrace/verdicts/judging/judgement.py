@@ -19,23 +19,21 @@ from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.world import World
 from clawtrace.errors import ClawtraceError
 from clawtrace.model.query import Query
-from clawtrace.model.verdict import Evidence, Standing, Status, UnreadVerdicts, Verdict
+from clawtrace.model.reasons import REASONS, Reason
+from clawtrace.model.verdict import Standing, Status, UnreadVerdicts, Verdict
 from clawtrace.store.api import Columns, QueryableStore
 from clawtrace.verdicts.asking.ask import Ask, Asked, Holding, ask
-from clawtrace.verdicts.asking.evidence import EvidenceByRun, ShownSpans
+from clawtrace.verdicts.asking.evidence import NO_EVIDENCE, EvidenceByRun, ShownSpans
 from clawtrace.verdicts.asking.probes import Probed
 from clawtrace.verdicts.judging.coverage import hint_for
 from clawtrace.verdicts.judging.known_failure import KnownFailure
 from clawtrace.verdicts.judging.run_inputs import RunInputs
 
-__all__ = ["Judgement", "VerdictKind", "Verdicts"]
+__all__ = ["Judgement", "Verdicts"]
 
 
-class VerdictKind(NamedTuple):
-    """Everything about a verdict that many runs share."""
-
-    standing: Standing
-    final: bool = False
+_SHOWN_REASONS = 2
+"""Reasons that a sentence gives; the evidence has all of them."""
 
 
 class _Weight(NamedTuple):
@@ -45,8 +43,6 @@ class _Weight(NamedTuple):
     missing_data: bool = False
     on_missing: bool = False
     """Whether `on_missing` decides."""
-    could_change: bool = False
-    """Whether it is inconclusive only because more spans could come."""
     answer: Status | None = None
     """What was answered, where it was: before it is weighed whether that was expected."""
 
@@ -74,7 +70,7 @@ class Judgement:
             self._answerable = list(map(or_, runs.traced, runs.answered))
             self._skipped = [place for place in runs.untraced if not runs.answered[place]]
             self._unfinished = [place for place in runs.unfinished if self._is_unfinished(place)]
-        self._kinds: list[VerdictKind] = []
+        self._kinds: list[Standing] = []
         self._asked: Asked | None = None
         self._error = ""
         self._rows = array("q")
@@ -82,7 +78,7 @@ class Judgement:
         """The runs whose evidence is shown."""
         self.rows_shown: Columns | None = None
         """The evidence of those runs."""
-        self._evidence: Mapping[str, Sequence[Evidence]] = {}
+        self._evidence = NO_EVIDENCE
         self._spent_ms = 0.0
         # A query that forgets a run must never look like a pass.
         self.codes = bytearray([self._code(self._standing(Status.ERROR))]) * len(runs.ids)
@@ -97,15 +93,14 @@ class Judgement:
             status, assertion.severity, missing_data, known_failure, assertion.min_pass_rate, assertion.dimensions
         )
 
-    def _code(self, standing: Standing, final: bool = False) -> int:
-        kind = VerdictKind(standing, final)
-        if kind not in self._kinds:
-            self._kinds.append(kind)
-        return self._kinds.index(kind)
+    def _code(self, standing: Standing) -> int:
+        if standing not in self._kinds:
+            self._kinds.append(standing)
+        return self._kinds.index(standing)
 
     def standing(self, code: int) -> Standing:
         """Return what the verdicts of a code are worth."""
-        return self._kinds[code].standing
+        return self._kinds[code]
 
     def _is_unfinished(self, place: int) -> bool:
         """Return whether more spans could come, or got lost, that would say more."""
@@ -136,7 +131,7 @@ class Judgement:
     def _take_findings(self, probed: Probed) -> None:
         """Weigh what a probe found of each run."""
         for run_id, outcome in probed.outcomes.items():
-            holding = (outcome.holds, outcome.final, outcome.missing)
+            holding = (outcome.holds, outcome.absent)
             self.codes[self._runs.place[run_id]] = self._code_of(holding, unfinished=False)
         self._spent_ms = probed.spent_ms / (len(self._runs.ids) or 1)
 
@@ -160,25 +155,19 @@ class Judgement:
     def _code_of(self, holding: Holding | None, *, unfinished: bool) -> int:
         if holding is None:
             return 0
-        holds, final, _ = holding
         weight = self._weigh(holding, unfinished=unfinished)
         known = weight.answer is Status.FAIL and weight.status is Status.WARN
-        return self._code(
-            self._standing(weight.status, missing_data=weight.missing_data, known_failure=known),
-            holds is not None and (final or not unfinished),
-        )
+        return self._code(self._standing(weight.status, missing_data=weight.missing_data, known_failure=known))
 
     def _weigh(self, holding: Holding, *, unfinished: bool) -> _Weight:
-        """Unknown facts and unfinished traces make an answer inconclusive, unless nothing could change it."""
-        holds, final, missing = holding
+        """An answer that some worlds give and others do not is inconclusive; `on_missing` decides it where the trace is whole."""
+        holds, absent = holding
         if holds is None:
-            warns = missing in self._assertion.warns_when_missing and not unfinished
+            warns = absent and self._assertion.warns_when_absent and not unfinished
             status = Status.WARN if warns else Status.INCONCLUSIVE
-            chosen = self._on_missing(status) if missing else status
+            chosen = status if unfinished else self._on_missing(status)
             decides = chosen is not status
             return _Weight(chosen, missing_data=warns and not decides, on_missing=decides)
-        if unfinished and not final:
-            return _Weight(Status.INCONCLUSIVE, could_change=True)
         answer = Status.PASS if holds else Status.FAIL
         return _Weight(self._known_failure.status(answer) if self._known_failure else answer, answer=answer)
 
@@ -197,7 +186,7 @@ class Judgement:
         """Choose the runs whose evidence is shown; return the query that fetches it, None where there is nothing to ask."""
         if self._asked is None:
             return None
-        passed = {code for code, kind in enumerate(self._kinds) if kind.standing.status is Status.PASS}
+        passed = {code for code, kind in enumerate(self._kinds) if kind.status is Status.PASS}
         wanted = bytes(of_passes or code not in passed for code in range(len(self._kinds)))
         chosen = self.codes.translate(wanted.ljust(256, b"\0"))
         runs = compress(zip(self._runs.ids, self._runs.traced, strict=True), chosen)
@@ -242,7 +231,7 @@ class Judgement:
             return self._made(run_id, kind, message, **self._asked_sql(place), **self._evidence_of(run_id))
         return self._answered(place, kind, outcome)
 
-    def _found(self, place: int, kind: VerdictKind, probed: Probed) -> Verdict:
+    def _found(self, place: int, kind: Standing, probed: Probed) -> Verdict:
         """Return the verdict of a probe on the run at a place."""
         run_id = self._runs.ids[place]
         outcome = probed.outcomes.get(run_id)
@@ -251,28 +240,30 @@ class Judgement:
         why = probed.broken.get(run_id, "the environment of this run is unknown.")
         return self._made(run_id, kind, f"the assertion could not be evaluated: {why}", duration_ms=self._spent_ms)
 
-    def _without_trace(self, run_id: str, kind: VerdictKind) -> Verdict:
+    def _without_trace(self, run_id: str, kind: Standing) -> Verdict:
         message = "there is no trace of this run."
-        if kind.standing.status is not Status.SKIP:
-            message = f"there is no trace of this run; `on_missing: {kind.standing.status}` decides."
+        if kind.status is not Status.SKIP:
+            message = f"there is no trace of this run; `on_missing: {kind.status}` decides."
         hint = self._runs.no_trace_hints.get(run_id, "")
         return self._made(run_id, kind, message, hint=hint, missing="trace")
 
-    def _answered(self, place: int, kind: VerdictKind, outcome: Outcome) -> Verdict:
+    def _answered(self, place: int, kind: Standing, outcome: Outcome) -> Verdict:
         runs = self._runs
         unfinished = self._assertion.needs_trace and self._is_unfinished(place)
-        weight = self._weigh((outcome.holds, outcome.final, outcome.missing), unfinished=unfinished)
+        weight = self._weigh((outcome.holds, outcome.absent), unfinished=unfinished)
         message = self._sentence(outcome)
         if self._assertion.needs_redaction and runs.unmarked:
             message += f" {runs.unmarked}"
         hint = ""
-        if outcome.holds is None and outcome.missing:
-            hint = hint_for(outcome.missing, runs.dialects[place], runs.doubts.get(outcome.run_id, ()))
-        elif outcome.holds is not None and self._asked is not None:
+        if outcome.holds is None:
+            reasons = self._reasons(outcome.run_id)
+            message += "".join(f" {one.sentence}" for one in reasons)
+            hint = hint_for(outcome.missing, reasons, runs.dialects[place])
+        elif self._asked is not None:
             hint = self._asked.near_names(outcome.run_id)
         if weight.on_missing:
             message += f" `on_missing: {weight.status}` decides."
-        if weight.could_change:
+        if outcome.holds is None and unfinished:
             why = " ".join(runs.because[place]) or "the run is not closed yet; more spans may arrive."
             message = f"{message} More spans could change this: {why}"
         if weight.answer is not None and self._known_failure is not None:
@@ -282,6 +273,12 @@ class Judgement:
             actual=self._assertion.actual(outcome), hint=hint, missing=outcome.missing,
             **self._asked_sql(place), **self._evidence_of(outcome.run_id),
         )  # fmt: skip
+
+    def _reasons(self, run_id: str) -> list[Reason]:
+        """Return why an answer is open, as its evidence says: the first of them, those of an unfinished trace left out."""
+        found = dict.fromkeys(self._evidence.reasons(run_id))
+        known = [REASONS[one] for one in found if one in REASONS]
+        return [one for one in known if not one.unfinished][:_SHOWN_REASONS]
 
     def _sentence(self, outcome: Outcome) -> str:
         return self._assertion.explain(outcome)
@@ -294,29 +291,29 @@ class Judgement:
         return self._asked.texts_of(run_id, row)._asdict() | {"params": self._asked.params_of(run_id)}
 
     def _evidence_of(self, run_id: str) -> dict[str, Any]:
-        return {"evidence": tuple(self._evidence.get(run_id, ())), "duration_ms": self._spent_ms}
+        return {"evidence": tuple(self._evidence.of(run_id)), "duration_ms": self._spent_ms}
 
     @cached_property
     def _definition(self) -> dict[str, Any]:
         return self._assertion.written()
 
-    def _made(self, run_id: str, kind: VerdictKind, message: str, **more: Any) -> Verdict:
+    def _made(self, run_id: str, kind: Standing, message: str, **more: Any) -> Verdict:
         assertion = self._assertion
         return Verdict(
             run_id=run_id,
             id=assertion.id or assertion.type_name,
             type=assertion.type_name,
-            status=kind.standing.status,
-            final=kind.final,
+            status=kind.status,
+            final=kind.status in (Status.PASS, Status.FAIL),
             message=message,
-            severity=kind.standing.severity,
+            severity=kind.severity,
             expected=assertion.expectation(),
             definition=self._definition,
             description=assertion.description,
-            missing_data=kind.standing.missing_data,
-            known_failure=kind.standing.known_failure,
-            min_pass_rate=kind.standing.min_pass_rate,
-            dimensions=kind.standing.dimensions,
+            missing_data=kind.missing_data,
+            known_failure=kind.known_failure,
+            min_pass_rate=kind.min_pass_rate,
+            dimensions=kind.dimensions,
             **more,
         )
 

@@ -12,7 +12,6 @@ from itertools import count, repeat
 from typing import Any
 
 from clawtrace.dialects import Dialect
-from clawtrace.facts.checks.rules import CROSS_CHECKS, CrossCheck
 from clawtrace.facts.fact_states import FactState, fact_states
 from clawtrace.model.query import Query
 from clawtrace.model.relations import RELATIONS
@@ -52,13 +51,6 @@ WHERE p.depth = 0
 GROUP BY p.run_id
 """
 
-_DOUBTS = f"""
-SELECT DISTINCT u.run_id AS run_id, u.reason AS reason
-FROM unknown_facts AS u JOIN selected_runs AS s ON s.run_id = u.run_id
-WHERE u.reason IN ({", ".join(f"'{id}'" for id in CROSS_CHECKS)})
-ORDER BY run_id, reason
-"""
-
 
 @dataclass(eq=False, repr=False)
 class RunInputs:
@@ -78,8 +70,6 @@ class RunInputs:
     """The dialects of its spans."""
     no_trace_hints: Mapping[str, str]
     """Why a run may have no trace, by run id."""
-    doubts: Mapping[str, tuple[CrossCheck, ...]]
-    """The cross-checks that found a contradiction in a run's trace, by run id."""
     unmarked: str = ""
     """What redaction is set not to mark, in one sentence: verdicts that rest on its marks say so."""
     today: date = field(default_factory=date.today)
@@ -124,7 +114,6 @@ class ShownFacts:
         runs: rows of the runs, by column.
         spans: numbers of spans, by run and dialect.
         traces: numbers of traces, by run.
-        doubts: ids of cross-checks, by run.
         totals: the runs' rows of ``run_totals``.
         states: of the runs' facts.
         dialects: by name.
@@ -135,7 +124,6 @@ class ShownFacts:
         runs: Mapping[str, list[Any]],
         spans: Columns,
         traces: Columns,
-        doubts: Columns,
         totals: Columns,
         states: Mapping[str, FactState],
         dialects: Mapping[str, Dialect],
@@ -147,9 +135,6 @@ class ShownFacts:
             self.spans[run_id] = self.spans.get(run_id, 0) + spans_of
             if name in dialects:
                 self.dialects[run_id] = (*self.dialects.get(run_id, ()), dialects[name])
-        self.doubts: dict[str, tuple[CrossCheck, ...]] = {}
-        for run_id, reason in zip(*_columns(doubts).values(), strict=True):
-            self.doubts[run_id] = (*self.doubts.get(run_id, ()), CROSS_CHECKS[reason])
         self.traces = dict(zip(*_columns(traces).values(), strict=True))
         self.states = states
         self._totals = totals
@@ -188,7 +173,6 @@ def read_runs(
         because=[sentences(text) for text in columns["incomplete_because"]],
         dialects=[shown.dialects.get(run_id, ()) for run_id in ids],
         no_trace_hints=no_trace_hints(store, [run_id for run_id, has in zip(ids, traced, strict=True) if not has]),
-        doubts=shown.doubts,
         unmarked=unmarked,
         today=today,
     )
@@ -208,10 +192,10 @@ def _read(store: QueryableStore, run_ids: Sequence[str], dialects: Mapping[str, 
         states.update(fact_states(side))
 
     # The first takes as long as the others together.
-    asked = (_SPANS, _RUNS, _TRACES, _DOUBTS, _TOTALS)
+    asked = (_SPANS, _RUNS, _TRACES, _TOTALS)
     at_once(store.sides(), [*(partial(read, sql) for sql in asked), read_states])
-    spans, runs, traces, doubts, totals = (found[sql] for sql in asked)
-    return ShownFacts(_columns(runs), spans, traces, doubts, totals, states, dialects)
+    spans, runs, traces, totals = (found[sql] for sql in asked)
+    return ShownFacts(_columns(runs), spans, traces, totals, states, dialects)
 
 
 def _columns(answer: Columns) -> dict[str, list[Any]]:

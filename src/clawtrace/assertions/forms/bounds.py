@@ -6,7 +6,7 @@ the whole interval lies on one side of it (spec: assertions.md §2).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
@@ -17,19 +17,21 @@ from clawtrace.support.attribute_docs import Documented
 __all__ = [
     "Amount",
     "Bounds",
-    "Count",
     "Counted",
+    "Natural",
+    "all_sql",
     "bounds_of",
     "check_bounds",
     "check_count",
     "decide_sql",
+    "interval",
     "milliseconds",
     "need_one_of",
     "plural",
     "words",
 ]
 
-Count = Annotated[int, Field(strict=True, ge=0, le=2**63 - 1)]
+Natural = Annotated[int, Field(strict=True, ge=0, le=2**63 - 1)]
 """A whole number from 0 that fits into 64 bits; text and booleans are refused."""
 
 Amount = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
@@ -57,9 +59,9 @@ class Bounds(Documented):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    min: Count | None = None
+    min: Natural | None = None
     """The smallest count that is right."""
-    max: Count | None = None
+    max: Natural | None = None
     """The largest count that is right."""
 
     @model_validator(mode="after")
@@ -113,22 +115,31 @@ def check_count(model: BaseModel, count: Bounds | None, minimum: int | None, max
         )
 
 
-def decide_sql(low: str, high: str, minimum: Any, maximum: Any) -> str:
-    """Return a CASE that decides the interval [low, high] against ``:min`` and ``:max``, where they are given."""
+def decide_sql(low: str, high: str, minimum: str | None, maximum: str | None) -> str:
+    """Return a CASE that decides the interval [low, high] (high NULL: unbounded) against bounds, each SQL or None."""
     wrong, right = [], []
     if minimum is not None:
-        wrong.append(f"{high} < :min")
-        right.append(f"{low} >= :min")
+        wrong.append(f"{high} < {minimum}")
+        right.append(f"{low} >= {minimum}")
     if maximum is not None:
-        wrong.append(f"{low} > :max")
-        right.append(f"{high} <= :max")
+        wrong.append(f"{low} > {maximum}")
+        right.append(f"{high} <= {maximum}")
     return f"CASE WHEN {' OR '.join(wrong)} THEN FALSE WHEN {' AND '.join(right)} THEN TRUE ELSE NULL END"
 
 
-def words(minimum: int | None, maximum: int | None) -> str:
-    """Say bounds in words: "at least 1", "at most 4", "1 to 4", "exactly 2"."""
+def all_sql(decided: Sequence[str]) -> str:
+    """Return SQL that is true where all of some answers are, false where one is, and else NULL."""
+    if len(decided) == 1:
+        return decided[0]
+    false = " OR ".join(f"({one}) = FALSE" for one in decided)
+    true = " AND ".join(f"({one}) = TRUE" for one in decided)
+    return f"CASE WHEN {false} THEN FALSE WHEN {true} THEN TRUE ELSE NULL END"
+
+
+def words(minimum: float | None, maximum: float | None) -> str:
+    """Say bounds in words: "at least 1", "at most 4", "none", "1 to 4", "exactly 2"."""
     if minimum is None:
-        return f"at most {maximum}"
+        return f"at most {maximum}" if maximum else "none"
     if maximum is None:
         return f"at least {minimum}"
     return f"exactly {minimum}" if minimum == maximum else f"{minimum} to {maximum}"
@@ -137,6 +148,13 @@ def words(minimum: int | None, maximum: int | None) -> str:
 def plural(count: int, noun: str) -> str:
     """Say a count with its noun: "1 call", "2 calls"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def interval(low: int, high: int | None, noun: str) -> str:
+    """Say how many there are: "3 calls", "2 to 3 calls", "at least 2 calls" where nothing bounds them."""
+    if high is None:
+        return f"at least {plural(low, noun)}" if low else f"an unknown number of {noun}s"
+    return plural(low, noun) if low == high else f"{low} to {plural(high, noun)}"
 
 
 def milliseconds(value: float) -> str:

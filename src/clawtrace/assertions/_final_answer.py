@@ -1,0 +1,48 @@
+"""The run's final answer as a value: what assertions about it have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from clawtrace.assertions.forms.form import Outcome, Row
+from clawtrace.assertions.forms.value import Value
+from clawtrace.model.query import Query
+
+__all__ = ["UNKNOWN", "final_answer", "shortened"]
+
+UNKNOWN = "The final answer is unknown: no message and no output of the agent was recorded as one."
+
+_SHOWN = 300
+"""Characters of the answer that a report shows."""
+
+_EVIDENCE = Query("""
+SELECT r.run_id AS run_id, max(m.span_id) AS span_id, max(d.reason) AS reason,
+       'final answer: ' || coalesce(max(r.final_output), 'unknown') AS why, 1 AS rank
+FROM runs AS r
+JOIN selected_runs AS s ON s.run_id = r.run_id
+LEFT JOIN messages AS m ON m.run_id = r.run_id AND m.text = r.final_output AND m.direction = 'output'
+LEFT JOIN doubts AS d ON d.run_id = r.run_id AND d.relation = 'runs' AND d.column_name = 'final_output'
+WHERE r.final_output IS NOT NULL OR d.run_id IS NOT NULL
+GROUP BY r.run_id
+""")
+"""The answer, the span whose message it is where there is one, and why it may not be the last word."""
+
+
+def final_answer(
+    items: Callable[[str], Iterable[int]],
+    words: Callable[[Outcome], str],
+    found: Callable[[Row], Any],
+    *,
+    first: str = "",
+    columns: Mapping[str, str] | None = None,
+) -> Value:
+    """Return the question about the answer; the arguments are those of `Value`."""
+    return Value(
+        "final_output", words, items, first=first, columns=columns or {}, found=found, asked="answered", shown=_EVIDENCE
+    )
+
+
+def shortened(text: str) -> str:
+    """Return a text cut to a readable length."""
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -1,0 +1,224 @@
+"""The form `count`: how many rows of a relation meet a condition, within bounds.
+
+The fewest are the certain rows of which the condition is true; the most are all rows of which it is not false, and the gaps
+that could hold such a row. The truth lies between them in every world that the spans allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from clawtrace.assertions.forms.bounds import all_sql, decide_sql, interval, plural, words
+from clawtrace.assertions.forms.evidence import rows_evidence
+from clawtrace.assertions.forms.form import Form, Outcome, Row
+from clawtrace.assertions.forms.sources import SOURCES, Source
+from clawtrace.assertions.forms.where import ANY, Where
+from clawtrace.model.query import Query, Resolve, Scalar
+
+__all__ = ["Count", "Tally"]
+
+
+class Tally(NamedTuple):
+    """One number that is asked for."""
+
+    where: Where = ANY
+    min: int | None = None
+    max: int | None = None
+    noun: str = "call"
+    of: str = ""
+    """What follows the noun in the sentence, such as " of `refund`"."""
+    key: str = ""
+    """Tells its columns from those of other numbers: ``low<key>``, ``high<key>``."""
+
+    @property
+    def params(self) -> dict[str, Scalar]:
+        """The bounds and the parameters of the condition."""
+        given = {f"min{self.key}": self.min, f"max{self.key}": self.max}
+        return {**self.where.params, **{name: bound for name, bound in given.items() if bound is not None}}
+
+    @property
+    def decided(self) -> str:
+        """SQL that decides it over the alias ``g``."""
+        minimum = None if self.min is None else f":min{self.key}"
+        maximum = None if self.max is None else f":max{self.key}"
+        return decide_sql(f"g.low{self.key}", f"g.high{self.key}", minimum, maximum)
+
+
+@dataclass(frozen=True)
+class Count(Form):
+    """Rows are counted; every number must be within its bounds."""
+
+    source: str | Source
+    """One of `SOURCES`, or another one."""
+    tallies: tuple[Tally, ...]
+    parts: Mapping[str, str] = field(default_factory=dict)
+    """What the certain rows of the first number are split into, for the sentence: a word each, and a condition over ``r``."""
+    label: str = ""
+    """SQL over ``r``: the first and the last by name of what the first number counts are ``first_label`` and ``last_label``."""
+    named: Where | None = None
+    """The condition on the names of tools: how many of them were asked for in vain is ``asked``; ``handed`` a handoff's name."""
+    shown: str = ""
+    """SQL over ``r``: what evidence says of a row."""
+    order: str = ""
+    """SQL over ``r`` by which evidence is ordered before the rows' numbers."""
+    needs_row: bool = False
+    """Whether nothing is right where no row is certain, whatever it says; ``seen`` is how many there are."""
+    largest: str = ""
+    """SQL over ``r``: a number, whose greatest is ``largest``."""
+
+    @property
+    def fact(self) -> str:  # type: ignore[override]
+        """The relation."""
+        return self._source.relation
+
+    @property
+    def _source(self) -> Source:
+        return SOURCES[self.source] if isinstance(self.source, str) else self.source
+
+    def resolve(self) -> Sequence[Resolve]:
+        """Return the predicates of the conditions, each once."""
+        asked = [tally.where for tally in self.tallies] + ([self.named] if self.named else [])
+        return tuple({one.name: one for where in asked for one in where.resolve}.values())
+
+    def query(self) -> Query:
+        """Return the count: one row a run."""
+        columns = [f"low{one.key}" for one in self.tallies] + [f"high{one.key}" for one in self.tallies]
+        columns += [f"part_{number}" for number in range(len(self.parts))]
+        columns += ["first_label", "last_label"] if self.label else []
+        columns += ["asked", "handed"] if self.named else []
+        columns += ["seen"] if self.needs_row else []
+        columns += ["largest"] if self.largest else []
+        decided = self.decided() + (["CASE WHEN g.seen > 0 THEN TRUE ELSE NULL END"] if self.needs_row else [])
+        return Query(
+            f"""
+SELECT g.run_id AS run_id, {all_sql(decided)} AS holds,
+       {", ".join(f"g.{name} AS {name}" for name in columns)}
+FROM (
+  SELECT f.run_id AS run_id, max(f.traced) AS traced,
+         {", ".join(self._summed())}
+  FROM (
+{self._union()}
+  ) AS f
+  JOIN selected_runs AS s ON s.run_id = f.run_id
+  GROUP BY f.run_id
+) AS g
+WHERE g.traced = 1
+""",
+            {name: value for one in self.tallies for name, value in one.params.items()},
+        )
+
+    def decided(self) -> list[str]:
+        """SQL over ``g`` of answers that must all hold."""
+        return [one.decided for one in self.tallies]
+
+    def _summed(self) -> list[str]:
+        """SQL of the columns of a run. Sums of bigint are 128 bits wide in DuckDB, and three times as slow to fetch."""
+        found = []
+        for key in (one.key for one in self.tallies):
+            found.append(f"CAST(sum(f.low{key}) AS bigint) AS low{key}")
+            found.append(
+                f"CASE WHEN sum(f.open{key}) > 0 THEN NULL ELSE CAST(sum(f.high{key}) AS bigint) END AS high{key}"
+            )
+        found += [f"CAST(sum(f.part_{n}) AS bigint) AS part_{n}" for n in range(len(self.parts))]
+        if self.label:
+            found += ["min(f.label) AS first_label", "max(f.label) AS last_label"]
+        if self.named:
+            found += ["CAST(sum(f.asked) AS bigint) AS asked", "max(f.handed) AS handed"]
+        found += ["CAST(sum(f.seen) AS bigint) AS seen"] if self.needs_row else []
+        found += ["max(f.largest) AS largest"] if self.largest else []
+        return found
+
+    def _union(self) -> str:
+        """SQL of what is added up: the run itself, its rows, what was asked for in vain, and its gaps."""
+        names = {"traced": "0"} | {f"{side}{one.key}": "0" for one in self.tallies for side in ("low", "high", "open")}
+        names |= {f"part_{n}": "0" for n in range(len(self.parts))}
+        names |= {"label": "NULL"} if self.label else {}
+        names |= {"asked": "0", "handed": "NULL"} if self.named else {}
+        names |= {"seen": "0"} if self.needs_row else {}
+        names |= {"largest": "NULL"} if self.largest else {}
+
+        def row(run_id: str, source: str, **values: str) -> str:
+            listed = ", ".join(f"{values.get(name, otherwise)} AS {name}" for name, otherwise in names.items())
+            return f"    SELECT {run_id} AS run_id, {listed}\n    FROM {source}"
+
+        found = [row("t.run_id", "run_totals AS t", traced="1"), row("x.run_id", self._rows(), **self._row_values())]
+        if self.named:
+            name = f"CASE WHEN ({self.named.sql}) THEN 1 ELSE 0 END"
+            handed = f"CASE WHEN r.reason = 'handed-over' AND ({self.named.sql}) THEN r.name END"
+            found.append(row("r.run_id", "tool_requests AS r", asked=name, handed=handed))
+        found.append(row("p.run_id", f"gaps AS p WHERE {self._source.gaps}", **self._gap_values()))
+        return "\n    UNION ALL\n".join(found)
+
+    def _rows(self) -> str:
+        """SQL of the rows, each with its numbers and whether it meets each condition."""
+        source = self._source
+        met = "".join(f", ({one.where.sql}) AS met{one.key}" for one in self.tallies)
+        is_part = "".join(f", ({sql}) AS is_{n}" for n, sql in enumerate(self.parts.values()))
+        label = f", {self.label} AS label" if self.label else ""
+        label += f", {self.largest} AS largest" if self.largest else ""
+        return f"""(
+      SELECT r.run_id AS run_id, {source.low} AS n_low, {source.high} AS n_high{met}{is_part}{label}
+      FROM {source.counted} AS r
+    ) AS x"""
+
+    def _row_values(self) -> dict[str, str]:
+        found = {}
+        for key in (one.key for one in self.tallies):
+            found[f"low{key}"] = f"CASE WHEN x.met{key} THEN x.n_low ELSE 0 END"
+            found[f"high{key}"] = f"CASE WHEN x.met{key} = FALSE THEN 0 ELSE x.n_high END"
+        first = f"x.met{self.tallies[0].key}"
+        for number in range(len(self.parts)):
+            found[f"part_{number}"] = f"CASE WHEN {first} AND x.is_{number} THEN x.n_low ELSE 0 END"
+        if self.label:
+            found["label"] = f"CASE WHEN {first} THEN x.label END"
+        return found | {"seen": "x.n_low", "largest": "x.largest"}
+
+    def _gap_values(self) -> dict[str, str]:
+        found = {}
+        for one in self.tallies:
+            out = f"({one.where.gap}) = FALSE"
+            found[f"high{one.key}"] = f"CASE WHEN {out} OR p.at_most IS NULL THEN 0 ELSE p.at_most END"
+            found[f"open{one.key}"] = f"CASE WHEN {out} OR p.at_most IS NOT NULL THEN 0 ELSE 1 END"
+        return found
+
+    def evidence(self) -> Query:
+        """Return the rows that count, those in doubt marked, and the gaps that could hold such rows."""
+        params = {name: value for one in self.tallies for name, value in one.where.params.items()}
+        return rows_evidence(self._source, [one.where for one in self.tallies], self.shown, self.order, params)
+
+    def actual(self, row: Row) -> Any:
+        """Return each number as an interval, null where nothing bounds it."""
+        found = {one.key.strip("_") or "count": [row[f"low{one.key}"], row[f"high{one.key}"]] for one in self.tallies}
+        return found["count"] if list(found) == ["count"] else found
+
+    def counted(self, row: Row) -> str:
+        """Say the first number: "2 to 3 calls of `refund` (1 ok, 1 failed)"."""
+        one = self.tallies[0]
+        low, high = row[f"low{one.key}"], row[f"high{one.key}"]
+        split = ", ".join(f"{row[f'part_{n}']} {word}" for n, word in enumerate(self.parts) if row[f"part_{n}"])
+        said = f"no {one.noun}" if high == 0 else interval(low, high, one.noun)
+        return f"{said}{one.of}{f' ({split})' if split else ''}"
+
+    def sentence(self, outcome: Outcome) -> str:
+        """Say each number against its bounds."""
+        said = []
+        for number, one in enumerate(self.tallies):
+            low, high = outcome.row[f"low{one.key}"], outcome.row[f"high{one.key}"]
+            found = f"no {one.noun}{one.of}" if high == 0 else f"{interval(low, high, one.noun)}{one.of}"
+            found = self.counted(outcome.row) if number == 0 else found
+            said.append(f"{found}, expected {words(one.min, one.max)}")
+        text = "; ".join(said)
+        return f"{text[0].upper()}{text[1:]}.{self.asked_words(outcome.row)}"
+
+    def asked_words(self, row: Row) -> str:
+        """Say behind a space what was asked for in vain; empty where nothing was."""
+        if not self.named or not row["asked"]:
+            return ""
+        if row["handed"] is not None:
+            return (
+                f" `{row['handed']}` handed over to another agent, which is a delegation, not a tool call: "
+                "use `delegation_occurred`."
+            )
+        return f" The model asked for it {plural(row['asked'], 'more time')}, and no tool was run for that."

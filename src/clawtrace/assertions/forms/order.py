@@ -1,0 +1,246 @@
+"""The form `order`: what came in which order, such as a sequence of tools, a path of delegations, a row of equal calls.
+
+A function looks at all rows of one run. It answers True where every world that the spans allow is right: each row that is
+not certain is there or not, a name that is unknown is any name, and a gap holds up to so many rows more. SQL alone settles
+at once the runs of which the certain rows are enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
+
+from clawtrace.assertions.forms.evidence import rows_evidence
+from clawtrace.assertions.forms.form import Form, Outcome, Row
+from clawtrace.assertions.forms.sources import SOURCES, Source
+from clawtrace.assertions.forms.where import ANY, Where
+from clawtrace.model.query import Query, Resolve, Scalar
+
+__all__ = ["WORLDS", "Answer", "Order", "Part", "Recorded", "Short", "in_turn", "worlds"]
+
+WORLDS = 64
+"""How many worlds are looked at one by one; where there are more, only the extreme ones are."""
+
+T = TypeVar("T")
+
+
+def worlds(choices: Sequence[Sequence[T]]) -> Iterator[tuple[T, ...]] | None:
+    """Return every way to choose one of each; None where there are more than `WORLDS`."""
+    return product(*choices) if prod(map(len, choices)) <= WORLDS else None
+
+
+class Recorded(NamedTuple):
+    """What is recorded of one run."""
+
+    rows: Sequence[Row]
+    """The rows in order, with ``no``, ``name``, ``certain`` and the columns that the question names."""
+    gaps: Sequence[Row]
+    """Rows that nothing records: ``name`` and ``at_most``, each NULL where anything may be, and ``reason``."""
+    requests: Sequence[Row]
+    """Of tools: what was asked for in vain, ``name`` and ``reason``."""
+    world: Sequence[Row]
+    """What the assertion read from the world."""
+
+
+class Answer(NamedTuple):
+    """What a function answers."""
+
+    holds: bool | None
+    more: Mapping[str, Any]
+    """What sentences need."""
+    absent: bool = False
+    missing: str = ""
+    """Where `holds` is None: what is not known; empty: the relation."""
+
+
+class Part(NamedTuple):
+    """A part of the union that becomes one row a run."""
+
+    source: str
+    """SQL behind ``FROM``, with its ``GROUP BY``."""
+    run_id: str
+    columns: Mapping[str, str]
+    """SQL of numbers, the greatest of which the run's row has."""
+
+
+class Short(NamedTuple):
+    """The short way: what SQL alone answers."""
+
+    settled: str = "1 = 0"
+    """SQL over ``g``: whether the answer is yes for sure; of its columns the run has ``low`` and ``high`` (certain and all
+    rows), ``gaps``, and those of the parts."""
+    parts: Sequence[Part] = ()
+    tables: Sequence[str] = ()
+    """Common table expressions that the parts read."""
+    empty: bool | None = None
+    """The answer where there is no row and nothing may be missing; None: the function answers."""
+    params: Mapping[str, Scalar] = MappingProxyType({})
+
+
+def in_turn(source: str, bound: str, begins: str, ends: str, goal: int) -> tuple[list[str], list[Part]]:
+    """Return tables and parts that find in ``met`` how many of `goal` expectations are met one after the other.
+
+    Each is met by the row that begins first among those that end after everything before has begun. That is exact for
+    distinct names, and for repeated ones where rows end as they begin. The first table is ``meeting``, every certain row of
+    a known name and start with what it meets: ``run_id, no, begins, ends, item``.
+
+    Args:
+        source: one of `SOURCES`.
+        bound: relation of the names that meet each expectation.
+        begins: SQL over ``c``.
+        ends: the same.
+        goal: how many expectations there are.
+    """
+    asked = SOURCES[source]
+    meeting = f"""meeting AS (
+  SELECT c.run_id AS run_id, c.{asked.number} AS no, {begins} AS begins, {ends} AS ends, m.item AS item
+  FROM {asked.counted} AS c
+  JOIN {bound} AS m ON m.value = c.name
+  JOIN selected_runs AS s ON s.run_id = c.run_id
+  WHERE c.certain AND c.start_ns IS NOT NULL
+)"""
+    tables = [meeting, *(f"step_{item} AS (\n{_step(item)}\n)" for item in range(goal))]
+    return tables, [Part(f"step_{item} AS d", "d.run_id", {"met": str(item + 1)}) for item in range(goal)]
+
+
+def _step(item: int) -> str:
+    if not item:
+        return "SELECT k.run_id AS run_id, min(k.begins) AS latest FROM meeting AS k WHERE k.item = 0 GROUP BY k.run_id"
+    return f"""SELECT k.run_id AS run_id,
+       CASE WHEN min(k.begins) > max(p.latest) THEN min(k.begins) ELSE max(p.latest) END AS latest
+FROM meeting AS k JOIN step_{item - 1} AS p ON p.run_id = k.run_id
+WHERE k.ends > p.latest AND k.item = {item}
+GROUP BY k.run_id"""
+
+
+@dataclass(frozen=True)
+class Order(Form):
+    """The rows of one run are looked at as a whole."""
+
+    source: str
+    """One of `SOURCES`; rows come in the order of their numbers."""
+    answer: Callable[[Row, Recorded], Answer]
+    """Answers for one run, from its row of `query` and what is recorded."""
+    words: Callable[[Outcome], str]
+    """Makes the sentence."""
+    found: Callable[[Row], Any]
+    """What was found, as a JSON value; the row holds the answer as ``holds``, and where the function answered ``rows``."""
+    short: Short = Short()
+    columns: tuple[str, ...] = ()
+    """What the function reads of a row, but for its name."""
+    resolved: tuple[Resolve, ...] = ()
+    where: Where = ANY
+    """Which rows and gaps evidence shows; what it does not know of a row is a doubt."""
+    shown: str = ""
+    """SQL over ``r``: what evidence says of a row."""
+    first: str = ""
+    """SQL over ``r`` by which evidence is ordered before the rows' numbers."""
+
+    @property
+    def fact(self) -> str:  # type: ignore[override]
+        """The relation."""
+        return self._source.relation
+
+    @property
+    def _source(self) -> Source:
+        return SOURCES[self.source]
+
+    def resolve(self) -> Sequence[Resolve]:
+        """Return what the assertion resolves."""
+        return self.resolved
+
+    def query(self) -> Query:
+        """Answer what SQL alone can, and leave the rest to the function."""
+        source, short = self._source, self.short
+        parts = [
+            Part("run_totals AS t", "t.run_id", {"traced": "1"}),
+            Part(
+                f"{source.counted} AS r GROUP BY r.run_id",
+                "r.run_id",
+                {"low": "count(CASE WHEN r.certain THEN 1 END)", "high": "count(*)"},
+            ),
+            Part(f"gaps AS p WHERE p.relation = '{source.relation}'", "p.run_id", {"gaps": "1"}),
+            *([Part("tool_requests AS r", "r.run_id", {"asked": "1"})] if source.relation == "tool_calls" else ()),
+            *short.parts,
+        ]
+        names = dict.fromkeys([*(name for part in parts for name in part.columns), "asked"])
+        union = "\n    UNION ALL\n".join(
+            f"    SELECT {part.run_id} AS run_id, "
+            + ", ".join(f"{part.columns.get(name, '0')} AS {name}" for name in names)
+            + f"\n    FROM {part.source}"
+            for part in parts
+        )
+        nothing = "1 = 0" if short.empty is None else "g.high = 0 AND g.gaps = 0 AND g.asked = 0"
+        return Query(
+            f"""
+{f"WITH {', '.join(short.tables)}" if short.tables else ""}
+SELECT g.run_id AS run_id, {", ".join(f"g.{name} AS {name}" for name in names if name != "traced")},
+       CASE WHEN {short.settled} THEN TRUE WHEN {nothing} THEN {str(short.empty is True).upper()} ELSE NULL END AS holds,
+       CASE WHEN {short.settled} OR {nothing} THEN FALSE ELSE TRUE END AS by_function
+FROM (
+  SELECT f.run_id AS run_id, {", ".join(f"max(f.{name}) AS {name}" for name in names)}
+  FROM (
+{union}
+  ) AS f
+  JOIN selected_runs AS s ON s.run_id = f.run_id
+  GROUP BY f.run_id
+) AS g
+WHERE g.traced = 1
+""",
+            short.params,
+        )
+
+    def details(self) -> Query:
+        """Return the rows in order, what was asked for in vain, and the gaps."""
+        relation, number = self._source.relation, self._source.number
+        of_row = "".join(f", r.{name} AS {name}" for name in self.columns)
+        none = "".join(f", NULL AS {name}" for name in self.columns)
+        asked = f"""
+  UNION ALL
+  SELECT b.run_id AS run_id, 'request' AS kind, b.request_no AS no, b.name AS name, FALSE AS certain, NULL AS at_most,
+         b.reason AS reason{none}
+  FROM tool_requests AS b
+  JOIN selected_runs AS v ON v.run_id = b.run_id"""
+        return Query(f"""
+SELECT d.run_id AS run_id, d.kind AS kind, d.no AS no, d.name AS name, d.certain AS certain, d.at_most AS at_most,
+       d.reason AS reason{"".join(f", d.{name} AS {name}" for name in self.columns)}
+FROM (
+  SELECT r.run_id AS run_id, 'row' AS kind, r.{number} AS no, r.name AS name, r.certain AS certain, NULL AS at_most,
+         NULL AS reason{of_row}
+  FROM {self._source.counted} AS r
+  JOIN selected_runs AS s ON s.run_id = r.run_id
+  UNION ALL
+  SELECT p.run_id AS run_id, 'gap' AS kind, 0 AS no, p.name AS name, FALSE AS certain, p.at_most AS at_most,
+         p.reason AS reason{none}
+  FROM gaps AS p
+  JOIN selected_runs AS q ON q.run_id = p.run_id
+  WHERE p.relation = '{relation}'{asked if relation == "tool_calls" else ""}
+) AS d
+ORDER BY d.run_id, d.kind, d.no
+""")
+
+    def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
+        """Let the function answer."""
+        kinds: dict[str, list[Row]] = {"row": [], "gap": [], "request": [], "world": []}
+        for one in details:
+            kinds[one.get("kind", "world")].append(one)
+        recorded = Recorded(*kinds.values())
+        holds, more, absent, missing = self.answer(row, recorded)
+        found = {**row, "holds": holds, "rows": recorded.rows, "requests": recorded.requests, **more}
+        return Outcome(row["run_id"], holds, "" if holds is not None else missing or self.fact, found, absent)
+
+    def evidence(self) -> Query:
+        """Return the rows, those in doubt marked, and the gaps."""
+        return rows_evidence(self._source, [self.where], self.shown, self.first, {})
+
+    def actual(self, row: Row) -> Any:
+        """Return what was found."""
+        return self.found(row)
+
+    def sentence(self, outcome: Outcome) -> str:
+        """Say what was found."""
+        return self.words(outcome)

@@ -1,0 +1,99 @@
+"""The form `sum`: what a run used altogether, within bounds.
+
+The sums of a run are in `run_totals`, as the least over what is certain and the most over everything that the spans allow;
+the same texts decide counts that need no condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from clawtrace.assertions.forms.bounds import all_sql, decide_sql, interval, words
+from clawtrace.assertions.forms.form import Form, Outcome, Row
+from clawtrace.model.query import Query, Resolve, Scalar
+
+__all__ = ["Sum", "Total"]
+
+
+class Total(NamedTuple):
+    """One sum that is asked for."""
+
+    low: str
+    """SQL over ``t``, the run's row of `run_totals`; never NULL."""
+    high: str
+    """The same; NULL where nothing bounds it."""
+    min: float | None = None
+    max: float | None = None
+    noun: str = "token"
+    key: str = ""
+    """Tells its columns from those of other sums: ``low<key>``, ``high<key>``."""
+
+    @classmethod
+    def of(cls, *columns: str, **more: Any) -> Total:
+        """Return the sum of columns of `run_totals`, each with ``_low`` and ``_high``."""
+        low, high = (" + ".join(f"t.{name}_{side}" for name in columns) for side in ("low", "high"))
+        return cls(low, high, **more)
+
+
+@dataclass(frozen=True)
+class Sum(Form):
+    """Sums are compared; every one of them must be within its bounds."""
+
+    fact: str
+    totals: tuple[Total, ...]
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """More columns of the answer, SQL over ``t``."""
+    joins: str = ""
+    """SQL that joins what the sums or columns need to ``t``."""
+    absent: str = "FALSE"
+    """SQL over ``t``: whether nothing at all was recorded of it, so that nothing is answered."""
+    shown: Query | None = None
+    """What `evidence` returns."""
+
+    def resolve(self) -> Sequence[Resolve]:
+        """Return nothing: no text is asked."""
+        return ()
+
+    def query(self) -> Query:
+        """Compare each sum with its bounds."""
+        decided, params = [], dict[str, Scalar]()
+        for one in self.totals:
+            bounds = {f"min{one.key}": one.min, f"max{one.key}": one.max}
+            params |= {name: bound for name, bound in bounds.items() if bound is not None}
+            named = [None if bound is None else f":{name}" for name, bound in bounds.items()]
+            decided.append(decide_sql(f"g.low{one.key}", f"g.high{one.key}", *named))
+        names = [f"{side}{one.key}" for one in self.totals for side in ("low", "high")] + [*self.columns, "absent"]
+        read = [f"{one.low} AS low{one.key}, {one.high} AS high{one.key}" for one in self.totals]
+        read += [f"{sql} AS {name}" for name, sql in self.columns.items()] + [f"{self.absent} AS absent"]
+        return Query(
+            f"""
+SELECT g.run_id AS run_id, CASE WHEN g.absent THEN NULL ELSE {all_sql(decided)} END AS holds, {", ".join(f"g.{name} AS {name}" for name in names)}
+FROM (
+  SELECT t.run_id AS run_id, {", ".join(read)}
+  FROM run_totals AS t
+  JOIN selected_runs AS s ON s.run_id = t.run_id
+  {self.joins}
+) AS g
+""",
+            params,
+        )
+
+    def evidence(self) -> Query | None:
+        """Return what the assertion shows."""
+        return self.shown
+
+    def actual(self, row: Row) -> Any:
+        """Return each sum as an interval, null where nothing bounds it."""
+        found = {one.key.strip("_") or "sum": [row[f"low{one.key}"], row[f"high{one.key}"]] for one in self.totals}
+        return found["sum"] if list(found) == ["sum"] else found
+
+    def sentence(self, outcome: Outcome) -> str:
+        """Say each sum against its bounds."""
+        row = outcome.row
+        said = "; ".join(
+            f"{interval(row[f'low{one.key}'], row[f'high{one.key}'], one.noun)}, expected {words(one.min, one.max)}"
+            for one in self.totals
+        )
+        return f"{said[0].upper()}{said[1:]}."

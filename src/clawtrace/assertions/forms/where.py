@@ -1,0 +1,95 @@
+"""Conditions on one row of a relation, in SQL's own three values: true, false, and NULL where the row does not say.
+
+The row has the alias ``r``. A gap, the rows that nothing records, has the alias ``p``: a condition is unknown of what a gap does
+not say, so that only a known name or outcome can exclude one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from clawtrace.assertions.matching.matchers import Matcher
+from clawtrace.model.query import Resolve, Scalar
+
+__all__ = ["ANY", "TOOL_NAMES", "Where", "among", "both", "equal", "name_is", "name_of"]
+
+
+class Where(NamedTuple):
+    """A condition."""
+
+    sql: str
+    """Over ``r``."""
+    gap: str = "TRUE"
+    """The same of a gap, over ``p``; it excludes the gap where it is false."""
+    columns: tuple[str, ...] = ()
+    """The columns that it reads: what is in doubt about them leaves it open."""
+    resolve: tuple[Resolve, ...] = ()
+    params: Mapping[str, Scalar] = MappingProxyType({})
+
+
+ANY = Where("TRUE")
+"""Every row."""
+
+TOOL_NAMES = (
+    "(SELECT run_id, name FROM run_tools UNION ALL SELECT run_id, name FROM background_tool_calls"
+    " UNION ALL SELECT run_id, name FROM tool_requests"
+    " UNION ALL SELECT run_id, name FROM gaps WHERE relation = 'tool_calls')"
+)
+"""Where names of tools are: calls, what was asked for, and what nothing records."""
+
+AGENT_NAMES = "(SELECT run_id, name FROM agents UNION ALL SELECT run_id, name FROM gaps WHERE relation = 'agents')"
+"""Where names of agents are."""
+
+
+def among(value: str, relation: str, item: int = 0) -> str:
+    """Return SQL: whether a text is among the values that `relation` binds to `item`; NULL of NULL, on every store."""
+    return (
+        f"CASE WHEN {value} IS NULL THEN NULL "
+        f"WHEN {value} IN (SELECT m.value FROM {relation} AS m WHERE m.item = {item}) THEN TRUE ELSE FALSE END"
+    )
+
+
+def name_of(
+    items: Callable[[str], Iterable[int]],
+    names: tuple[str, ...] = (),
+    *,
+    bound: str = "asked_name",
+    within: str = TOOL_NAMES,
+    negated: bool = False,
+) -> Where:
+    """Return the condition that the column ``name`` is meant; with `negated`, that it is not."""
+    wrap = "NOT ({})" if negated else "{}"
+    return Where(
+        wrap.format(among("r.name", bound)),
+        wrap.format(among("p.name", bound)),
+        ("name",),
+        (Resolve(bound, within, "name", items, names=names),),
+    )
+
+
+def name_is(matcher: Matcher, *, bound: str = "asked_name", within: str = TOOL_NAMES) -> Where:
+    """Return the condition that the column ``name`` is what a matcher means."""
+    return name_of(matcher.items, matcher.names, bound=bound, within=within)
+
+
+def equal(column: str, value: Scalar, *, of_gap: bool = False) -> Where:
+    """Return the condition that a column has a value; `of_gap`: a gap has the column, too."""
+    return Where(
+        f"r.{column} = :{column}", f"p.{column} = :{column}" if of_gap else "TRUE", (column,), (), {column: value}
+    )
+
+
+def both(*conditions: Where) -> Where:
+    """Return the condition that all of them hold."""
+    asked = [one for one in conditions if one.sql != "TRUE"]
+    if not asked:
+        return ANY
+    return Where(
+        " AND ".join(f"({one.sql})" for one in asked),
+        " AND ".join(f"({one.gap})" for one in asked if one.gap != "TRUE") or "TRUE",
+        tuple(dict.fromkeys(column for one in asked for column in one.columns)),
+        tuple({predicate.name: predicate for one in asked for predicate in one.resolve}.values()),
+        {name: value for one in asked for name, value in one.params.items()},
+    )

@@ -58,14 +58,15 @@ class Ledger:
         self._scopes[new] |= self._scopes.pop(old)
         self._became[old] = new
 
-    def split(self, indices: Iterable[int], rule: CallRule) -> None:
-        """Make some spans of a call a separate call."""
+    def split(self, indices: Iterable[int], rule: CallRule) -> int:
+        """Make some spans of a call a separate call, and return its number."""
         number, self._calls = self._calls, self._calls + 1
         for index in indices:
             self.group[index] = number
             self.rule[index] = rule
         self._members = None
         self._scopes.clear()
+        return number
 
     def of(self, call: int | None) -> int | None:
         """Return the call that a call has become a part of; itself where it has not."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.doubts import Doubt
 from clawtrace.facts.spans.span import Span, merged
 
 __all__ = ["LlmCall", "llm_calls"]
@@ -48,8 +49,8 @@ class LlmCall:
     finish_reason: str | None
     asks: bool | None
     """Whether its finish reason says that it requested a tool (`finish_reasons` of its dialect); None where it does not say."""
-    outcome: Literal["ok", "error", "unknown"]
-    """``unknown``: whether it was answered is in doubt (`check_models`)."""
+    outcome: Literal["ok", "error"] | None
+    """None: whether it was answered is in doubt (`check_models`)."""
     error: str | None
     """Words of the failure, where the outcome is ``error``."""
     failed_attempts: int
@@ -64,6 +65,8 @@ class LlmCall:
     """The least that it can have cost; `cost_usd` is the most, where its cached tokens are unknown."""
     estimated_cost_usd: float | None = None
     """What its tokens cost by the price list, where its own cost is recorded."""
+
+    doubts: list[Doubt] = field(default_factory=list)
 
     writes_no_cache: bool = False
     """Whether its price list shows that nothing it writes to a cache is counted, and no span says otherwise."""
@@ -94,7 +97,19 @@ def llm_calls(run: RunSpans) -> list[LlmCall]:
     """Return the model calls of a run, in order of start."""
     calls = [_call(run, number, members) for number, members in run.groups("llm", _NO_CALLS).items()]
     calls.sort(key=lambda call: (call.start_ns, call.index))
+    if run.doubtful:
+        _doubt_one_of_two(run, calls)
     return calls
+
+
+def _doubt_one_of_two(run: RunSpans, calls: Sequence[LlmCall]) -> None:
+    """Make one of two calls that may be one uncertain: the one that used less."""
+    by_group = {call.group: call for call in calls}
+    for one, other in run.doubtful.items():
+        pair = [by_group[number] for number in (one, other) if number in by_group]
+        if len(pair) == 2:
+            less = min(pair, key=lambda call: (call.outcome == "ok", call.input_tokens or 0, call.output_tokens or 0))
+            less.doubts.append(Doubt(None, "one-call-or-two", less.index))
 
 
 def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:

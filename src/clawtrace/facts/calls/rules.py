@@ -106,6 +106,11 @@ SAME_TIME = _rule(
     "same-time",
     "Model spans of two instrumentations ran at the same time, and one of the two recorded no usage to compare.",
 )
+ONE_OR_TWO = _rule(
+    "one-call-or-two",
+    "Model spans of two instrumentations ran at the same time, and what both recorded does not tell whether they are one call or two: "
+    "one of the two is not certain.",
+)
 STREAM_ANSWER = _rule(
     "stream-answer",
     "The instrumentation writes the answer of a stream as a separate span, after the span of the request, which it repeats.",

@@ -21,7 +21,7 @@ from clawtrace.facts.calls.evidence.replies import with_replies
 from clawtrace.facts.calls.evidence.split_calls import split_calls
 from clawtrace.facts.calls.evidence.stream_answers import join_answers
 from clawtrace.facts.calls.ledger import Ledger
-from clawtrace.facts.calls.rules import HANDOFF_TOOL, RUNNER_OF_AGENTS, CallRule
+from clawtrace.facts.calls.rules import HANDOFF_TOOL, ONE_OR_TWO, RUNNER_OF_AGENTS, CallRule
 from clawtrace.facts.calls.tree.walk import walk
 from clawtrace.facts.spans.span import LOCAL_PARENT, REMOTE_PARENT, Span
 
@@ -59,8 +59,8 @@ class RunSpans:
     """Number of the turn: of the trace, or of the prompt in it, in which a model or an agent worked, in order of start."""
     silent: Set[int] = frozenset()
     """Agent spans that record nothing, where others do."""
-    doubtful: bool = False
-    """Some of the model calls that two scopes recorded may be one call or two: as many as are distinguished are the least."""
+    doubtful: Mapping[int, int] = field(default_factory=dict)
+    """Groups of model calls that may be another one again, as another scope recorded it: by their numbers those of the others."""
     kinds: Mapping[str, Sequence[int]] = field(init=False)
     """The spans of each kind that there is, in order."""
     emitting: list[int] = field(init=False)
@@ -99,6 +99,7 @@ class RunSpans:
         spans = _with_handoffs(_named(spans, agent), role, ledger, handed)
         for index in runners:
             ledger.rule[index] = RUNNER_OF_AGENTS
+        perhaps = _split_again(ledger, doubtful)
         return cls(
             run_no=spans[0].run_no,
             spans=spans,
@@ -116,7 +117,7 @@ class RunSpans:
             cut=walked.cut,
             role=role,
             turn=_turns(spans, walked.root, role, silent),
-            doubtful=doubtful,
+            doubtful=perhaps,
             silent=silent,
         )
 
@@ -192,6 +193,17 @@ class RunSpans:
         of_kind = self.kinds.get(kind, ())
         others = [index for index in self.emitting if self.spans[index].emits == kind]
         return sorted({*of_kind, *others}) if others else of_kind
+
+
+def _split_again(ledger: Ledger, doubtful: Sequence[Sequence[int]]) -> dict[int, int]:
+    """Make calls separate ones again that may be what they were joined with; return by their numbers those of the others."""
+    found: dict[int, int] = {}
+    for members in doubtful:
+        other = ledger.group[members[0]]
+        number = ledger.split(members, ONE_OR_TWO)
+        if other is not None:
+            found[number] = other
+    return found
 
 
 def _named(spans: Sequence[Span], agent: Sequence[int | None]) -> Sequence[Span]:

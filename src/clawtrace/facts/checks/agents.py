@@ -3,96 +3,98 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
-from clawtrace.facts.checks.rules import (
-    AGENT_AFTER_ANOTHER,
-    AGENT_INSIDE_ITSELF,
-    AGENT_WITHOUT_CALLS,
-    AGENT_WITHOUT_SPAN,
-    GIVEN_UP_AGENT,
-)
+from clawtrace.facts.doubts import Doubt, certain
+from clawtrace.facts.runs.agents import Activation
 
 __all__ = ["check_agents"]
 
 _CALLS = frozenset(("llm", "tool"))
 
 
-def check_agents(run: RunSpans, models: Sequence[LlmCall], activations: Sequence[int], findings: Findings) -> set[int]:
-    """Find the agent spans that may be none, and return them with the agents directly inside of them.
+def check_agents(
+    run: RunSpans, models: Sequence[LlmCall], activations: Sequence[Activation], findings: Findings
+) -> None:
+    """Doubt the activations that may be none, or may have been delegated to, and find agents without a span.
 
     Args:
         run: the spans.
         models: the model calls.
-        activations: the agent spans that count as activations, in order of start.
+        activations: in order of start.
         findings: of the run.
     """
-    unseen = _without_span(run, models, activations)
-    if unseen is not None and findings.holds(AGENT_WITHOUT_SPAN, unseen):
-        findings.add(AGENT_WITHOUT_SPAN, unseen)
-    if len(activations) < 2:
-        return set()
-    given_up = _given_up(run, activations)
-    if given_up is not None:
-        findings.add(GIVEN_UP_AGENT, given_up)
-    counted = set(activations)
+    rows = {one.index: one for one in activations if one.seen}
+    _find_unseen(run, models, rows, findings)
+    _doubt_given_up(run, models, rows)
+    if len(rows) < 2:
+        return
     inner: dict[int, list[int]] = defaultdict(list)
-    for index in activations:
+    for index in rows:
         above = run.agent[index]
-        if above in counted and above is not None:
+        if above in rows and above is not None:
             inner[above].append(index)
-    doubted = _after_another(run, models, activations, findings)
-    for index in activations:
+    for index, one in rows.items():
         above = run.agent[index]
-        repeats = above in counted and above is not None and _repeats(run, index, above)
-        if repeats and findings.holds(AGENT_INSIDE_ITSELF, index):
-            findings.add(AGENT_INSIDE_ITSELF, index)
-            doubted.add(index)
-    suspects = [index for index in inner if findings.holds(AGENT_WITHOUT_CALLS, index)]
-    if not suspects:
-        return doubted
+        if above in rows and above is not None and _repeats(run, index, above):
+            _doubt(one, "agent-inside-itself", findings)
+    _doubt_after_another(run, models, rows, findings)
     at_work = {
         run.agent[index] for index, span in enumerate(run.spans) if span.kind in _CALLS or run.role[index] == "handoff"
     }
-    for index in suspects:
+    for index in inner:
         if index not in at_work and not at_work.isdisjoint(inner[index]):
-            findings.add(AGENT_WITHOUT_CALLS, index)
-            doubted |= {index, *inner[index]}
-    return doubted
+            _doubt(rows[index], "agent-without-calls", findings)
+    for index, below in inner.items():
+        if not certain(rows[index].doubts):
+            for one in (rows[number] for number in below if rows[number].parent == rows[index].number):
+                _forget_parent(one, "agent-inside-doubtful", index)
 
 
-def _without_span(run: RunSpans, models: Sequence[LlmCall], activations: Sequence[int]) -> int | None:
-    """Return the first model call that names an agent which no agent's span names, where there are such spans."""
-    names = {run.spans[index].agent_name for index in activations}
+def _doubt(one: Activation, reason: str, findings: Findings) -> None:
+    """Make an activation uncertain, where a check holds."""
+    if findings.holds(reason, one.index):
+        one.doubts.append(Doubt(None, reason, one.index))
+
+
+def _forget_parent(one: Activation, reason: str, index: int) -> None:
+    """Make it unknown whether an agent delegated to an activation, and which."""
+    one.parent = one.via = None
+    one.doubts += (Doubt("parent_activation_no", reason, index), Doubt("via", reason, index))
+
+
+def _find_unseen(
+    run: RunSpans, models: Sequence[LlmCall], rows: Mapping[int, Activation], findings: Findings
+) -> None:
+    """Find agents that model calls name, and no agent's span, where all those have names."""
+    names = {run.spans[index].agent_name for index in rows}
     if not names or None in names:
-        return None
+        return
     for call in models:
         span = run.spans[call.index]
         named = span.owner_agent or span.agent_name
-        if named and named not in names:
-            return call.index
-    return None
+        if named and named not in names and findings.holds("agent-without-span", call.index):
+            names.add(named)
+            findings.gap("agents", "agent-without-span", call.index, name=named)
 
 
-def _given_up(run: RunSpans, activations: Sequence[int]) -> int | None:
-    """Return the first agent inside of another that did nothing before it, or the tool call that it works in, was cancelled."""
+def _doubt_given_up(run: RunSpans, models: Sequence[LlmCall], rows: Mapping[int, Activation]) -> None:
+    """Doubt agents that did nothing but what was given up, and those inside of others that did nothing before they were cancelled."""
     cancelled = {index for index, span in enumerate(run.spans) if span.tool_cancelled}
-    if not cancelled:
-        return None
-    works = _CALLS | {"agent"}
-    at_work = {run.agent[index] for index, span in enumerate(run.spans) if span.kind in works}
+    unmade = {call.agent for call in models if not certain(call.doubts)}
+    if not cancelled and not unmade:
+        return
+    works = {"agent", "tool"}
+    made = {call.agent for call in models if certain(call.doubts)}
+    at_work = made | {run.agent[index] for index, span in enumerate(run.spans) if span.kind in works}
     inside = run.inside(cancelled)
-    return next(
-        (
-            index
-            for index in activations
-            if run.agent[index] is not None and index not in at_work and (index in cancelled or inside(index))
-        ),
-        None,
-    )
+    for index, one in rows.items():
+        nested = run.agent[index] is not None and (index in cancelled or inside(index))
+        if index not in at_work and (index in unmade or nested):
+            one.doubts.append(Doubt(None, "given-up-agent", index))
 
 
 def _repeats(run: RunSpans, index: int, above: int) -> bool:
@@ -106,20 +108,17 @@ def _repeats(run: RunSpans, index: int, above: int) -> bool:
     )
 
 
-def _after_another(
-    run: RunSpans, models: Sequence[LlmCall], activations: Sequence[int], findings: Findings
-) -> set[int]:
-    """Return the agents that another one may have handed over to, where nothing recorded says what that one asked for."""
+def _doubt_after_another(
+    run: RunSpans, models: Sequence[LlmCall], rows: Mapping[int, Activation], findings: Findings
+) -> None:
+    """Doubt who called the agents that another one may have handed over to, where nothing says what that one asked for."""
     recorded = bool(models) and all(call.voice is not None or call.asks is False for call in models)
     if recorded or "tool" in run.kinds or "handoff" in run.role:
-        return set()
+        return
     names: dict[int | None, set[str | None]] = defaultdict(set)
-    found: set[int] = set()
-    for index in activations:
+    for index, one in rows.items():
         span = run.spans[index]
         before = names[run.agent[index]]
-        if before - {span.agent_name} and span.parent_agent is None and findings.holds(AGENT_AFTER_ANOTHER, index):
-            findings.add(AGENT_AFTER_ANOTHER, index)
-            found.add(index)
+        if before - {span.agent_name} and span.parent_agent is None and findings.holds("agent-after-another", index):
+            _forget_parent(one, "agent-after-another", index)
         before.add(span.agent_name)
-    return found

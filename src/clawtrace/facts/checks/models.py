@@ -8,17 +8,7 @@ from fnmatch import fnmatchcase
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
-from clawtrace.facts.checks.rules import (
-    AGENT_NOT_RECEIVED,
-    BROKEN_OFF_ANSWER,
-    ENDED_ON_REQUEST,
-    FAILED_WITH_USAGE,
-    FAILED_WITHOUT_CALL,
-    GIVEN_UP_CALL,
-    LAST_ANSWER_NOT_RECORDED,
-    PARENT_NOT_RECEIVED,
-    UNREAD_ANSWER,
-)
+from clawtrace.facts.doubts import Doubt
 from clawtrace.facts.spans.span import LOCAL_PARENT, REMOTE_PARENT, Span
 
 __all__ = ["check_ends", "check_failed_agents", "check_models", "unmade_request"]
@@ -28,22 +18,20 @@ _NO_END = frozenset((None, "", "other", "unknown"))
 
 
 def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
-    """Find the model calls that may have been answered although they failed, or lack their agent, or were given up.
-
-    The outcome of those that were given up, or whose answer may have broken off, is unknown.
-    """
+    """Find the model calls that may have been answered although they failed, or lack their agent, or were given up."""
     for call in models:
         if call.outcome == "error" and run.spans[call.index].answer_unread:
-            findings.add(UNREAD_ANSWER, call.index)
-        if call.outcome == "error" and call.output_tokens:
-            findings.add(FAILED_WITH_USAGE, call.index)
+            _doubt_answer(call, "unread-answer")
+        elif call.outcome == "error" and call.output_tokens:
+            _doubt_answer(call, "failed-with-usage")
         if call.agent is None and "agent" in run.kinds and _lacks_a_failed_parent(run, run.root[call.index]):
-            findings.add(AGENT_NOT_RECEIVED, call.index)
+            findings.gap("agents", "agent-not-received", call.index, at_most=1)
+            findings.gap("tool_calls", "agent-not-received", call.index, at_most=1)
     steps = (index for kind in ("chain", "other") for index in run.kinds.get(kind, ()))
     in_failed_step = run.inside(index for index in steps if run.cause[index])
     for call in _broken_off(run, models, in_failed_step):
-        call.outcome = "unknown"
-        findings.add(BROKEN_OFF_ANSWER, call.index)
+        _doubt_answer(call, "broken-off-answer")
+        findings.gap("errors", "broken-off-answer", call.index, at_most=1)
     silent = [call for call in models if not call.answer_recorded and not _failed_by_itself(run, call)]
     if not silent:
         return
@@ -51,8 +39,19 @@ def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
     last = {call.agent: call for call in models}  # models are in order of start
     for call in silent:
         if inside(call.index) or (last[call.agent] is call and _failed_with(run, call, in_failed_step)):
-            call.outcome, call.error = "unknown", None
-            findings.add(GIVEN_UP_CALL, call.index)
+            _give_up(call)
+
+
+def _doubt_answer(call: LlmCall, reason: str) -> None:
+    """Make it unknown whether a call was answered."""
+    call.outcome = None
+    call.doubts.append(Doubt("outcome", reason, call.index))
+
+
+def _give_up(call: LlmCall) -> None:
+    """Make it unknown whether a call was made."""
+    call.outcome, call.error = None, None
+    call.doubts.append(Doubt(None, "given-up-call", call.index))
 
 
 def _broken_off(run: RunSpans, models: Sequence[LlmCall], in_failed_step: Callable[[int], bool]) -> list[LlmCall]:
@@ -93,18 +92,20 @@ def check_ends(
     And runs that end with a step after which a model is asked, and spans whose parent may have failed.
     """
     lost = next((index for index in range(len(run.spans)) if _lost_its_parent(run, index)), None)
-    if lost is not None and findings.holds(PARENT_NOT_RECEIVED, lost):
-        findings.add(PARENT_NOT_RECEIVED, lost)
+    if lost is not None and findings.holds("parent-not-received", lost):
+        findings.gap("errors", "parent-not-received", lost, at_most=1)
     failed_ns = max((span.last_ns for span in run.spans if span.failed), default=-1)
     worked_ns = {run.agent[index]: run.spans[index].last_ns for index in run.kinds.get("tool", ())}
     for agent, call in {call.agent: call for call in models}.items():
         silent = call.outcome == "ok" and not call.answer_recorded
         ends = max(failed_ns, worked_ns.get(agent, -1)) < call.start_ns
         if silent and ends and records(run.spans[call.index], "tokens") is True:
-            findings.add(LAST_ANSWER_NOT_RECORDED, call.index)
+            _give_up(call)
+            findings.gap("errors", "last-answer-not-recorded", call.index, at_most=1)
     last = unmade_request(run)
     if last is not None:
-        findings.add(ENDED_ON_REQUEST, last)
+        findings.gap("llm_calls", "ended-on-request", last, at_most=1)
+        findings.gap("errors", "ended-on-request", last, at_most=1)
 
 
 def check_failed_agents(
@@ -128,8 +129,7 @@ def check_failed_agents(
         span = run.spans[index]
         unread = span.answer_unread and (last.get(index) is None or run.spans[last[index]].kind != "llm")
         if (index not in asking or unread) and not given_up(index) and records(span, "llm_calls") is True:
-            findings.add(FAILED_WITHOUT_CALL, index)
-            return
+            findings.gap("llm_calls", "failed-without-call", index, at_most=1, agent=span.agent_name)
 
 
 def unmade_request(run: RunSpans) -> int | None:

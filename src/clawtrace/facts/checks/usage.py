@@ -8,14 +8,7 @@ from collections.abc import Sequence
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
-from clawtrace.facts.checks.rules import (
-    DETAILS_BEYOND_WHOLE,
-    SAME_RESPONSE_OTHER_USAGE,
-    STATED_BEYOND_CALLS,
-    STATED_INSIDE_STATED,
-    TOTAL_UNLIKE_PARTS,
-    USAGE_BELOW_ANSWER,
-)
+from clawtrace.facts.doubts import Doubt
 
 __all__ = ["check_stated", "check_usage"]
 
@@ -29,49 +22,32 @@ _OWN_WORDS = frozenset(("text", "tool_call"))
 """Parts of an answer that are output tokens as they are; results of served tools are none, reasoning may be a summary."""
 
 
-def check_usage(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
+def check_usage(run: RunSpans, models: Sequence[LlmCall]) -> None:
     """Make the usage of those model calls unknown that contradicts what else the trace says of them."""
     others = _with_different_usage(run)
     for call in models:
         if call.input_tokens is None and call.output_tokens is None:
             continue
         if run.spans[call.index].unlike_total:
-            findings.add_call(TOTAL_UNLIKE_PARTS, call.index)
-        if call.group in others:
-            findings.add_call(SAME_RESPONSE_OTHER_USAGE, call.index)
-        if _beyond(call.reasoning_tokens, call.output_tokens) or _beyond(call.cache_read_tokens, call.input_tokens):
-            findings.add_call(DETAILS_BEYOND_WHOLE, call.index)
-        if call.output_tokens is not None and call.voice is not None and _too_few(run, call.voice, call.output_tokens):
-            findings.add_call(USAGE_BELOW_ANSWER, call.index)
-        if findings.calls:
-            call.input_tokens = None if (call.index, "input_tokens") in findings.calls else call.input_tokens
-            call.output_tokens = None if (call.index, "output_tokens") in findings.calls else call.output_tokens
+            _forget(call, "total-unlike-parts")
+        elif call.group in others:
+            _forget(call, "same-response-other-usage")
+        elif _beyond(call.reasoning_tokens, call.output_tokens) or _beyond(call.cache_read_tokens, call.input_tokens):
+            _forget(call, "details-beyond-whole")
+        elif (
+            call.output_tokens is not None and call.voice is not None and _too_few(run, call.voice, call.output_tokens)
+        ):
+            _forget(call, "usage-below-answer", ("output_tokens",))
+
+
+def _forget(call: LlmCall, reason: str, columns: Sequence[str] = ("input_tokens", "output_tokens")) -> None:
+    for column in columns:
+        setattr(call, column, None)
+        call.doubts.append(Doubt(column, reason, call.index))
 
 
 def check_stated(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
-    """Find sums that agents state beyond what their model calls used, or inside of other sums, where only sums record what was used."""
-    if any(call.input_tokens is not None or call.output_tokens is not None for call in models):
-        beyond = _beyond_calls(run, models)
-        if beyond is not None:
-            findings.add(STATED_BEYOND_CALLS, beyond)
-        return
-    stated = [
-        index
-        for kind in ("agent", "chain")
-        for index in run.kinds.get(kind, ())
-        if ((span := run.spans[index]).rollup_input_tokens or span.rollup_output_tokens)
-        and run.words(index).rollup == "all"
-        and findings.holds(STATED_INSIDE_STATED, index)
-    ]
-    if len(stated) > 1:
-        inside = run.inside(stated)
-        inner = next((index for index in stated if inside(index)), None)
-        if inner is not None:
-            findings.add(STATED_INSIDE_STATED, inner)
-
-
-def _beyond_calls(run: RunSpans, models: Sequence[LlmCall]) -> int | None:
-    """Return the first agent that states more tokens than the model calls inside of it used, where all record their own.
+    """Find sums that agents state beyond what the model calls inside of them used, each of which records its own: one is missing.
 
     Totals may run on from one activation of an agent to the next, and those of an agent alone leave out the calls of agents
     inside of it.
@@ -83,8 +59,8 @@ def _beyond_calls(run: RunSpans, models: Sequence[LlmCall]) -> int | None:
         if ((span := run.spans[index]).rollup_input_tokens or span.rollup_output_tokens)
         and run.words(index).rollup == "all"
     ]
-    if not stated:
-        return None
+    if not stated or not any(call.input_tokens is not None or call.output_tokens is not None for call in models):
+        return
     used: dict[int | None, tuple[int | None, int | None]] = {
         call.group: (call.input_tokens, call.output_tokens) if call.has_usage else (0, 0) for call in models
     }
@@ -110,8 +86,8 @@ def _beyond_calls(run: RunSpans, models: Sequence[LlmCall]) -> int | None:
         so_far[span.agent_name, span.scope] = taken_in, given_out
         more = (span.rollup_input_tokens or 0) > taken_in or (span.rollup_output_tokens or 0) > given_out
         if first < end and silent[first] == silent[end] and more:
-            return index
-    return None
+            findings.gap("llm_calls", "stated-beyond-calls", index)
+            return
 
 
 def _with_different_usage(run: RunSpans) -> set[int | None]:

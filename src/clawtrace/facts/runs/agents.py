@@ -6,12 +6,13 @@ import sys
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
 
 from clawtrace.facts.calls.callers import Callers
 from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.doubts import Doubt
 from clawtrace.facts.spans.in_order import InOrder
 
 __all__ = ["Activation", "activations"]
@@ -32,9 +33,10 @@ class Activation:
     parent: int | None
     """Number of the activation that it works for."""
     via: Literal["root", "nesting", "tool", "handoff", "spawn"] | None
-    """None: it may be no agent, or work for one that may be none (`check_agents`)."""
+    """None: whether an agent delegated to it is not known."""
     seen: bool = True
     """False: its span is the handoff's or the spawning tool's own; whom that started is not known."""
+    doubts: list[Doubt] = field(default_factory=list)
 
 
 def activations(run: RunSpans, requested: Mapping[int, int | None]) -> list[Activation]:
@@ -56,6 +58,7 @@ def activations(run: RunSpans, requested: Mapping[int, int | None]) -> list[Acti
     handed = {index: giver for index, giver in requested.items() if giver is not None} | handed
     spawned, unseen = _spawned(run, found)
     calling = Callers(run)
+    several = len({run.spans[index].trace_id for index in found}) > 1
     rows = []
     for index in found:
         span, above, source = run.spans[index], run.agent[index], handed.get(index)
@@ -65,7 +68,13 @@ def activations(run: RunSpans, requested: Mapping[int, int | None]) -> list[Acti
             continue
         from_whom = above if source is None else source
         by_time = run.words(index).by_time if from_whom is None else ()
-        callers = calling.of(index, anywhere="trace" in by_time) if {"tool", "trace"} & {*by_time} else set()
+        told = bool({"tool", "trace"} & {*by_time})
+        apart = several and from_whom is None and run.spans[run.root[index]].parent_span_id is None
+        callers = calling.of(index, anywhere=not told or "trace" in by_time) if told or apart else set()
+        if callers and not told:
+            doubts = [Doubt(column, "agent-in-tool-time", index) for column in ("parent_activation_no", "via")]
+            rows.append(Activation(index, numbers[index], None, None, doubts=doubts))
+            continue
         # Tools of several agents at once: it was called, and by whom is unknown.
         if len(callers) == 1:
             (from_whom,) = callers
@@ -85,6 +94,9 @@ def activations(run: RunSpans, requested: Mapping[int, int | None]) -> list[Acti
     for tool in unseen:
         by = run.agent[tool]
         rows.append(Activation(tool, len(rows) + 1, None if by is None else numbers.get(by), "spawn", seen=False))
+    for one in rows:
+        if one.parent is None and one.via not in (None, "root"):
+            one.doubts.append(Doubt("parent_activation_no", "called-by-unknown", one.index))
     return rows
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.doubts import Doubt
 from clawtrace.facts.spans.span import Span
 from clawtrace.facts.tools.tool_call import ToolCallRow
 
@@ -24,33 +25,51 @@ _NEVER = 2**63
 class Failure:
     """One row of the relation `errors`."""
 
-    index: int
-    """Its span; of a tool call that only a conversation records, its agent's."""
-    name: str
+    index: int | None
+    """Its span; of a tool call that only messages record, its agent's, where it has one."""
+    start_ns: int
+    name: str | None
     kind: str
     message: str | None
     recovered: bool | None
     """None: unknown."""
+    doubts: list[Doubt] = field(default_factory=list)
 
 
-def failures(
-    run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCallRow], from_histories: Set[int] = frozenset()
-) -> list[Failure]:
-    """Return the failures of a run, in order of start; `from_histories`: see `ToolCalls.histories`."""
-    found = _of_spans(run, models, tools) + _of_conversations(tools, from_histories)
-    return sorted(found, key=lambda failure: (run.spans[failure.index].start_ns, failure.index))
+def failures(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCallRow]) -> list[Failure]:
+    """Return the failures of a run, in order of start."""
+    found = _of_spans(run, models, tools) + _of_messages(tools)
+    for failure in found:
+        if failure.recovered is None and failure.kind in ("tool", "llm"):
+            failure.doubts.append(Doubt("recovered", "recovery-unknown", failure.index))
+    return sorted(found, key=lambda failure: (failure.start_ns, -1 if failure.index is None else failure.index))
 
 
-def _of_conversations(tools: Sequence[ToolCallRow], from_histories: Set[int]) -> list[Failure]:
+def _of_messages(tools: Sequence[ToolCallRow]) -> list[Failure]:
+    failed = [call for call in tools if call.index is None and call.outcome == "error"]
+    if not failed:
+        return []
     last = _last_starts((call.name, call) for call in tools)
+    unclear = _last_starts(((call.name, call) for call in tools), (None,))
     return [
-        Failure(call.agent, call.name or "", "tool", call.result, last.get(call.name, -1) > call.start_ns)
-        for call in tools
-        if call.source == "message"
-        and call.outcome == "error"
-        and call.agent is not None
-        and call.agent in from_histories
-    ]
+        Failure(
+            call.agent, call.start_ns, call.name, "tool", call.error or call.result,
+            _recovered(call.name, call.start_ns + 1, last, unclear), _of_row(call),
+        )
+        for call in failed
+    ]  # fmt: skip
+
+
+def _recovered(key: Any, since_ns: int, last: Mapping[Any, int], unclear: Mapping[Any, int]) -> bool | None:
+    """Return whether a later call succeeded; None where one may have."""
+    if last.get(key, -1) >= since_ns:
+        return True
+    return None if unclear.get(key, -1) >= since_ns else False
+
+
+def _of_row(call: LlmCall | ToolCallRow | None) -> list[Doubt]:
+    """Return the doubts of a call that it may be none: then its failure may be none either."""
+    return [] if call is None else [doubt for doubt in call.doubts if doubt.column is None]
 
 
 def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCallRow]) -> list[Failure]:
@@ -65,7 +84,8 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
     )
     if not failed:
         return []
-    outcomes = {call.group: call.outcome for call in models}
+    by_group = {call.group: call for call in models}
+    by_span = {call.index: call for call in tools if call.index is not None}
     requested = {call.agent: call.start_ns for call in models}  # the last ones: models are in order of start
     layers: dict[tuple[str, int], list[int]] = {}
     failed_agents = _failed_agents(run)
@@ -84,7 +104,7 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
             continue
         group = run.group[index]
         # Each failed attempt inside of an answered model call is a separate failure.
-        alone = group is None or (span.kind == "llm" and outcomes.get(group) == "ok" and not span.unusable)
+        alone = group is None or (span.kind == "llm" and _answered(by_group.get(group)) and not span.unusable)
         layers.setdefault((span.kind, -1 - index if alone or group is None else group), []).append(index)
     counted = sorted(run.enter[index] for members in layers.values() for index in members)
     for agent, index in wrappers.items():
@@ -96,23 +116,30 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
         return []
     innermost = _without_echoes(run, [max(members, key=lambda n: (run.depth[n], -n)) for members in layers.values()])
     last_tool = _last_starts((call.name, call) for call in tools)
-    last_unclear = _last_starts(((call.name, call) for call in tools), ("unknown", None))
+    last_unclear = _last_starts(((call.name, call) for call in tools), (None,))
     last_model = _last_starts((call.agent, call) for call in models)
+    unclear_model = _last_starts(((call.agent, call) for call in models), (None,))
     found = []
     for index in innermost:
         span = run.spans[index]
-        name, recovered = span.name, None
+        name, recovered, doubts = span.name, None, list[Doubt]()
         if span.kind == "tool":
             name = span.tool_name or span.name
-            recovered = span.tool_name is not None and last_tool.get(span.tool_name, -1) >= span.last_ns
-            if not recovered and last_unclear.get(span.tool_name, -1) >= span.last_ns:
-                recovered = None
+            recovered = _recovered(span.tool_name, span.last_ns, last_tool, last_unclear) if span.tool_name else False
+            doubts = _of_row(by_span.get(index))
         elif span.kind == "llm":
-            group = run.group[index]
-            answered = group is not None and outcomes.get(group) == "ok" and not span.unusable
-            recovered = answered or last_model.get(run.agent[index], -1) >= span.last_ns
-        found.append(Failure(index, name, span.kind, span.error, recovered))
+            call = None if (group := run.group[index]) is None else by_group.get(group)
+            recovered = _recovered(run.agent[index], span.last_ns, last_model, unclear_model)
+            recovered = True if _answered(call) and not span.unusable else recovered
+            doubts = _of_row(call)
+        if run.role[index] == "attempt" and run.went_on_unseen(span.last_ns):
+            doubts.append(Doubt(None, "made-again-unseen", index))
+        found.append(Failure(index, span.start_ns, name, span.kind, span.error, recovered, doubts))
     return found
+
+
+def _answered(call: LlmCall | None) -> bool:
+    return call is not None and call.outcome == "ok"
 
 
 def _failed_agents(run: RunSpans) -> dict[str | None, list[int]]:

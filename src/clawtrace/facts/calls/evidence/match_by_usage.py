@@ -6,7 +6,8 @@ overlapping time (spec: span-model.md §4): the ids of the requested tool calls,
 No tolerance of clocks decides.
 
 Where both scopes share calls, or all that one scope recorded was found in the other, equal tokens or an equal answer
-suffices. What may be one call or two is counted as one, and the run is `doubtful`: its sums are unknown.
+suffices. What may be one call or two is joined while tools and agents are, and then made two again, one of which may be the other
+(`RunSpans.doubtful`).
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ class _ScopedCall:
         self.answer = self.answer or "".join((part.text or "").strip() for part in said if part.type == "text")
 
 
-def join_by_content(spans: Sequence[Span], ledger: Ledger, messages: _Messages) -> bool:
-    """Join the model calls that two scopes record; return whether any join is doubtful."""
+def join_by_content(spans: Sequence[Span], ledger: Ledger, messages: _Messages) -> list[list[int]]:
+    """Join the model calls that two scopes record; return the spans of those that may be another call, call by call."""
     calls = _Calls(spans, ledger, messages)
     pairs = list(combinations(sorted(calls.of_scope), 2))
     # What is sure goes first: it shows which scopes record the same program.
@@ -95,7 +96,8 @@ class _Calls:
     def __init__(self, spans: Sequence[Span], ledger: Ledger, messages: _Messages) -> None:
         self.of_scope: dict[str, dict[int, _ScopedCall]] = defaultdict(dict)
         """Its calls, in order of start, by their numbers."""
-        self.doubtful = False
+        self.doubtful: list[list[int]] = []
+        """The spans of calls that were joined and may not be what they were joined with."""
         self._ledger = ledger
         several = len({span.scope for span in spans if span.kind == "llm"}) > 1
         for span, number in zip(spans, ledger.group, strict=True) if several else ():
@@ -109,9 +111,14 @@ class _Calls:
         if mine and theirs:
             shared = len(mine) < len(self.of_scope[one]) or len(theirs) < len(self.of_scope[other])
             certain, doubtful = match(_asked_about(mine, theirs), _asked_about(theirs, mine), shared)
-            for first, second, rule in (*certain, *doubtful):
+            for first, second, rule in certain:
                 self._ledger.merge(first.group, second.group, rule)
-            self.doubtful = self.doubtful or bool(doubtful)
+            for first, second, rule in doubtful:
+                number = self._ledger.of(first.group)
+                members = [index for index, group in enumerate(self._ledger.group) if group == number]
+                self._ledger.merge(first.group, second.group, rule)
+                if self._ledger.of(first.group) == self._ledger.of(second.group) != number:
+                    self.doubtful.append(members)
 
     def _left(self, scope: str, other: str) -> list[_ScopedCall]:
         """Return the calls of a scope that the other one is not known to record."""

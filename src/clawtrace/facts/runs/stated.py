@@ -1,0 +1,163 @@
+"""What spans state that they used altogether, where model calls do not record it (spec: span-model.md §4)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence, Set
+from typing import Any, NamedTuple
+
+from clawtrace.facts.calls.llm_calls import LlmCall
+from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.checks.findings import Findings
+from clawtrace.facts.spans.span import Span
+
+__all__ = ["TOKENS", "Stated", "stated", "states_uncounted_usage"]
+
+TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+
+
+class Stated(NamedTuple):
+    """What is stated, by the name of the sum, which may be ``llm_calls`` or ``cost``."""
+
+    low: dict[str, float]
+    """At least so much was used by all model calls together."""
+    high: dict[str, float | None]
+    """Of the sums that are stated as a whole: at most so much; None: nothing bounds it."""
+    turns: dict[str, tuple[int, bool]]
+    """What whole turns used beside the model calls, and whether each of them states it."""
+
+
+def stated(run: RunSpans, models: Sequence[LlmCall], contradicted: Set[int], findings: Findings) -> Stated:
+    """Return what spans of a run state; `contradicted` are those whose own conversation contradicts them."""
+    turns = [span for span, role in zip(run.spans, run.role, strict=True) if role == "turn"] if models else []
+    used = [call for call in models if call.has_usage]
+    silent = all(call.input_tokens is None and call.output_tokens is None for call in used)
+    # Calls that record no usage at all may be inside of spans that state it.
+    if not models or (used and silent and not turns):
+        return _rollup(run, used, contradicted, findings)
+    return Stated({}, {}, _turns(turns))
+
+
+def _turns(turns: Sequence[Span]) -> dict[str, tuple[int, bool]]:
+    """Return what turns of other programs used."""
+    found = {}
+    for name in TOKENS if turns else ():
+        values = [getattr(span, f"rollup_{name}") for span in turns]
+        known = [value for value in values if value is not None]
+        # A turn that states its usage states the parts of it that are not zero.
+        said = [span.rollup_input_tokens is not None or span.rollup_output_tokens is not None for span in turns]
+        whole = len(known) == len(turns) if name in ("input_tokens", "output_tokens") else all(said) and bool(known)
+        found[name] = sum(known), whole
+    return found
+
+
+def states_uncounted_usage(run: RunSpans) -> bool:
+    """Return whether a span states usage that no model call records: an agent around none, a step where none is near.
+
+    Such calls were made and are not recorded, while others are.
+    """
+    stated = [
+        index
+        for kind in ("agent", "chain", "other")
+        for index in run.kinds.get(kind, ())
+        if run.role[index] is None and ((span := run.spans[index]).rollup_input_tokens or span.rollup_output_tokens)
+    ]
+    if not stated:
+        return False
+    calls = run.kinds.get("llm", ())
+    owners, roots = {run.agent[index] for index in calls}, {run.root[index] for index in calls}
+    enters = sorted(run.enter[index] for index in calls)
+
+    def around(index: int) -> bool:
+        place = bisect_right(enters, run.enter[index])
+        return place < len(enters) and enters[place] < run.leave[index]
+
+    return any(
+        not (index in owners or around(index)) if run.spans[index].kind == "agent" else run.root[index] not in roots
+        for index in stated
+    )
+
+
+def _rollup(run: RunSpans, used: Sequence[LlmCall], contradicted: Set[int]) -> dict[str, Any]:
+    """Return the totals that the topmost roll-up spans state, for a run whose model calls record none, and their lower bounds.
+
+    Only the bounds where one of them states what its agent's conversation contradicts, or where some of the work is in none.
+    """
+    stated = [
+        index
+        for kind in ("agent", "chain")
+        for index in run.kinds.get(kind, ())
+        if run.spans[index].rollup_input_tokens is not None
+    ]
+    whole = [index for index in stated if run.words(index).rollup != "own"]
+    is_inside = run.inside(whole)
+    own = [index for index in stated if run.words(index).rollup == "own" and not is_inside(index)]
+    found = [*run.topmost(whole), *own]
+    top = [run.spans[index] for index in found]
+    low = _stated_at_least(run, [index for index in found if index not in contradicted])
+    whole_work = _all_state(run, top) if own else _all_inside(run, found)
+    if used and (any(span.failed for span in top) or not all(map(run.inside(found), (call.index for call in used)))):
+        whole_work = False
+    several_running = len(top) > 1 and any(run.words(index).rollup == "running" for index in found)
+    # What was used in an attempt before it failed may be missing in the sum of the agent that made it again.
+    if not whole_work or several_running or "attempt" in run.role or not contradicted.isdisjoint(found):
+        return low
+    # No request is empty: zero means that the instrumentation did not get the usage, unless there were no calls.
+    silent = any(span.rollup_input_tokens == 0 and span.rollup_llm_calls != 0 for span in top)
+    return {
+        **low,
+        "input_tokens": None
+        if silent
+        else _whole([span.rollup_input_tokens for span in top], at_least_one=True) or None,
+        "output_tokens": None
+        if silent
+        else _whole([span.rollup_output_tokens for span in top], at_least_one=True) or None,
+        **{
+            name: None if silent else _whole([getattr(span, f"rollup_{name}") for span in top], at_least_one=True)
+            for name in ("cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+        },
+        "llm_calls": _whole([span.rollup_llm_calls for span in top]),
+        "cost_usd": _whole([span.cost_usd for span in top]),
+    }
+
+
+def _stated_at_least(run: RunSpans, stated: Sequence[int]) -> dict[str, int]:
+    """Return the tokens that spans state together: their sum, of running totals the largest, which may include the others."""
+    low = {}
+    for name in ("input_tokens", "output_tokens"):
+        values = [(index, getattr(run.spans[index], f"rollup_{name}") or 0) for index in stated]
+        running = [value for index, value in values if run.words(index).rollup == "running"]
+        low[f"{name}_low"] = sum(value for _, value in values) - sum(running) + max(running, default=0)
+    return low
+
+
+def _all_state(run: RunSpans, stated: Sequence[Span]) -> bool:
+    """Return whether each agent is among those that state their own totals, or that a span of such totals names."""
+    sids, names = {span.sid for span in stated}, {span.owner_agent for span in stated} - {None}
+    agents = (index for index in run.kinds.get("agent", ()) if run.role[index] not in ("wrapper", "accounting"))
+    return all(run.spans[index].sid in sids or run.spans[index].agent_name in names for index in agents)
+
+
+def _all_inside(run: RunSpans, found: Sequence[int]) -> bool:
+    """Return whether each agent states totals or is inside of a span that does: another one's are missing.
+
+    One around such a span, in which no tool works apart from it, is its frame. Records without an agent are of all of them.
+    """
+    agents = [index for index in run.kinds.get("agent", ()) if run.role[index] not in ("wrapper", "accounting")]
+    stating = {index for index in found if index in agents or any(run.encloses(index, agent) for agent in agents)}
+    if not stating:
+        return True
+    inside = run.inside(stating)
+    apart = [index for index in run.kinds.get("tool", ()) if index not in stating and not inside(index)]
+
+    def is_frame(index: int) -> bool:
+        return any(run.encloses(index, one) for one in stating) and not any(run.encloses(index, one) for one in apart)
+
+    return all(index in stating or inside(index) or is_frame(index) for index in agents)
+
+
+def _whole(values: Sequence[Any], at_least_one: bool = False) -> Any:
+    known = [value for value in values if value is not None]
+    return sum(known) if known and (at_least_one or len(known) == len(values)) else None
+
+

@@ -1,20 +1,21 @@
-"""A tool call of a run, and one that was executed (spec: span-model.md §4)."""
+"""An attempt of a run, one that spans record, and a request that nothing was attempted for (spec: certain-and-possible.md §4)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
-from clawtrace.model.relations import NOT_EXECUTED
+from clawtrace.facts.doubts import Doubt
 
-__all__ = ["Execution", "Outcome", "ToolCallRow"]
+__all__ = ["Execution", "Outcome", "RequestReason", "ToolCallRow", "ToolRequestRow"]
 
-Outcome = Literal["ok", "error", "blocked", "requested", "unexecuted", "unknown"]
+Outcome = Literal["ok", "error", "blocked"]
+RequestReason = Literal["not-offered", "not-run", "handed-over"]
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class ToolCallRow:
-    """One row of the relation `tool_calls`."""
+    """One row of the relation `tool_calls`: an attempt, or what may have been one."""
 
     index: int | None
     """Its span; None when it is known from messages only."""
@@ -27,17 +28,29 @@ class ToolCallRow:
     arguments: str | None
     result: str | None
     outcome: Outcome | None
-    """None: it was answered, and whether it was executed is not known."""
+    """None: how it ended is not known."""
     error: str | None
     source: Literal["span", "message", "log"]
     exit_code: int | None
     command: str | None
     """The shell command, where its span records it apart from the arguments."""
+    doubts: list[Doubt] = field(default_factory=list)
 
-    @property
-    def executed(self) -> bool:
-        """Whether it counts as a call: it was executed, or stopped on the way."""
-        return self.outcome not in NOT_EXECUTED
+
+class ToolRequestRow(NamedTuple):
+    """One row of the relation `tool_requests`: asked for, and not attempted."""
+
+    index: int
+    """The span of the model call that asked, or of the agent whose conversation records it."""
+    call_id: str | None
+    name: str
+    agent: int | None
+    turn: int | None
+    asked_ns: int
+    arguments: str | None
+    result: str | None
+    """What the model got for it."""
+    reason: RequestReason
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -46,4 +59,4 @@ class Execution(ToolCallRow):
 
     index: int
     """The outermost layer: it names the call as the model did."""
-    group: int
+    group: int = -1

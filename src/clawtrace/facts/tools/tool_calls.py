@@ -165,7 +165,7 @@ def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
     return Execution(
         outer, facts.tool_call_id, facts.tool_name, agent, turn, start_ns, end_ns, as_json(facts.tool_arguments),
         facts.tool_result, outcome, error, "log" if facts.source == "log" else "span", facts.exit_code, facts.tool_command,
-        number,
+        group=number,
     )  # fmt: skip
 
 

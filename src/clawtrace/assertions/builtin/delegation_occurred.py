@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from clawtrace.assertions._log_source import LogSource
 from clawtrace.assertions.base import Outcome
-from clawtrace.assertions.counting.apart import still_open
 from clawtrace.assertions.forms.bounds import plural
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.model.query import Query, Resolve
@@ -29,10 +28,8 @@ class DelegationOccurred(LogSource):
           to_agent: agents-marketing-brand
     """
 
-    growth = "exact"
     main_field = "to_agent"
     requires = ("agents.name", "agents.id", "agents.parent_activation_no")
-    actual_columns = ("delegated", "meant", "activations")
 
     to_agent: Matcher
     """Name or id of the agent, whole and case-sensitive; or `glob:`, `re:`, `literal:`."""

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from clawtrace.assertions.base import Assertion, Growth, Outcome, Row
+from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import plural
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.probing.files import PathText, located, read_text, stale_reason
@@ -38,10 +38,9 @@ class DelegationPath(Assertion):
           state_path: memory/router-state.yaml
     """
 
-    growth = "growing"
     main_field = "expected"
     requires = ("agents.name", "agents.parent_activation_no")
-    warns_when_missing = frozenset({_NO_AGENTS})
+    warns_when_absent = True
 
     expected: tuple[Matcher, ...] = Field(min_length=1)
     """Agent names in order, whole and case-sensitive; or `glob:`, `re:`, `literal:`."""
@@ -66,10 +65,6 @@ class DelegationPath(Assertion):
     @property
     def _fallbacks(self) -> list[str]:
         return [path for path in (getattr(self, name) for name in _FALLBACKS) if path is not None]
-
-    def growth_of(self) -> Growth:
-        """A path may lose its root when a parent arrives late, so that nothing about it is final."""
-        return "growing" if self.mode == "ordered" else "exact"
 
     def resolve(self) -> tuple[Resolve, ...]:
         """Decide once per distinct agent name which expectations it meets."""

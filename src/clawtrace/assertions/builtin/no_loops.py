@@ -33,7 +33,6 @@ class NoLoops(Assertion):
           max_repeats: 3
     """
 
-    growth = "exact"
     main_field = "max_repeats"
     requires = ("tool_calls.name", "tool_calls.arguments", "tool_calls.outcome")
 

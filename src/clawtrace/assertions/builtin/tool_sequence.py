@@ -9,9 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from clawtrace.assertions.base import Assertion, Growth, Outcome, Row
+from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import plural
-from clawtrace.assertions.counting.handoffs import handed_over, handoff_words
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.refused import refused
 from clawtrace.assertions.trajectory import sequence_sql
@@ -46,7 +45,6 @@ class ToolSequence(Assertion):
           forbid_between: {tools: ["glob:delete_*"], after: lookup_order, before: refund_order}
     """
 
-    growth = "exact"
     main_field = "expected"
     requires = ("tool_calls.name", "tool_calls.start_ns", "tool_calls.end_ns")
 
@@ -127,10 +125,6 @@ class ToolSequence(Assertion):
     def _listed(self) -> tuple[Matcher, ...]:
         """The names of `expected`; of steps every name."""
         return self.expected if self.expected is not None else tuple(n for step in self._steps for n in named(step))
-
-    def growth_of(self) -> Growth:
-        """More calls can only help, except where calls are limited; of an open run two may still turn out to be one."""
-        return "growing" if self._partial.growing and self._partial.one_each else "exact"
 
     def resolve(self) -> tuple[Resolve, ...]:
         """Decide once per distinct name which expectations it meets."""

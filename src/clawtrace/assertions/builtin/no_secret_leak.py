@@ -7,7 +7,7 @@ from typing import Any
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import plural
-from clawtrace.assertions.counting.everything import EVERY_TOOL_CALL
+from clawtrace.assertions.forms.sources import EVERY_TOOL_CALL
 from clawtrace.assertions.matching.matchers import Limiting
 from clawtrace.assertions.matching.redacted import marks
 from clawtrace.assertions.probing.files import MAX_BYTES, read_text
@@ -61,7 +61,6 @@ class NoSecretLeak(Assertion):
           allow: [jwt]
     """
 
-    growth = "shrinking"
     needs_redaction = True
     main_field = "allow"
     requires = ("tool_calls.arguments", "tool_calls.result", "runs.final_output", "messages.text")

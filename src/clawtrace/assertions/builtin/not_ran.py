@@ -28,8 +28,6 @@ class NotRan(CommandPattern):
           pattern: "^rm -rf /"
     """
 
-    growth = "shrinking"
-
     def query(self) -> Query:
         """Look for a matching command."""
         return self.search(found=False)

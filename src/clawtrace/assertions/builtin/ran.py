@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from clawtrace.assertions.base import Growth, Outcome
+from clawtrace.assertions.base import Outcome
 from clawtrace.assertions.commands.command_pattern import CommandPattern
 from clawtrace.assertions.commands.commands import listed
 from clawtrace.model.query import Query
@@ -27,14 +27,8 @@ class Ran(CommandPattern):
           status: ok
     """
 
-    growth = "growing"
-
     status: Literal["any", "ok"] = "any"
     """`ok`: the matching command succeeded; `any`: it may have failed."""
-
-    def growth_of(self) -> Growth:
-        """Return that a layer which arrives late can turn a success into a failure."""
-        return "exact" if self.status == "ok" else "growing"
 
     def query(self) -> Query:
         """Look for a matching command."""

@@ -9,7 +9,6 @@ from pydantic import model_validator
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.commands.commands import command_evidence, doubt, hits, listed, resolve_commands
 from clawtrace.assertions.commands.other_tools import OTHER_TOOLS, not_known, resolve_other_tools
-from clawtrace.assertions.counting.apart import still_open
 from clawtrace.assertions.forms.bounds import Natural, check_bounds, decide_sql, need_one_of, plural, words
 from clawtrace.assertions.matching.matchers import RegexText
 from clawtrace.model.query import Query, Resolve
@@ -32,7 +31,6 @@ class RunCount(Assertion):
           max: 5
     """
 
-    growth = "exact"
     main_field = "pattern"
     requires = ("commands.text", "tool_calls.name")
 

@@ -64,7 +64,6 @@ class Sql(Assertion):
             WHERE run_id = :run_id AND outcome = 'error' AND end_ns - start_ns > 1000000000
     """
 
-    growth = "exact"
     main_field = "select"
     requires = ("run_totals.run_id",)
     unscoped = "put the condition into the SELECT, on `agent_span_id` or `turn`."

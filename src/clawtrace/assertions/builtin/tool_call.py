@@ -9,9 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
-from clawtrace.assertions.counting.apart import still_open
 from clawtrace.assertions.forms.bounds import Bounds, Counted, check_bounds, decide_sql, plural, words
-from clawtrace.assertions.counting.handoffs import HANDED_OVER, handed_over, handoff_words, has_handoff
 from clawtrace.assertions.matching.arguments import ArgumentMode, check_arguments, check_path, match_arguments
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.matching.redacted import holds_mark
@@ -60,7 +58,7 @@ class ToolCall(Assertion):
           count: {min: 1, max: 3}
     """
 
-    growth = "exact"
+
     requires = ("tool_calls.name", "tool_calls.arguments", "tool_calls.outcome")
 
     tool: Matcher

@@ -8,7 +8,7 @@ from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.commands.commands import command_evidence, doubt, hits, listed, resolve_commands, why_unknown
 from clawtrace.assertions.commands.other_tools import OTHER_TOOLS, not_known, resolve_other_tools
 from clawtrace.assertions.forms.bounds import plural
-from clawtrace.assertions.counting.everything import EVERY_COMMAND, EVERY_TOOL_CALL
+from clawtrace.assertions.forms.sources import EVERY_COMMAND, EVERY_TOOL_CALL
 from clawtrace.assertions.matching.matchers import RegexText
 from clawtrace.model.query import Query, Resolve
 

@@ -53,8 +53,6 @@ Of = Annotated[
 class CommandResult(Assertion):
     """Base of the assertions on how commands ended."""
 
-    growth = "exact"
-
     of: Of = "last"
     """Which commands: the `last` one, at least one (`any`), each one (`all`), or the last that an expression finds
     (`{matching: "^pytest"}`)."""

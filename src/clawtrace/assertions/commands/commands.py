@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 
-from clawtrace.assertions.counting.everything import EVERY_COMMAND, EVERY_TOOL_CALL
+from clawtrace.assertions.forms.sources import EVERY_COMMAND, EVERY_TOOL_CALL
 from clawtrace.assertions.matching.matchers import compile_regex
 from clawtrace.assertions.matching.redacted import holds_mark
 from clawtrace.model.query import Resolve

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from clawtrace.assertions.counting.everything import EVERY_COMMAND, EVERY_TOOL_CALL
+from clawtrace.assertions.forms.sources import EVERY_COMMAND, EVERY_TOOL_CALL
 from clawtrace.assertions.matching.matchers import compile_regex
 from clawtrace.model.query import Resolve
 

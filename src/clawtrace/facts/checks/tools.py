@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from clawtrace.dialects.call_ids import canonical, id_kind
 from clawtrace.dialects.part import Part
 from clawtrace.facts.calls.llm_calls import LlmCall
-from clawtrace.facts.calls.rules import LAYER_OF_TOOL
+from clawtrace.facts.calls.rules import LAYER_OF_TOOL, NAMELESS_TOOL_SPAN
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
-from clawtrace.facts.checks.rules import (
-    ASKED_NOWHERE,
-    ENDED_ON_MISFIT,
-    EXECUTION_WITHOUT_REQUEST,
-    FAILED_BESIDE_REQUEST,
-    REQUEST_IN_OTHER_SPAN,
-    SERVER_SPAN_ALONE,
-)
+from clawtrace.facts.doubts import Doubt
 from clawtrace.facts.spans.span import same_tool
-from clawtrace.facts.tools.execution_words import ExecutionsOf
 from clawtrace.facts.tools.tool_call import Execution, ToolCallRow
 from clawtrace.facts.tools.tool_calls import ToolCalls
+from clawtrace.facts.tools.written import ExecutionsOf
 
 __all__ = ["check_tools"]
 
@@ -34,87 +26,199 @@ _REQUESTS = frozenset(("tool_call", "server_tool_call"))
 
 def check_tools(
     run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings, executions_of: ExecutionsOf
-) -> ToolCalls:
-    """Return the tool calls, those of which it is doubtful that they were executed with an unknown outcome."""
-    _check_other_spans(run, tools.calls, findings)
-    _check_ends(run, models, tools, findings)
-    beside = _failed_beside_request(run, models, tools, executions_of)
-    if beside is not None:
-        findings.add(FAILED_BESIDE_REQUEST, beside)
-    nowhere = _asked_nowhere(run, models, tools.executions)
-    if nowhere is not None:
-        findings.add(ASKED_NOWHERE, nowhere)
-    doubted = _without_request(run, models, tools, findings) | _without_client(run, tools.calls, findings)
-    if not doubted:
-        return tools
-    calls = [replace(call, outcome=None) if id(call) in doubted else call for call in tools.calls]
-    return tools._replace(calls=calls)
+) -> None:
+    """Doubt the rows that may be no attempts, and find the attempts and failures that may have left no row."""
+    _doubt_other_spans(run, tools, findings)
+    _doubt_unasked(run, models, tools.executions, findings)
+    _doubt_without_client(run, tools.executions)
+    _find_several_in_one(run, findings)
+    _find_asked_in_silence(run, models, tools, findings)
+    _find_ends(run, models, tools, findings)
+    _find_failed_beside(run, models, tools, findings, executions_of)
+    _find_asked_nowhere(run, models, tools.executions, findings)
 
 
-def _check_other_spans(run: RunSpans, calls: Sequence[ToolCallRow], findings: Findings) -> None:
-    """Find requests that a span may have executed which is read as no tool call."""
-    waiting = {
-        call.name: call.start_ns
-        for call in reversed(calls)
-        if call.source == "message" and call.outcome != "unexecuted"
-    }
-    models = run.kinds.get("llm", ())
-    if not waiting or not any(findings.holds(REQUEST_IN_OTHER_SPAN, index) for index in models):
+def _name(run: RunSpans, agent: int | None) -> str | None:
+    return None if agent is None else run.spans[agent].agent_name
+
+
+def _doubt_other_spans(run: RunSpans, tools: ToolCalls, findings: Findings) -> None:
+    """Doubt what became of requests that a span may have executed which is read as no tool call."""
+    reason = "request-in-other-span"
+    unrun = [request for request in tools.requests if request.reason == "not-run"]
+    told = [call for call in tools.calls if call.source == "message"]
+    if not (unrun or told) or not any(findings.holds(reason, index) for index in run.kinds.get("llm", ())):
         return
+    last_ns: dict[str | None, tuple[int, int]] = {}
     for kind in ("other", "chain"):
         for index in run.kinds.get(kind, ()):
-            asked_ns = waiting.get(run.spans[index].name)
-            if (
-                asked_ns is not None
-                and run.spans[index].start_ns >= asked_ns
-                and findings.holds(REQUEST_IN_OTHER_SPAN, index)
-            ):
-                findings.add(REQUEST_IN_OTHER_SPAN, index)
-                return
+            span = run.spans[index]
+            if findings.holds(reason, index):
+                last_ns[span.name] = max(last_ns.get(span.name, (-1, -1)), (span.start_ns, index))
+    for call in told:
+        at_ns, index = last_ns.get(call.name, (-1, -1))
+        if at_ns >= call.start_ns:
+            call.outcome = None
+            call.doubts.append(Doubt(None, reason, index))
+    for request in unrun:
+        at_ns, index = last_ns.get(request.name, (-1, -1))
+        if at_ns >= request.asked_ns:
+            tools.requests.remove(request)
+            call = ToolCallRow(
+                None, request.call_id, request.name, request.agent, request.turn, request.asked_ns, None,
+                request.arguments, request.result, None, None, "message", None, None, [Doubt(None, reason, index)],
+            )  # fmt: skip
+            tools.calls.append(call)
+    tools.calls.sort(key=lambda call: (call.start_ns, len(run.spans) if call.index is None else call.index))
 
 
-def _check_ends(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings) -> None:
-    """Find agents whose work ends with a call that no tool fits, where no span failed since."""
-    if not tools.misfits:
+def _doubt_unasked(
+    run: RunSpans, models: Sequence[LlmCall], executions: Sequence[Execution], findings: Findings
+) -> None:
+    """Doubt the executions that no model requested although every answer was recorded with its requests."""
+    reason = "execution-without-request"
+    spans = [one for one in executions if one.source == "span"]
+    if not any(findings.holds(reason, one.index) for one in spans):
         return
+    asked: list[Part] = []
+    for call in models:
+        if call.outcome == "ok":
+            parts = () if call.voice is None else run.said(call.voice, "output")
+            requested = [part for part in parts if part.type == "tool_call"]
+            if not requested and (call.voice is None or call.asks is True):
+                return
+            asked += requested
+    if not asked:
+        return  # an instrumentation that never writes requests
+    ids = {part.call_id for part in asked if part.call_id is not None}
+    names = Counter(part.name for part in asked)
+    for one in sorted(spans, key=lambda one: (one.start_ns, one.index)):
+        # One without a name may be any of the requested ones.
+        name = next(
+            (name for name in names if names[name] > 0 and (one.name is None or same_tool(name, one.name))), None
+        )
+        if name is not None:
+            names[name] -= 1
+        elif one.call_id not in ids and findings.holds(reason, one.index):
+            one.doubts.append(Doubt(None, reason, one.index))
+
+
+def _doubt_without_client(run: RunSpans, executions: Iterable[Execution]) -> None:
+    """Doubt name and end of calls that only their server recorded, while calls of a client have other layers of that scope."""
+    scopes = {span.scope for span, rule in zip(run.spans, run.rule, strict=True) if rule is LAYER_OF_TOOL}
+    for one in executions if scopes else ():
+        if (
+            run.rule[one.index] is not LAYER_OF_TOOL
+            and run.spans[one.index].scope in scopes
+            and any(fnmatchcase(run.spans[one.index].name, layer.span) for layer in run.words(one.index).layers)
+        ):
+            one.name = one.outcome = None
+            one.doubts += [Doubt(column, "server-span-alone", one.index) for column in ("name", "outcome")]
+
+
+def _find_several_in_one(run: RunSpans, findings: Findings) -> None:
+    """Find calls with layers side by side that name no tool: they may be calls that its tool made."""
+    layers: dict[int | None, list[int]] = {}
+    for index, rule in enumerate(run.rule):
+        if rule is NAMELESS_TOOL_SPAN:
+            layers.setdefault(run.group[index], []).append(index)
+    for nameless in layers.values():
+        if len(nameless) > 1 and len(run.topmost(nameless)) > 1:
+            where = {"agent": _name(run, run.agent[nameless[0]]), "turn": run.turn[nameless[0]]}
+            findings.gap("tool_calls", "several-in-one", nameless[0], at_most=len(nameless), **where)
+            failed = sum(run.spans[index].failed for index in nameless)
+            if failed:
+                findings.gap("errors", "several-in-one", nameless[0], at_most=failed, **where)
+
+
+def _find_asked_in_silence(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings) -> None:
+    """Find model calls that asked for tools in words that are not recorded, and after which no work of any is."""
+    work = sorted(
+        span.start_ns
+        for span, role in zip(run.spans, run.role, strict=True)
+        if span.kind in ("tool", "agent") or role == "handoff"
+    )
+    next_ns: dict[int | None, int] = {}
+    for call in reversed(models):  # in order of start
+        until = next_ns.get(call.agent)
+        if call.outcome == "ok":
+            next_ns[call.agent] = call.start_ns
+        if call.outcome != "ok" or not call.asks or call.group in tools.asking:
+            continue
+        if not any(at_ns >= call.start_ns and (until is None or at_ns <= until) for at_ns in work):
+            limits = {"agent": _name(run, call.agent), "turn": call.turn, "start_ns": call.start_ns, "end_ns": until}
+            findings.gap("tool_calls", "asked-not-seen", call.index, **limits)
+            findings.gap("errors", "asked-not-seen", call.index, **limits)
+
+
+def _find_ends(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings) -> None:
+    """Find agents whose work ends with a request that nothing answered, where no span failed since."""
     last = {call.agent: call for call in models}  # models are in order of start
-    for request in tools.misfits:
-        call = last[request.agent]
-        failed = any(span.failed and span.last_ns >= request.start_ns for span in run.spans)
-        if call.group == request.group and not failed:
-            findings.add(ENDED_ON_MISFIT, call.index)
+    failed_ns = max((span.last_ns for span in run.spans if span.failed), default=-1)
+    for request in tools.requests:
+        call = last.get(request.agent)
+        if (
+            call is not None
+            and request.reason != "handed-over"
+            and request.result is None
+            and run.group[request.index] == call.group
+            and failed_ns < request.asked_ns
+        ):
+            where = {"agent": _name(run, request.agent), "turn": request.turn}
+            findings.gap("errors", "ended-on-misfit", call.index, at_most=1, **where)
 
 
-def _failed_beside_request(
-    run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, executions_of: ExecutionsOf
-) -> int | None:
-    """Return the first model call whose tools may have been at work when the work around it failed.
+def _find_failed_beside(
+    run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings, executions_of: ExecutionsOf
+) -> None:
+    """Find what tools may have done that were at work when the work around them failed.
 
-    It is the last one of its agent there, and its instrumentation is not known to write a span for every execution.
+    They were asked for in the last answer of an agent there, and its instrumentation is not known to write a span for every
+    execution. What such a tool does elsewhere in the run says whether agents and models can have been at work in it.
     """
-    pending = {request.group for request in tools.pending if not request.served}
+    pending = [request for request in tools.pending if not request.served]
+    if not pending and all(call.asks is not True for call in models):
+        return
     last = {(call.agent, run.root[call.index]): call for call in models}  # models are in order of start
-    asking = [
-        call
-        for call in last.values()
-        if call.outcome == "ok" and (call.group in pending or (call.asks is True and call.group not in tools.asking))
-    ]
-    if not asking:
-        return None
-    failed = [index for index, span in enumerate(run.spans) if span.failed and span.kind in _AROUND]
-    inside = run.inside(failed)
-    for call in asking:
+    inside = run.inside(index for index, span in enumerate(run.spans) if span.failed and span.kind in _AROUND)
+    holding = _Holding(run, tools.executions)
+    for call in last.values():
+        names = [request.name for request in pending if request.group == call.group]
+        silent = call.asks is True and call.group not in tools.asking
         span = run.spans[call.index]
-        if inside(call.index) and executions_of(span.dialect, span.scope).written != "spans":
-            return call.index
-    return None
+        written = executions_of(span.dialect, span.scope) == "spans"
+        if call.outcome != "ok" or written or not (names or silent) or not inside(call.index):
+            continue
+        if silent:
+            findings.gap("tool_calls", "failed-beside-request", call.index, start_ns=call.start_ns)
+        if silent or any(map(holding.may_hold, names)):
+            for relation in ("agents", "llm_calls"):
+                findings.gap(relation, "failed-beside-request", call.index, start_ns=call.start_ns)
 
 
-def _asked_nowhere(run: RunSpans, models: Sequence[LlmCall], executions: Sequence[Execution]) -> int | None:
-    """Return the first execution of a call that no answer requests, where every answer was recorded with its requests.
+class _Holding:
+    """Which tools have agents or model calls inside of them."""
 
-    It is one that a conversation repeats, by its id, or by its name and arguments where its span has no id; or whose id has the form
-    of the requested ones, after a model call of its agent: a program, too, may give ids to calls of its own.
+    def __init__(self, run: RunSpans, executions: Iterable[Execution]) -> None:
+        self._known: dict[str | None, bool] = {}
+        at_work = sorted(run.enter[index] for kind in ("agent", "llm") for index in run.kinds.get(kind, ()))
+        for one in executions:
+            first, last = run.enter[one.index], run.leave[one.index]
+            holds = any(first < place < last for place in at_work)
+            self._known[one.name] = self._known.get(one.name, False) or holds
+
+    def may_hold(self, name: str) -> bool:
+        """Return whether a call of a tool may have agents or model calls in it: others do, or there are no others."""
+        return self._known.get(name, True)
+
+
+def _find_asked_nowhere(
+    run: RunSpans, models: Sequence[LlmCall], executions: Sequence[Execution], findings: Findings
+) -> None:
+    """Find executions of calls that no answer requests, where every answer was recorded with its requests.
+
+    Each is one that a conversation repeats, by its id, or by its name and arguments where it has no id; or whose id has the
+    form of the requested ones, after a model call of its agent: a program, too, may give ids to calls of its own.
     """
     requested: list[Part] = []
     first_ns: dict[int | None, int] = {}
@@ -123,10 +227,10 @@ def _asked_nowhere(run: RunSpans, models: Sequence[LlmCall], executions: Sequenc
         said = () if call.voice is None else run.said(call.voice, "output")
         found = [part for part in said if part.type in _REQUESTS]
         if call.outcome == "ok" and (not said or (call.asks is True and not found)):
-            return None
+            return
         requested += found
     if any(part.call_id is None for part in requested):
-        return None
+        return
     asked = {part.call_id for part in requested}
     names = Counter(part.name for part in requested)
     others = []
@@ -140,12 +244,13 @@ def _asked_nowhere(run: RunSpans, models: Sequence[LlmCall], executions: Sequenc
         elif asked.isdisjoint((one.call_id, *one.call_id.split("|"))):
             others.append(one)
     if not others:
-        return None
+        return
     inputs = (run.said(index, "input") for index in run.kinds.get("llm", ()))
     repeated = [part for parts in inputs for part in parts if part.type == "tool_call"]
     ids = {part.call_id for part in repeated}
     words = {(part.name, canonical(part.text)) for part in repeated}
     kinds = {id_kind(call_id) for call_id in asked if call_id is not None}
+    unasked = []
     for one in others:
         if one.call_id is None:
             known = one.arguments is not None and (one.name, canonical(one.arguments)) in words
@@ -153,52 +258,7 @@ def _asked_nowhere(run: RunSpans, models: Sequence[LlmCall], executions: Sequenc
             after = one.agent in first_ns and first_ns[one.agent] < one.start_ns
             known = one.call_id in ids or (after and id_kind(one.call_id) in kinds)
         if known:
-            return one.index
-    return None
-
-
-def _without_request(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings) -> set[int]:
-    """Return the executions, by identity, that no model requested although every answer was recorded."""
-    executed = [call for call in tools.calls if call.source == "span" and call.index is not None]
-    if not any(findings.holds(EXECUTION_WITHOUT_REQUEST, call.index) for call in executed if call.index is not None):
-        return set()
-    asked: list[Part] = []
-    for call in models:
-        if call.outcome == "ok":
-            parts = () if call.voice is None else run.said(call.voice, "output")
-            requested = [part for part in parts if part.type == "tool_call"]
-            if not requested and (call.voice is None or call.asks is True):
-                return set()
-            asked += requested
-    if not asked:
-        return set()  # an instrumentation that never writes requests
-    ids = {part.call_id for part in asked if part.call_id is not None}
-    names = Counter(part.name for part in asked)
-    doubted = set()
-    for one in executed:
-        # One without a name may be any of the requested ones.
-        name = next(
-            (name for name in names if names[name] > 0 and (one.name is None or same_tool(name, one.name))), None
-        )
-        if name is not None:
-            names[name] -= 1
-        elif one.call_id not in ids and one.index is not None and findings.holds(EXECUTION_WITHOUT_REQUEST, one.index):
-            findings.add(EXECUTION_WITHOUT_REQUEST, one.index)
-            doubted.add(id(one))
-    return doubted
-
-
-def _without_client(run: RunSpans, calls: Sequence[ToolCallRow], findings: Findings) -> set[int]:
-    """Return the calls, by identity, that only their server recorded, while calls of a client have other layers of that scope."""
-    scopes = {span.scope for span, rule in zip(run.spans, run.rule, strict=True) if rule is LAYER_OF_TOOL}
-    doubted = set()
-    for call in calls if scopes else ():
-        if (
-            call.index is not None
-            and run.rule[call.index] is not LAYER_OF_TOOL
-            and run.spans[call.index].scope in scopes
-            and any(fnmatchcase(run.spans[call.index].name, layer.span) for layer in run.words(call.index).layers)
-        ):
-            findings.add(SERVER_SPAN_ALONE, call.index)
-            doubted.add(id(call))
-    return doubted
+            unasked.append(one)
+    if unasked:
+        last_ns = max(one.start_ns for one in unasked)
+        findings.gap("llm_calls", "asked-nowhere", unasked[0].index, at_most=len(unasked), end_ns=last_ns)

@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 
 from clawtrace.dialects.rules import ShellRule
 from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.doubts import Doubt
 from clawtrace.facts.tools.tool_call import ToolCallRow
 
 __all__ = ["Command", "commands", "unsplit"]
 
-_DID_NOT_RUN = frozenset((None, "requested", "unexecuted", "blocked"))
+_PERHAPS_BLOCKED = frozenset(("tool-cancelled", "server-span-alone", "request-in-other-span"))
+"""Reasons for which it is unknown how a call ended, and with it whether its command began."""
 
 _LONGEST_WORD = 4096
 """Characters of a program's path (PATH_MAX); a longer first word names no program."""
@@ -38,12 +40,13 @@ class Command(NamedTuple):
     simple: bool
     ok: bool | None
     last_no: int | None
+    doubts: Sequence[Doubt] = ()
 
 
 def commands(
     run: RunSpans, calls: Sequence[ToolCallRow], shells: Callable[[str, str], Sequence[ShellRule]], first: int = 1
 ) -> list[Command]:
-    """Return the commands that the tool calls of a run carried out.
+    """Return the commands that the tool calls of a run carried out, or may have.
 
     Args:
         run: the spans.
@@ -55,11 +58,21 @@ def commands(
     others = min({spans[index].dialect for index in run.kinds.get("llm", ())}, default=spans[0].dialect)
     found: list[Command] = []
     for number, call in enumerate(calls, first):
-        if call.outcome in _DID_NOT_RUN or call.name is None:
+        if (
+            call.outcome == "blocked"
+            or call.name is None
+            or (call.index is not None and spans[call.index].tool_refused)
+        ):
             continue
         rules = shells(others if call.index is None else spans[call.index].dialect, call.name)
         if rules:
-            found.extend(_of_call(number, call, rules))
+            doubts = [
+                doubt._replace(column=None)
+                for doubt in call.doubts
+                if doubt.column is None or (doubt.column == "outcome" and doubt.reason in _PERHAPS_BLOCKED)
+            ]
+            of_call = _of_call(number, call, rules)
+            found.extend((one._replace(doubts=doubts) for one in of_call) if doubts else of_call)
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Sequence, Set
 from operator import itemgetter
@@ -16,8 +16,7 @@ from clawtrace.facts.spans.span import same_tool
 from clawtrace.facts.tools.readers import Readers
 from clawtrace.facts.tools.tool_requests import ToolRequest
 
-__all__ = ["Result", "results", "went_unseen"]
-
+__all__ = ["Result", "results"]
 
 _ANYBODY = "anybody"
 """Means every agent; agents are numbers, or None."""
@@ -29,10 +28,12 @@ class Result(NamedTuple):
     text: str | None
     failed: bool | None = None
     """Whether a field of the result says that the tool failed; None where none says."""
+    inside: bool = True
+    """It was told to the agent that asked, and not to another activation."""
 
 
 def results(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[ToolRequest]) -> dict[int, Result]:
-    """Return by request number the result that the messages carry: a key says that the call was executed."""
+    """Return by request number the result that the messages carry: a key says that the call was answered."""
     found = _by_id(run, asked)
     if any(request.call_id is None for request in asked):
         found |= _by_name(run, asked)
@@ -83,7 +84,7 @@ def _by_id(run: RunSpans, asked: Sequence[ToolRequest]) -> dict[int, Result]:
         for agent in (request.agent, _ANYBODY):
             first = _first_said(said.get((request.call_id, agent), ()), request, until)
             if first is not None:
-                found[request.number] = Result(first.text, first.failed)
+                found[request.number] = Result(first.text, first.failed, agent != _ANYBODY)
                 break
     return found
 
@@ -184,66 +185,3 @@ def _served(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[ToolReques
             answers = [part for part in parts if part.call_id is not None and part.call_id == request.call_id]
             found[request.number] = Result(answers[0].text, answers[0].failed) if answers else Result(None)
     return found
-
-
-def went_unseen(
-    run: RunSpans,
-    models: Sequence[LlmCall],
-    asked: Sequence[ToolRequest],
-    requested: Sequence[ToolRequest],
-    spanless: Set[int],
-) -> bool:
-    """Return whether tools may have been executed without a record.
-
-    Of the `asked` calls without a record of their end (`requested`), when the model was called again and of
-    none of these later requests of the agent the messages were captured, or they carry results that do not say whose they
-    are; or when the agent failed instead, and an execution may have no span (`spanless`, by number); or when a model call says that it requested a tool, its words were not captured, and nothing followed.
-    """
-    silent = [call for call in models if call.asks and call.outcome == "ok" and not _says_what(run, call)]
-    if not silent and not requested:
-        return False
-    calls: dict[int | None, list[int]] = defaultdict(list)
-    for call in models:
-        if call.outcome == "ok":
-            calls[call.agent].append(call.start_ns)
-    work = _starts_of_work(run) if silent else []
-    if any(_nothing_followed(work, calls[call.agent], call.start_ns) for call in silent):
-        return True
-    readers = Readers(run)
-    last = {
-        call.agent: call.start_ns for call in models
-    }  # failed ones, too: their requests carried what was done before
-    for request in requested:
-        heard = readers.of(request.agent)
-        again = last.get(request.agent, request.asked_ns) > request.asked_ns
-        failed = request.agent is not None and run.spans[request.agent].failed
-        if not again and failed and request.number in spanless:
-            return True
-        if again and not (heard and run.spans[heard[-1]].start_ns > request.asked_ns):
-            return True
-    known = {request.call_id for request in asked} - {None}
-    if any(_added(run, readers, request, None, known) for request in {one.group: one for one in requested}.values()):
-        return True
-    first = min((request.asked_ns for request in requested), default=None)
-    return first is not None and any(
-        _nameless(run, index, None) for index in readers.all() if run.spans[index].start_ns > first
-    )
-
-
-def _says_what(run: RunSpans, call: LlmCall) -> bool:
-    return call.voice is not None and any(part.type == "tool_call" for part in run.said(call.voice, "output"))
-
-
-def _starts_of_work(run: RunSpans) -> list[int]:
-    """Return when tools, agents and handoffs started, in order."""
-    return [
-        span.start_ns
-        for span, role in zip(run.spans, run.role, strict=True)
-        if span.kind in ("tool", "agent") or role == "handoff"
-    ]
-
-
-def _nothing_followed(work: Sequence[int], calls: Sequence[int], start_ns: int) -> bool:
-    """Return whether no `work` started from `start_ns` on until the next of `calls`; both in order."""
-    after, until = bisect_left(work, start_ns), bisect_right(calls, start_ns)
-    return after == len(work) or (until < len(calls) and work[after] > calls[until])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from clawtrace.facts.doubts import Doubt
 
@@ -37,7 +37,8 @@ class ToolCallRow:
     doubts: list[Doubt] = field(default_factory=list)
 
 
-class ToolRequestRow(NamedTuple):
+@dataclass(slots=True, eq=False, repr=False)
+class ToolRequestRow:
     """One row of the relation `tool_requests`: asked for, and not attempted."""
 
     index: int

@@ -1,0 +1,92 @@
+"""Whether the instrumentation of a request writes a span for every execution of a tool (spec: certain-and-possible.md §4)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import Literal
+
+from clawtrace.facts.calls.llm_calls import LlmCall
+from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.tools.results import Result
+from clawtrace.facts.tools.tool_call import Execution
+from clawtrace.facts.tools.tool_requests import ToolRequest
+
+__all__ = ["ExecutionsOf", "Written"]
+
+ExecutionsOf = Callable[[str, str], Literal["spans", "none"] | None]
+"""Whether a dialect writes spans of executions under a scope (`DialectFile.executions`); None where it is not known."""
+
+
+class Written:
+    """What a run shows of requests that no span executes.
+
+    Args:
+        run: the spans.
+        models: the model calls, in order of start.
+        waiting: the requests that no span executes.
+        carried_out: other requests with their executions: where one has a span, those of the same scope have one, too.
+        executions_of: what is known of the spans of executions.
+    """
+
+    def __init__(
+        self,
+        run: RunSpans,
+        models: Sequence[LlmCall],
+        waiting: Sequence[ToolRequest],
+        carried_out: Iterable[tuple[ToolRequest, Execution]],
+        executions_of: ExecutionsOf,
+    ) -> None:
+        self._run = run
+        self._executions_of = executions_of
+        self._last = {call.agent: call.group for call in models}
+        self._writers: dict[int, set[int]] = defaultdict(set)
+        """The spans of each model call."""
+        groups = {request.group for request in waiting}
+        for index in run.kinds.get("llm", ()):
+            number = run.group[index]
+            if number in groups and number is not None:
+                self._writers[number].add(index)
+        self._proved = {(run.spans[one.index].scope, request.agent is None) for request, one in carried_out}
+
+    def none(self, request: ToolRequest, answer: Result | None) -> bool:
+        """Return whether a request was not carried out: it would have a span.
+
+        A program may run tools itself, around its agents or in a loop of its own, and then no span tells: so a result must
+        have been told to the agent at work, where others of its tools have spans; and without one the agent must have ended,
+        without a failure that may have kept the spans of other tools from being exported.
+        """
+        if request.served or (answer is not None and answer.failed is False):
+            return False
+        proved = self._is_proved(request)
+        if answer is not None:
+            return proved and answer.inside
+        if request.agent is None:
+            return proved and self._last[None] != request.group
+        span = self._run.spans[request.agent]
+        declared = "spans" in self._said(request)
+        if span.end_ns is None or not (proved or declared):
+            return False
+        return declared or not span.failed or self._last[request.agent] != request.group
+
+    def told(self, request: ToolRequest, answer: Result, spanned: Container[str | None]) -> bool:
+        """Return whether a result says for certain that a request was carried out.
+
+        Where no span is written for executions: it does, but for tools of which others write spans (`spanned`).
+        """
+        if request.served or answer.failed is False:
+            return True
+        said = self._said(request)
+        silent = "none" in said and "spans" not in said and not self._is_proved(request)
+        return silent and request.name not in spanned
+
+    def _around(self, request: ToolRequest) -> set[int]:
+        return self._writers[request.group] | (set() if request.agent is None else {request.agent})
+
+    def _said(self, request: ToolRequest) -> set[str | None]:
+        spans = (self._run.spans[index] for index in self._around(request))
+        return {self._executions_of(span.dialect, span.scope) for span in spans}
+
+    def _is_proved(self, request: ToolRequest) -> bool:
+        scopes = (self._run.spans[index].scope for index in self._around(request))
+        return any((scope, request.agent is None) in self._proved for scope in scopes)

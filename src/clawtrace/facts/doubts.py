@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 __all__ = ["Doubt", "Gap", "certain"]
@@ -40,6 +40,6 @@ class Gap(NamedTuple):
     """The span that shows it, as its index in the run."""
 
 
-def certain(doubts: Iterable[Doubt]) -> bool:
+def certain(doubts: Sequence[Doubt]) -> bool:
     """Return whether a row with these doubts is certain to exist."""
-    return all(doubt.column is not None for doubt in doubts)
+    return not doubts or all(doubt.column is not None for doubt in doubts)

@@ -198,9 +198,12 @@ class Facts:
                 one.keep(run_ids)
             self._store.load("wanted_runs", {"run_id": ("text", [one for one in run_ids if one not in runs])})
             for batch in _batches(self._store.script(_WANTED)):
-                for run in normaliser.facts(normaliser.rows(self._store, _numbers(batch))):
+                facts = normaliser.facts(normaliser.rows(self._store, _numbers(batch)))
+                completeness = self._completeness(self._store)
+                for run in facts:
+                    run.sum_up(completeness.state(run.run_id, run).unfinished)
                     for one in found.values():
-                        one.add(run, normaliser.records, normaliser.shells)
+                        one.add(run, normaliser.shells)
                 _let_go(self._store, sum(row[2] for row in batch))
         return found
 
@@ -211,15 +214,17 @@ class Facts:
             self._store.load("wanted_runs", {"run_id": ("text", [run_id])})
             rows = normaliser.rows(self._store, _numbers(self._store.script(_WANTED)))
             facts = normaliser.facts(rows)
-            completeness = Completeness(self._store, normaliser.dialects, normaliser.parent_not_exported)
-            return completeness.signs(facts[0] if facts else None, record)
+            return self._completeness(self._store).signs(facts[0] if facts else None, record)
+
+    def _completeness(self, side: FactSide) -> Completeness:
+        """Return what is known of how the runs of the batch that a side holds were closed."""
+        return Completeness(side, self._normaliser.dialects, self._normaliser.parent_not_exported)
 
     def _replace(self, batch: Sequence[tuple[Any, ...]], steps: Counted, side: FactSide) -> None:
         """Compute the facts of a batch and write them in the place of older ones."""
         spans = sum(row[2] for row in batch)
         rows = self._normaliser.rows(side, _numbers(batch))
-        normaliser = self._normaliser
-        completeness = Completeness(side, normaliser.dialects, normaliser.parent_not_exported)
+        completeness = self._completeness(side)
         steps.more(spans)
         with self._python:
             facts = self._normaliser.facts(rows)
@@ -254,21 +259,33 @@ class Facts:
         """Return the columns of what is written: ``fact_placed``, ``fact_state``, every relation but `spans` and `messages`."""
         placed: dict[str, tuple[str, list[Any]]] = {name: (kind, []) for name, kind in PLACED.items()}
         found: dict[str, list[tuple[Any, ...]]] = {}
+        of_runs = {run.run_id: run for run in facts}
+        states = {run_id: completeness.state(run_id, of_runs.get(run_id)) for _, run_id, *_ in batch}
         for run in facts:
+            run.sum_up(states[run.run_id].unfinished)
             for (_, values), of_spans in zip(placed.values(), run.placed(), strict=True):
                 values += of_spans
             for relation, of_run in run.rows(self._normaliser.shells).items():
                 found.setdefault(relation, []).extend(of_run)
-        runs, state = self._runs(batch, {run.run_id: run for run in facts}, completeness)
-        found["runs"] = runs
+        found["runs"] = [
+            in_order("runs", completeness.row(run_id, of_runs.get(run_id), state)) for run_id, state in states.items()
+        ]
+        diagnostics = [json.dumps(completeness.diagnostics(run_id, of_runs.get(run_id))) for run_id in states]
         for within in self._within.values():
             for run in facts:
-                within.add(run, self._normaliser.records, self._normaliser.shells)
+                within.add(run, self._normaliser.shells)
         self._within_runs.update(row[1] for row in batch)
         return {
             "fact_placed": dict(placed),
             **{relation: columns(relation, of_relation) for relation, of_relation in found.items()},
-            "fact_state": state,
+            "fact_state": {
+                "run_id": ("text", [row[1] for row in batch]),
+                "raw_rows": ("bigint", [row[2] for row in batch]),
+                "last_arrival_ns": ("bigint", [row[3] for row in batch]),
+                "record_ns": ("bigint", [row[4] for row in batch]),
+                "normaliser": ("text", [self._normaliser.digest] * len(batch)),
+                "diagnostics": ("text", diagnostics),
+            },
         }
 
     def _insert_messages(self, rows: Iterator[tuple[Any, ...]], side: FactSide) -> None:
@@ -279,22 +296,3 @@ class Facts:
             if not some["run_id"][1]:
                 return
             side.insert("messages", some)
-
-    def _runs(
-        self, batch: Sequence[tuple[Any, ...]], facts: Mapping[str, RunFacts], completeness: Completeness
-    ) -> tuple[list[tuple[Any, ...]], dict[str, tuple[str, Sequence[Any]]]]:
-        """Return the rows of the relation `runs`, and for which state of the runs the facts are."""
-        rows = []
-        diagnostics = []
-        for _, run_id, *_ in batch:
-            run = facts.get(run_id)
-            rows.append(in_order("runs", completeness.row(run_id, run)))
-            diagnostics.append(json.dumps(completeness.diagnostics(run_id, run)))
-        return rows, {
-            "run_id": ("text", [row[1] for row in batch]),
-            "raw_rows": ("bigint", [row[2] for row in batch]),
-            "last_arrival_ns": ("bigint", [row[3] for row in batch]),
-            "record_ns": ("bigint", [row[4] for row in batch]),
-            "normaliser": ("text", [self._normaliser.digest] * len(batch)),
-            "diagnostics": ("text", diagnostics),
-        }

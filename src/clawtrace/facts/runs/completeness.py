@@ -17,6 +17,7 @@ from clawtrace.dialects import Dialect
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.models import unmade_request
 from clawtrace.facts.runs.final_output import final_output
+from clawtrace.facts.runs.gaps import Unfinished
 from clawtrace.facts.runs.missing_answers import missing_answers
 from clawtrace.facts.runs.run_facts import RunFacts
 from clawtrace.facts.runs.sent_turns import SentTurns, already_runs
@@ -26,7 +27,7 @@ from clawtrace.model.run import CARRIED, ClosedBy, IncompleteReason, RunRecord
 from clawtrace.store.api import FactSide
 from clawtrace.store.records import read_record
 
-__all__ = ["ClosingSigns", "Completeness"]
+__all__ = ["ClosingSigns", "Completeness", "State"]
 
 _SHOWN = 5
 """Spans named in a reason; the count is always whole."""
@@ -88,6 +89,15 @@ class ClosingSigns(NamedTuple):
     """What is known to be missing, one sentence each."""
 
 
+class State(NamedTuple):
+    """What is known of a run's end."""
+
+    reasons: list[IncompleteReason]
+    """Why it is not complete."""
+    unfinished: Unfinished | None
+    """That more spans may come, or got lost; None of a complete run."""
+
+
 class Completeness:
     """Makes the rows of the relation `runs`: how each run of a batch was closed, and the reasons against its completeness.
 
@@ -115,13 +125,21 @@ class Completeness:
         self._dialects = dialects
         self._project_globs = project_globs
 
-    def row(self, run_id: str, facts: RunFacts | None) -> dict[str, Any]:
-        """Return the run's row of the relation `runs`; `facts` is None where no span was received."""
+    def state(self, run_id: str, facts: RunFacts | None) -> State:
+        """Return why a run is not complete; `facts` is None where no span was received."""
         record = self._records[run_id]
-        reasons = [] if facts is None else self._from_spans(facts, record)
+        missing = [] if facts is None else self._orphans(facts.spans, record)
+        reasons = [] if facts is None else self._from_spans(facts, record, missing)
         reasons += self._counters.get(run_id, [])
         reasons += _from_record(record)
         reasons += _late(self._late.get(run_id, 0))
+        is_open = record.closed_by is None
+        first = "run_open" if is_open else reasons[0].code if reasons else None
+        return State(reasons, None if first is None else Unfinished(first, is_open, frozenset(missing)))
+
+    def row(self, run_id: str, facts: RunFacts | None, state: State) -> dict[str, Any]:
+        """Return the run's row of the relation `runs`; `facts` are summed up."""
+        record, reasons = self._records[run_id], state.reasons
         closed = record.closed_by is not None
         # Without any span, and without a reason, there is no trace that could be called whole or not.
         whole = None if facts is None and not reasons else not reasons
@@ -150,7 +168,7 @@ class Completeness:
         run = facts.spans
         delays = [self._dialects[name].file.settle_ms or 0 for name in {span.dialect for span in run.spans}]
         runs = already_runs(run, record)
-        reasons = self._from_spans(facts, record) + self._counters.get(facts.run_id, [])
+        reasons = self._from_spans(facts, record, self._orphans(run, record)) + self._counters.get(facts.run_id, [])
         return ClosingSigns(
             already_runs=runs,
             worked=any(span.kind in ("agent", "llm", "tool") for span in run.spans),
@@ -173,15 +191,8 @@ class Completeness:
                 said.append(f"{_spans(cut)} named a descendant as parent; the reference was ignored.")
             if run.doubtful:
                 said.append(
-                    "two instrumentations recorded model calls that may be one call or two: they are shown as one, and the "
-                    "totals are unknown. Switch one of the two off."
-                )
-            unclear = sum(call.outcome is None for call in facts.tools.calls)
-            if unclear:
-                said.append(
-                    f"{unclear} tool {'call was' if unclear == 1 else 'calls were'} requested and answered, but whether a tool was "
-                    "executed is not recorded: write a span for each execution (`gen_ai.operation.name` = `execute_tool`), or declare in "
-                    "the dialect whether the instrumentation does (`executions`, `refusals`)."
+                    "two instrumentations recorded model calls that may be one call or two: the second one is not certain. "
+                    "Switch one of the two off."
                 )
             unread = Counter([span.unread for span in run.spans if span.unread is not None])
             for names, count in sorted(unread.items()):
@@ -198,12 +209,12 @@ class Completeness:
             said.append(f"missing parents are allowed by this project for: {', '.join(self._project_globs)}.")
         return said
 
-    def _from_spans(self, facts: RunFacts, record: RunRecord) -> list[IncompleteReason]:
+    def _from_spans(self, facts: RunFacts, record: RunRecord, orphans: Sequence[int]) -> list[IncompleteReason]:
         run = facts.spans
         spans = run.spans
         asked = unanswered(run, facts.models, facts.tools)
         found = [
-            self._missing_parents(run, record),
+            _missing_parents([spans[index] for index in orphans]),
             _lost(facts.lost, record),
             _reused(facts.reused_ids),
             _reason("open_span", "{n} never ended: {names}.", [span for span in spans if span.end_ns is None]),
@@ -236,29 +247,19 @@ class Completeness:
         turns = SentTurns(run, record).reasons() if already_runs(run, record) else []
         return [*turns, *(reason for reason in found if reason is not None)]
 
-    def _missing_parents(self, run: RunSpans, record: RunRecord) -> IncompleteReason | None:
-        orphans: dict[str, list[Span]] = {}
-        contexts = record.injected
-        for index in [index for index, span in enumerate(run.spans) if span.parent_sid is None]:
-            span = run.spans[index]
-            if span.parent_span_id is None or run.cut[index]:
-                continue
-            injected = span.parent_span_id in contexts
-            remote = (span.flags or 0) & REMOTE_PARENT == REMOTE_PARENT
-            if not injected and not remote:
-                orphans.setdefault(span.parent_span_id, []).append(span)
+    def _orphans(self, run: RunSpans, record: RunRecord) -> list[int]:
+        """Return the spans whose parent was not received, and is neither another process's nor one that is never exported."""
+        orphans: dict[str, list[int]] = {}
+        for index, span in enumerate(run.spans):
+            if span.parent_sid is None and span.parent_span_id is not None and not run.cut[index]:
+                remote = (span.flags or 0) & REMOTE_PARENT == REMOTE_PARENT
+                if not remote and span.parent_span_id not in record.injected:
+                    orphans.setdefault(span.parent_span_id, []).append(index)
         missing = []
         for siblings in orphans.values():
-            missing += [span for span in siblings if not self._never_exported(span, siblings)]
-        if not missing:
-            return None
-        line = ", ".join(json.dumps(name) for name in sorted({span.name for span in missing}))
-        return IncompleteReason(
-            "missing_parent",
-            f"the parent of {_spans(len(missing))} was never received: {_listed([span.name for span in missing])}. "
-            f"If it is never exported, declare it in clawtrace.yaml: trace: {{parent_not_exported: [{line}]}}",
-            tuple(span.span_id for span in missing[:_SHOWN]),
-        )
+            spans = [run.spans[index] for index in siblings]
+            missing += [index for index in siblings if not self._never_exported(run.spans[index], spans)]
+        return missing
 
     def _never_exported(self, span: Span, siblings: Sequence[Span]) -> bool:
         """Return whether a dialect or the project says that the parent of a span, and of its `siblings`, is not exported."""
@@ -270,6 +271,18 @@ class Completeness:
             and (rule.sibling is None or any(fnmatchcase(one.name, rule.sibling) for one in siblings))
             for rule in self._dialects[span.dialect].file.parent_not_exported
         )
+
+
+def _missing_parents(missing: Sequence[Span]) -> IncompleteReason | None:
+    if not missing:
+        return None
+    line = ", ".join(json.dumps(name) for name in sorted({span.name for span in missing}))
+    return IncompleteReason(
+        "missing_parent",
+        f"the parent of {_spans(len(missing))} was never received: {_listed([span.name for span in missing])}. "
+        f"If it is never exported, declare it in clawtrace.yaml: trace: {{parent_not_exported: [{line}]}}",
+        tuple(span.span_id for span in missing[:_SHOWN]),
+    )
 
 
 def _lost(spans: Mapping[str, str], record: RunRecord) -> IncompleteReason | None:

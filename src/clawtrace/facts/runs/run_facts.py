@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
@@ -16,15 +15,18 @@ from clawtrace.facts.checks.models import check_ends, check_failed_agents, check
 from clawtrace.facts.checks.tools import check_tools
 from clawtrace.facts.checks.usage import check_stated, check_usage
 from clawtrace.facts.commands.commands import Command, commands, unsplit
+from clawtrace.facts.doubts import Doubt, certain
 from clawtrace.facts.runs.agents import Activation, activations
 from clawtrace.facts.runs.clocks import on_another_clock
 from clawtrace.facts.runs.failures import Failure, failures
-from clawtrace.facts.runs.totals import states_uncounted_usage, totals
-from clawtrace.facts.runs.unknown_totals import Unknown, unknown_totals
+from clawtrace.facts.runs.gaps import Unfinished, add_gaps, add_unfinished, null_reasons
+from clawtrace.facts.runs.stated import stated
+from clawtrace.facts.runs.totals import times, totals
 from clawtrace.facts.spans.span import Span
-from clawtrace.facts.tools.execution_words import ExecutionsOf
 from clawtrace.facts.tools.tool_call import Execution, ToolCallRow
 from clawtrace.facts.tools.tool_calls import ToolCalls, background_calls, tool_calls
+from clawtrace.facts.tools.written import ExecutionsOf
+from clawtrace.facts.tools.written import ExecutionsOf
 from clawtrace.model.relations import RELATIONS
 
 __all__ = ["PLACED", "RunFacts", "columns", "in_order"]
@@ -45,9 +47,9 @@ _OF_LLM_CALL: Callable[[LlmCall], tuple[Any, ...]] = attrgetter(
 """Columns of `llm_calls` after those that name its spans."""
 
 _OF_TOOL_CALL: Callable[[ToolCallRow], tuple[Any, ...]] = attrgetter(
-    "turn", "start_ns", "end_ns", "arguments", "result", "outcome", "error", "source"
+    "arguments", "result", "outcome", "error", "source"
 )
-"""Columns of `tool_calls` after those that name it and its spans."""
+"""Columns of `tool_calls` after its times."""
 
 
 class RunFacts:
@@ -58,6 +60,7 @@ class RunFacts:
         run_id: str,
         spans: RunSpans,
         executions_of: ExecutionsOf,
+        records: Callable[[Span, str], bool | str],
         lost: Mapping[str, str] | None = None,
         reused_ids: Sequence[str] = (),
     ) -> None:
@@ -69,57 +72,59 @@ class RunFacts:
         """Ids that several spans were sent with; `spans` has the first of each."""
         self.models: list[LlmCall] = llm_calls(spans)
         self.findings = Findings(spans)
-        """Contradictions within the trace, and what is unknown for them."""
-        check_usage(spans, self.models, self.findings)
+        """The gaps that the trace shows."""
+        self._records = records
+        check_usage(spans, self.models)
         check_stated(spans, self.models, self.findings)
         check_models(spans, self.models, self.findings)
-        found = tool_calls(spans, self.models, executions_of)
-        self.tools: ToolCalls = check_tools(spans, self.models, found, self.findings, executions_of)
+        self.tools: ToolCalls = tool_calls(spans, self.models, executions_of)
+        check_tools(spans, self.models, self.tools, self.findings, executions_of)
         self.background: list[ToolCallRow] = background_calls(spans)
-        self.agents: list[Activation] = _checked(
-            spans, self.models, activations(spans, self.tools.handed), self.findings
-        )
-        self.failures: list[Failure] = failures(spans, self.models, self.tools.calls, self.tools.histories.agents)
+        self.agents: list[Activation] = activations(spans, self.tools.handed)
+        check_agents(spans, self.models, self.agents, self.findings)
+        self.failures: list[Failure] = failures(spans, self.models, self.tools.calls)
+        check_ends(spans, self.models, self.findings, records)
+        check_failed_agents(spans, self.models, self.findings, records)
         self.shifted: Set[int] = on_another_clock(spans)
         """Spans of which it is unknown when they ran."""
+        self.unfinished: Unfinished | None = None
+        """That more spans may come, or got lost."""
         self.totals: dict[str, Any] = {}
         """The row of `run_totals` without its id."""
-        self.unknown: list[Unknown] = []
-        """Why totals are unknown."""
         self.unsplit_commands = 0
-        """How many commands could not be split; known with `command_rows`."""
+        """How many commands could not be split; known with `rows`."""
 
-    def sum_up(self, records: Callable[[Span, str], bool | str]) -> None:
-        """Set `totals`, once prices are known; `records` says what a dialect can record (`Dialect.records`)."""
-        check_ends(self.spans, self.models, self.findings, records)
-        check_failed_agents(self.spans, self.models, self.findings, records)
-        self.totals = totals(self.spans, self.models, self.tools, self.agents, self.failures, records)
-        if self.shifted:
-            self.totals |= dict.fromkeys(("last_end_ns", "busy_ns"))
-        self.totals |= dict.fromkeys(self.findings.totals)
-        self.unknown = unknown_totals(
-            self.spans,
-            self.models,
-            self.tools.calls,
-            self.totals,
-            records,
-            states_uncounted_usage(self.spans),
-            self.findings,
-        )
+    def sum_up(self, unfinished: Unfinished | None) -> None:
+        """Set `totals`, once prices are known, and add the gaps of what is not recorded, may come or got lost."""
+        run, models, tools, agents, failed, findings = (
+            self.spans, self.models, self.tools, self.agents, self.failures, self.findings
+        )  # fmt: skip
+        self.unfinished = unfinished
+        said = stated(run, models, tools.histories.contradicted, findings)
+        add_gaps(run, models, tools, agents, said, self._records, findings)
+        if unfinished is not None:
+            add_unfinished(run, unfinished, models, tools.calls, agents, failed, findings)
+        self.totals = totals(run, models, tools.calls, agents, failed, findings.gaps, said, self._records)
+        self.totals |= times(run, self.shifted)
 
     def rows(self, shells: Callable[[str, str], Sequence[ShellRule]]) -> dict[str, Iterable[tuple[Any, ...]]]:
         """Return the rows of every relation but `runs`, `spans` and `messages`; for `shells` see `commands`."""
+        run_id, first = self.run_id, 1 + len(self.tools.calls)
+        found: list[Command] = commands(self.spans, self.tools.calls, shells)
+        self.unsplit_commands = unsplit(found)
         return {
-            "llm_calls": self.llm_call_rows(),
-            "tool_calls": self.tool_call_rows(),
-            "commands": self.command_rows(shells),
-            "agents": self.agent_rows(),
-            "errors": self.error_rows(),
-            "run_totals": [in_order("run_totals", {"run_id": self.run_id, **self.totals})],
-            "run_tools": self.tool_rows(),
-            "unknown_facts": self.unknown_rows(),
-            "background_tool_calls": self.tool_call_rows(self.background, 1 + len(self.tools.calls)),
-            "background_commands": self.background_command_rows(shells),
+            "llm_calls": self._llm_call_rows(),
+            "tool_calls": self._tool_call_rows(self.tools.calls),
+            "tool_requests": self._tool_request_rows(),
+            "commands": self._command_rows(found),
+            "agents": self._agent_rows(),
+            "errors": self._error_rows(),
+            "run_totals": [in_order("run_totals", {"run_id": run_id, **self.totals})],
+            "run_tools": self._tool_rows(),
+            "doubts": self._doubt_rows(found),
+            "gaps": self._gap_rows(),
+            "background_tool_calls": self._tool_call_rows(self.background, first),
+            "background_commands": self._command_rows(commands(self.spans, self.background, shells, first)),
         }
 
     def placed(self) -> tuple[Sequence[Any], ...]:
@@ -146,69 +151,84 @@ class RunFacts:
             [run.dialects[span.dialect].evidence(span.scope, span.version) for span in run.spans],
         )  # fmt: skip
 
-    def llm_call_rows(self) -> Iterable[tuple[Any, ...]]:
-        """Return the rows of `llm_calls`."""
-        spans = self.spans.spans
-        for number, c in enumerate(self.models, 1):
-            agent = None if c.agent is None else spans[c.agent].span_id
-            yield (self.run_id, number, spans[c.index].span_id, agent, *_OF_LLM_CALL(c))
+    def _id(self, index: int | None) -> str | None:
+        return None if index is None else self.spans.spans[index].span_id
 
-    def tool_call_rows(self, calls: Sequence[ToolCallRow] | None = None, first: int = 1) -> Iterable[tuple[Any, ...]]:
-        """Return the rows of `tool_calls`, or of other `calls` of which the first has that number."""
-        spans = self.spans.spans
-        for number, c in enumerate(self.tools.calls if calls is None else calls, first):
-            span_id = None if c.index is None or c.source == "log" else spans[c.index].span_id
-            agent = None if c.agent is None else spans[c.agent].span_id
-            turn, *times, arguments, result, outcome, error, source = _OF_TOOL_CALL(c)
-            if c.index in self.shifted:
-                times = [None, None]
+    def _llm_call_rows(self) -> Iterable[tuple[Any, ...]]:
+        for number, c in enumerate(self.models, 1):
+            yield (self.run_id, number, self._id(c.index), self._id(c.agent), *_OF_LLM_CALL(c), certain(c.doubts))
+
+    def _tool_call_rows(self, calls: Sequence[ToolCallRow], first: int = 1) -> Iterable[tuple[Any, ...]]:
+        for number, c in enumerate(calls, first):
+            span_id = None if c.source == "log" else self._id(c.index)
+            times = (None, None) if c.index in self.shifted else (c.start_ns, c.end_ns)
             yield (
-                self.run_id, number, span_id, c.call_id, c.name, agent, turn, *times, arguments, result, outcome, error, source
+                self.run_id, number, span_id, c.call_id, c.name, self._id(c.agent), c.turn, *times, *_OF_TOOL_CALL(c),
+                certain(c.doubts),
             )  # fmt: skip
 
-    def command_rows(self, shells: Callable[[str, str], Sequence[ShellRule]]) -> Iterable[tuple[Any, ...]]:
-        """Return the rows of `commands`."""
-        found: list[Command] = commands(self.spans, self.tools.calls, shells)
-        self.unsplit_commands = unsplit(found)
-        return ((self.run_id, *command) for command in found)
+    def _tool_request_rows(self) -> Iterable[tuple[Any, ...]]:
+        for number, r in enumerate(self.tools.requests, 1):
+            yield (
+                self.run_id, number, self._id(r.index), r.call_id, r.name, self._id(r.agent), r.turn, r.asked_ns, r.arguments,
+                r.result, r.reason,
+            )  # fmt: skip
 
-    def background_command_rows(self, shells: Callable[[str, str], Sequence[ShellRule]]) -> Iterable[tuple[Any, ...]]:
-        """Return the rows of `background_commands`."""
-        first = 1 + len(self.tools.calls)
-        return ((self.run_id, *command) for command in commands(self.spans, self.background, shells, first))
+    def _command_rows(self, found: Iterable[Command]) -> Iterable[tuple[Any, ...]]:
+        return ((self.run_id, *command[:-1], certain(command.doubts)) for command in found)
 
-    def agent_rows(self) -> Iterable[tuple[Any, ...]]:
-        """Return the rows of `agents`."""
+    def _agent_rows(self) -> Iterable[tuple[Any, ...]]:
         ends = self.spans.ends_of_steps()
         for a in self.agents:
             span = self.spans.spans[a.index]
             stated = span.agent_name if a.via == "spawn" else None
             who = (span.span_id, span.agent_name, span.agent_id) if a.seen else (None, stated, None)
-            yield (self.run_id, a.number, *who, a.parent, a.via, span.start_ns, ends.get(a.index, span.end_ns))
+            end_ns = ends.get(a.index, span.end_ns)
+            yield (self.run_id, a.number, *who, a.parent, a.via, span.start_ns, end_ns, certain(a.doubts))
 
-    def error_rows(self) -> Iterable[tuple[Any, ...]]:
-        """Return the rows of `errors`."""
-        spans = self.spans.spans
-        return (
-            (self.run_id, spans[f.index].span_id, f.name, f.kind, f.message, f.recovered) for f in self.failures
-        )  # fmt: skip
+    def _error_rows(self) -> Iterable[tuple[Any, ...]]:
+        for number, f in enumerate(self.failures, 1):
+            said = (f.name, f.kind, f.message, f.recovered)
+            yield (self.run_id, number, self._id(f.index), *said, certain(f.doubts))
 
-    def unknown_rows(self) -> Iterable[tuple[Any, ...]]:
-        """Return the rows of `unknown_facts`."""
-        for one in self.unknown:
-            span = None if one.at is None else self.spans.spans[one.at]
-            where = (None, None) if span is None else (span.span_id, span.dialect)
-            yield (self.run_id, f"run_totals.{one.total}", one.reason, one.lacking, one.of, *where)
-
-    def tool_rows(self) -> Iterable[tuple[Any, ...]]:
-        """Return the rows of `run_tools`."""
-        kinds: dict[tuple[str, str | None], list[ToolCallRow]] = {}
+    def _tool_rows(self) -> Iterable[tuple[Any, ...]]:
+        kinds: dict[tuple[str | None, str | None], list[ToolCallRow]] = {}
         for call in self.tools.calls:
-            if call.name is not None:
-                kinds.setdefault((call.name, call.outcome), []).append(call)
+            kinds.setdefault((call.name, call.outcome), []).append(call)
         for (name, outcome), calls in kinds.items():
             ends = (call.start_ns if call.end_ns is None else call.end_ns for call in calls)
-            yield (self.run_id, name, outcome, len(calls), min(call.start_ns for call in calls), max(ends))
+            sure = sum(certain(call.doubts) for call in calls)
+            yield (self.run_id, name, outcome, sure, len(calls), min(call.start_ns for call in calls), max(ends))
+
+    def _doubt_rows(self, found: Sequence[Command]) -> Iterable[tuple[Any, ...]]:
+        numbered: dict[str, Iterable[tuple[int, Sequence[Doubt]]]] = {
+            "llm_calls": ((number, call.doubts) for number, call in enumerate(self.models, 1)),
+            "tool_calls": ((number, call.doubts) for number, call in enumerate(self.tools.calls, 1)),
+            "background_tool_calls": (
+                (number, call.doubts) for number, call in enumerate(self.background, 1 + len(self.tools.calls))
+            ),
+            "commands": ((number, command.doubts) for number, command in enumerate(found, 1)),
+            "agents": ((one.number, one.doubts) for one in self.agents),
+            "errors": ((number, one.doubts) for number, one in enumerate(self.failures, 1)),
+        }
+        for relation, rows in numbered.items():
+            for number, doubts in rows:
+                for column, reason, span in dict.fromkeys(doubts):
+                    yield (self.run_id, relation, number, column, reason, self._id(span))
+        for relation, column, reason, span in null_reasons(self.models, self.tools.calls, self.agents, self.spans):
+            yield (self.run_id, relation, None, column, reason, self._id(span))
+        for column in ("first_start_ns", "last_end_ns", "busy_ns"):
+            if self.totals[column] is None:
+                yield (self.run_id, "run_totals", 1, column, "no-time", None)
+        if self.unfinished is not None:
+            yield (self.run_id, "runs", 1, "final_output", self.unfinished.reason, None)
+
+    def _gap_rows(self) -> Iterable[tuple[Any, ...]]:
+        for g in self.findings.gaps:
+            yield (
+                self.run_id, g.relation, g.at_most, g.name, g.outcome, g.agent, g.turn, g.start_ns, g.end_ns, g.reason,
+                self._id(g.span),
+            )  # fmt: skip
 
 
 def message_rows(run_id: str, run: RunSpans) -> Iterator[tuple[Any, ...]]:
@@ -219,16 +239,6 @@ def message_rows(run_id: str, run: RunSpans) -> Iterator[tuple[Any, ...]]:
         (run_id, ids[sid - first], direction, *part[:-1])
         for (sid, direction), parts in messages.items()
         for part in parts
-    )
-
-
-def _checked(
-    run: RunSpans, models: Sequence[LlmCall], agents: list[Activation], findings: Findings
-) -> list[Activation]:
-    """Return the activations; how those came to work that may be no agents, or work inside of one, is unknown."""
-    doubted = check_agents(run, models, [one.index for one in agents], findings)
-    return (
-        [replace(one, parent=None, via=None) if one.index in doubted else one for one in agents] if doubted else agents
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from clawtrace.facts.calls.llm_calls import LlmCall
@@ -21,8 +21,8 @@ class Stated(NamedTuple):
 
     low: dict[str, float]
     """At least so much was used by all model calls together."""
-    high: dict[str, float | None]
-    """Of the sums that are stated as a whole: at most so much; None: nothing bounds it."""
+    high: dict[str, float]
+    """Of the sums that are stated as a whole: at most so much."""
     turns: dict[str, tuple[int, bool]]
     """What whole turns used beside the model calls, and whether each of them states it."""
 
@@ -78,10 +78,11 @@ def states_uncounted_usage(run: RunSpans) -> bool:
     )
 
 
-def _rollup(run: RunSpans, used: Sequence[LlmCall], contradicted: Set[int]) -> dict[str, Any]:
-    """Return the totals that the topmost roll-up spans state, for a run whose model calls record none, and their lower bounds.
+def _rollup(run: RunSpans, used: Sequence[LlmCall], contradicted: Set[int], findings: Findings) -> Stated:
+    """Return what the topmost roll-up spans state, for a run whose model calls record none.
 
-    Only the bounds where one of them states what its agent's conversation contradicts, or where some of the work is in none.
+    Only the least where one of them states what its agent's conversation contradicts, where some of the work is in none, or
+    where an answer without usage may be left out.
     """
     stated = [
         index
@@ -98,36 +99,48 @@ def _rollup(run: RunSpans, used: Sequence[LlmCall], contradicted: Set[int]) -> d
     whole_work = _all_state(run, top) if own else _all_inside(run, found)
     if used and (any(span.failed for span in top) or not all(map(run.inside(found), (call.index for call in used)))):
         whole_work = False
-    several_running = len(top) > 1 and any(run.words(index).rollup == "running" for index in found)
+    # Some programs add up what each answer says, and one of several without usage adds nothing.
+    running = any(
+        run.words(index).rollup == "running" and (len(top) > 1 or run.spans[index].rollup_llm_calls != 1)
+        for index in found
+    )
     # What was used in an attempt before it failed may be missing in the sum of the agent that made it again.
-    if not whole_work or several_running or "attempt" in run.role or not contradicted.isdisjoint(found):
-        return low
+    if not whole_work or "attempt" in run.role or not contradicted.isdisjoint(found):
+        return Stated(low, {}, {})
+    calls = _whole([span.rollup_llm_calls for span in top])
+    counted = {} if calls is None else {"llm_calls": calls}
+    if running:
+        return Stated(low | counted, counted, {})
+    sums = counted | {"cost": cost for cost in [_whole([span.cost_usd for span in top])] if cost is not None}
     # No request is empty: zero means that the instrumentation did not get the usage, unless there were no calls.
-    silent = any(span.rollup_input_tokens == 0 and span.rollup_llm_calls != 0 for span in top)
+    if not any(span.rollup_input_tokens == 0 and span.rollup_llm_calls != 0 for span in top):
+        for name in TOKENS:
+            value = _whole([getattr(span, f"rollup_{name}") for span in top], at_least_one=True)
+            if value or (value is not None and name not in ("input_tokens", "output_tokens")):
+                sums[name] = value
+    return Stated(low | sums, _with_inner(run, stated, found, sums, findings), {})
+
+
+def _with_inner(
+    run: RunSpans, stated: Sequence[int], found: Sequence[int], sums: Mapping[str, float], findings: Findings
+) -> dict[str, float]:
+    """Return the most that was used: whether outer sums include those of agents inside of them may be unknown."""
+    inside = run.inside([index for index in found if findings.holds("stated-inside-stated", index)])
+    inner = [run.spans[index] for index in stated if inside(index) and run.words(index).rollup == "all"]
     return {
-        **low,
-        "input_tokens": None
-        if silent
-        else _whole([span.rollup_input_tokens for span in top], at_least_one=True) or None,
-        "output_tokens": None
-        if silent
-        else _whole([span.rollup_output_tokens for span in top], at_least_one=True) or None,
-        **{
-            name: None if silent else _whole([getattr(span, f"rollup_{name}") for span in top], at_least_one=True)
-            for name in ("cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
-        },
-        "llm_calls": _whole([span.rollup_llm_calls for span in top]),
-        "cost_usd": _whole([span.cost_usd for span in top]),
+        name: value + sum(getattr(span, f"rollup_{name}", None) or 0 for span in inner)
+        for name, value in sums.items()
+        if not inner or name != "cost"
     }
 
 
-def _stated_at_least(run: RunSpans, stated: Sequence[int]) -> dict[str, int]:
+def _stated_at_least(run: RunSpans, stated: Sequence[int]) -> dict[str, float]:
     """Return the tokens that spans state together: their sum, of running totals the largest, which may include the others."""
-    low = {}
+    low: dict[str, float] = {}
     for name in ("input_tokens", "output_tokens"):
         values = [(index, getattr(run.spans[index], f"rollup_{name}") or 0) for index in stated]
         running = [value for index, value in values if run.words(index).rollup == "running"]
-        low[f"{name}_low"] = sum(value for _, value in values) - sum(running) + max(running, default=0)
+        low[name] = sum(value for _, value in values) - sum(running) + max(running, default=0)
     return low
 
 
@@ -159,5 +172,3 @@ def _all_inside(run: RunSpans, found: Sequence[int]) -> bool:
 def _whole(values: Sequence[Any], at_least_one: bool = False) -> Any:
     known = [value for value in values if value is not None]
     return sum(known) if known and (at_least_one or len(known) == len(values)) else None
-
-

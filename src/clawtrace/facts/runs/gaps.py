@@ -1,0 +1,221 @@
+"""What the instrumentations of a run leave out: gaps, and why values are NULL (spec: certain-and-possible.md §2)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from clawtrace.facts.calls.llm_calls import LlmCall
+from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.checks.findings import Findings
+from clawtrace.facts.doubts import Doubt, certain
+from clawtrace.facts.runs.agents import Activation
+from clawtrace.facts.runs.failures import Failure
+from clawtrace.facts.runs.stated import Stated, states_uncounted_usage
+from clawtrace.facts.spans.span import Span
+from clawtrace.facts.tools.tool_call import ToolCallRow
+from clawtrace.facts.tools.tool_calls import ToolCalls
+
+__all__ = ["UNFINISHED", "Unfinished", "add_gaps", "add_unfinished", "null_reasons"]
+
+UNFINISHED = ("llm_calls", "tool_calls", "commands", "agents", "errors", "spans", "messages")
+"""Relations that further spans may add rows to."""
+
+_MODEL_COLUMNS = (
+    ("model", "model-not-recorded"), ("response_model", "model-not-recorded"), ("input_tokens", "tokens-not-recorded"), ("output_tokens", "tokens-not-recorded"),
+    ("cache_read_tokens", "cached-tokens-not-recorded"), ("cache_write_tokens", "cached-tokens-not-recorded"),
+    ("reasoning_tokens", "reasoning-tokens-not-recorded"),
+)  # fmt: skip
+_TOOL_COLUMNS = (
+    ("name", "name-not-recorded"), ("outcome", "outcome-not-recorded"), ("arguments", "arguments-not-recorded"),
+    ("result", "results-not-recorded"),
+)  # fmt: skip
+
+
+class Unfinished(NamedTuple):
+    """That more spans of a run may come, or got lost."""
+
+    reason: str
+    """The first of `runs.incomplete_because`, or ``run_open``."""
+    is_open: bool
+    orphans: frozenset[int]
+    """Spans whose parent was not received, and may be more than a frame around them."""
+
+
+def add_gaps(
+    run: RunSpans,
+    models: Sequence[LlmCall],
+    tools: ToolCalls,
+    agents: Sequence[Activation],
+    stated: Stated,
+    records: Callable[[Span, str], bool | str],
+    findings: Findings,
+) -> None:
+    """Add the gaps of what the instrumentations at work do not record, as `records` says (`Dialect.records`)."""
+    turn = next((index for index, role in enumerate(run.role) if role == "turn"), None)
+    if not models:
+        calls = stated.high.get("llm_calls")
+        findings.gap("llm_calls", "llm-calls-not-recorded", at_most=None if calls is None else int(calls))
+    else:
+        if turn is not None:
+            findings.gap("llm_calls", "whole-turn", turn)
+        if states_uncounted_usage(run):
+            findings.gap("llm_calls", "usage-without-call")
+        if not _tells_attempts(run, models, records):
+            findings.gap("llm_calls", "attempts-not-recorded", outcome="error")
+    if "agent" not in run.kinds:
+        findings.gap("agents", "agents-not-recorded")
+    at_work = not run.kinds.keys().isdisjoint(("agent", "tool")) or any(call.outcome == "ok" for call in models)
+    tells_tools = _knows_tools(run, models, tools, agents, records)
+    if not tells_tools:
+        findings.gap("tool_calls", "tool-calls-not-recorded")
+        if at_work:
+            findings.gap("errors", "tool-calls-not-recorded", outcome="error")
+    if tells_tools:
+        unclear = [call for call in tools.calls if call.outcome is None]
+        for name, count in Counter(call.name for call in unclear).items():
+            first = next(call.index for call in unclear if call.name == name)
+            findings.gap("errors", "outcome-not-recorded", first, at_most=count, name=name, outcome="error")
+    # Steps alone, of an instrumentation that does not record how what is done in them ends; or no work at all.
+    if not (models or at_work) and not any(span.kind != "infra" and records(span, "errors") is True for span in run.spans):
+        findings.gap("errors", "errors-not-recorded")
+
+
+def add_unfinished(
+    run: RunSpans,
+    unfinished: Unfinished,
+    models: Sequence[LlmCall],
+    tools: Sequence[ToolCallRow],
+    agents: Sequence[Activation],
+    failed: Sequence[Failure],
+    findings: Findings,
+) -> None:
+    """Add the gaps of what may come or got lost, and doubt the rows that it may change.
+
+    A later span may merge what has not ended, and what has no id of its own where several instrumentations are at work.
+    """
+    for relation in UNFINISHED:
+        findings.gap(relation, unfinished.reason)
+    for failure in failed:
+        if failure.recovered is False:
+            failure.recovered = None
+            failure.doubts.append(Doubt("recovered", unfinished.reason, failure.index))
+    for one in agents:
+        if one.via == "root" and run.root[one.index] in unfinished.orphans:
+            one.via = None
+            one.doubts += [Doubt(column, "missing_parent", one.index) for column in ("parent_activation_no", "via")]
+    _doubt_side_by_side(run, unfinished.orphans, tools)
+    if not unfinished.is_open:
+        return
+    alone = len({span.scope for span in run.spans}) == 1
+    rows: list[tuple[int, str | None, list[Doubt]]] = [
+        *((call.index, run.spans[call.index].response_id, call.doubts) for call in models),
+        *((call.index, call.call_id, call.doubts) for call in tools if call.index is not None),
+        *((one.index, one.via, one.doubts) for one in agents if one.seen),
+        *((one.index, one.kind if one.kind in ("tool", "llm") else None, one.doubts) for one in failed if one.index is not None),
+    ]  # fmt: skip
+    for index, own_id, doubts in rows:
+        if certain(doubts) and (run.spans[index].end_ns is None or not (own_id or alone)):
+            doubts.append(Doubt(None, unfinished.reason, index))
+
+
+def _doubt_side_by_side(run: RunSpans, orphans: Collection[int], tools: Sequence[ToolCallRow]) -> None:
+    """Doubt tool calls of one name without ids below one parent that was not received: it may be the call that they all are."""
+    seen: set[tuple[str | None, str | None]] = set()
+    for call in tools if orphans else ():
+        if call.index in orphans and call.index is not None and call.call_id is None:
+            key = run.spans[call.index].parent_span_id, call.name
+            if key in seen and certain(call.doubts):
+                call.doubts.append(Doubt(None, "missing_parent", call.index))
+            seen.add(key)
+
+
+def null_reasons(
+    models: Sequence[LlmCall], tools: Sequence[ToolCallRow], agents: Sequence[Activation], run: RunSpans
+) -> Iterator[tuple[str, str, str, int | None]]:
+    """Yield the columns that are NULL where that matters: relation, column, reason, and the first span that shows it."""
+    used = [call for call in models if call.has_usage]
+    for column, reason in _MODEL_COLUMNS:
+        call = next((one for one in used if getattr(one, column) is None), None)
+        if call is not None:
+            yield "llm_calls", column, reason, call.index
+    unpriced = next((one for one in used if one.cost_usd is None), None)
+    if unpriced is not None:
+        silent = unpriced.input_tokens is None or unpriced.output_tokens is None
+        yield "llm_calls", "cost_usd", "tokens-not-recorded" if silent else "no-price", unpriced.index
+    for column, reason in _TOOL_COLUMNS:
+        row = next((one for one in tools if getattr(one, column) is None), None)
+        if row is not None:
+            yield "tool_calls", column, reason, row.index
+    for one in agents:
+        if (run.spans[one.index].agent_name if one.seen or one.via == "spawn" else None) is None:
+            yield "agents", "name", "name-not-recorded", one.index
+            break
+
+
+def _tells_attempts(
+    run: RunSpans, models: Sequence[LlmCall], records: Callable[[Span, str], bool | str]
+) -> bool:
+    """Return whether the spans of the model calls show every request, also those that an SDK makes again by itself."""
+    tellers: set[int | None] = set()
+    recorded: dict[tuple[str, str], bool] = {}
+    for index in run.kinds.get("llm", ()):
+        span = run.spans[index]
+        writer = (span.dialect, span.source)
+        if writer not in recorded:
+            recorded[writer] = records(span, "failed_attempts") is True
+        if recorded[writer] or span.attempts is not None:
+            tellers.add(run.group[index])
+    return tellers.issuperset([call.group for call in models])
+
+
+def _knows_tools(
+    run: RunSpans,
+    models: Sequence[LlmCall],
+    tools: ToolCalls,
+    agents: Sequence[Activation],
+    records: Callable[[Span, str], bool | str],
+) -> bool:
+    """Return whether the instrumentation at work records tool calls, or the model calls show all of them.
+
+    One that could record them with another setting, or that sees some of them only, shows no absence; and what
+    an agent called is unknown where only the usage of its work is recorded. Conversations show it, if each agent has one.
+    """
+    if any(run.role[index] == "turn" for kind in ("agent", "llm") for index in run.kinds.get(kind, ())):
+        return False
+    if tools.histories.agents and not models:
+        return tools.histories.agents.issuperset(activation.index for activation in agents)
+    answered = [call for call in models if call.outcome == "ok"]
+    recorded = all(_tells(run, call) or not _may_ask(run, call) for call in answered)
+    working = [
+        n for kind in ("tool", "agent") for n in run.kinds.get(kind, ()) if records(run.spans[n], "tool_calls") is True
+    ]
+    # That an agent's framework writes spans of tools is not known where only general rules read the agent's own; what a product's
+    # log records, its dialect reads.
+    sums = not models and any(run.spans[n].rollup_input_tokens or run.spans[n].rollup_output_tokens for n in working)
+    if (recorded and not sums and working) or any(
+        run.spans[n].kind == "tool" or run.spans[n].source == "log" or run.evidence(n) != "generic" for n in working
+    ):
+        return True
+    # Of an agent whose framework records no tool call, requests that nothing answers may have been answered in prose.
+    in_part = any(
+        (span.source == "log" or span.kind == "agent") and records(span, "tool_calls") is False for span in run.spans
+    )
+    if not answered or in_part:
+        return False
+    return recorded
+
+
+def _tells(run: RunSpans, call: LlmCall) -> bool:
+    """Return whether a call's messages show which tools it requested: by name, and some where its finish reason says so."""
+    if call.voice is None:
+        return False
+    asked = [part.name for part in run.said(call.voice, "output") if part.type == "tool_call"]
+    return None not in asked and (bool(asked) or call.asks is not True)
+
+
+def _may_ask(run: RunSpans, call: LlmCall) -> bool:
+    if call.voice is not None:
+        return any(part.type == "tool_call" for part in run.said(call.voice, "output")) or not _tells(run, call)
+    return call.asks is not False

@@ -10,7 +10,7 @@ from importlib import resources
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from clawtrace.dialects import Dialect
 from clawtrace.dialects.columns import COLUMN_TYPES
@@ -28,7 +28,6 @@ from clawtrace.facts.runs.run_facts import RunFacts
 from clawtrace.facts.spans.shared_parts import SharedParts
 from clawtrace.facts.spans.span import Span
 from clawtrace.facts.spans.span_rows import read_spans, take_payloads
-from clawtrace.facts.tools.execution_words import ExecutionWords
 from clawtrace.model.model_names import bare_model_name
 from clawtrace.store.api import FactSide
 from clawtrace.support.yaml_reading import read_yaml
@@ -65,7 +64,7 @@ QUALIFY row_number() OVER (
 ) = 1
 """
 
-_VERSION = "17"
+_VERSION = "18"
 """Raised when the same raw rows give other facts for a reason outside of the dialect files."""
 
 
@@ -142,21 +141,20 @@ class Normaliser:
         return Rows(side, run_ids, completed, sum(counts.values()), reused)
 
     def facts(self, rows: Rows) -> list[RunFacts]:
-        """Return the facts of those runs of the batch that have spans: Python's part."""
+        """Return the facts of those runs of the batch that have spans, not summed up: Python's part."""
         lost = rows.completed.lost
         facts = [
             RunFacts(
                 rows.run_ids[run.run_no],
                 run,
                 self.executions,
+                self.records,
                 lost.get(run.run_no),
                 rows.reused_ids.get(run.run_no, ()),
             )
             for run in self._runs(rows)
         ]
         self._price([call for run in facts for call in run.models])
-        for run in facts:
-            run.sum_up(self.records)
         return facts
 
     def _seen(self, side: FactSide) -> Seen:
@@ -243,11 +241,11 @@ class Normaliser:
     def _layers(self, dialect: str) -> Sequence[LayerRule]:
         return self.dialects[dialect].file.layers
 
-    def _executions_of(self, dialect: str, scope: str) -> ExecutionWords:
-        """Return what a dialect says of the spans of executions under a scope (`DialectFile.executions`)."""
+    def _executions_of(self, dialect: str, scope: str) -> Literal["spans", "none"] | None:
+        """Return whether a dialect has a span for each execution under a scope (`DialectFile.executions`)."""
         file = self.dialects[dialect].file
         rules = (rule for rule in file.executions if any(fnmatchcase(scope, glob) for glob in rule.scopes))
-        return ExecutionWords(next((rule.is_ for rule in rules), None), tuple(file.refusals))
+        return next((rule.is_ for rule in rules), None)
 
     def _rules_of_shell(self, dialect: str, tool: str) -> Sequence[ShellRule]:
         rules = self.dialects[dialect].file.shell

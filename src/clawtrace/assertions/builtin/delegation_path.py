@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
-from clawtrace.assertions.forms.bounds import plural
+from clawtrace.assertions.forms.bounds import interval, plural
+from clawtrace.assertions.forms.order import Answer, Order, Part, Recorded, Short, in_turn
+from clawtrace.assertions.forms.where import AGENT_NAMES, Where
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.probing.files import PathText, located, read_text, stale_reason
 from clawtrace.assertions.probing.router_state import routed_agents
 from clawtrace.assertions.refused import refused
+from clawtrace.assertions.trajectory.partial_order import PartialOrder
+from clawtrace.assertions.trajectory.trajectory import SearchLimitError
 from clawtrace.assertions.world import World
-from clawtrace.model.query import Query, Resolve
+from clawtrace.model.query import Resolve
 
 __all__ = ["DelegationPath"]
 
-_NO_AGENTS = "agents"
 _FALLBACKS = ("routing_path", "routing_decisions", "state_path")
+
+_CHAINS = 10_000
+"""How many chains of delegations are looked at where parents are unknown; beyond that there may be the expected one."""
 
 
 class DelegationPath(Assertion):
@@ -27,8 +35,8 @@ class DelegationPath(Assertion):
 
     A pipeline that skips its reviewer looks the same from outside. `ordered` finds the names in this order among the
     agent activations by start, others may come between; `path` wants a chain in which each delegated to the next,
-    beginning at a root. Handoffs, agents as tools and spawned sessions all delegate. When the telemetry shows no
-    agent at all the assertion warns; an agent without a name makes absence unknown. Where it shows none but a root,
+    beginning at a root: an agent that no other one started. Handoffs, agents as tools and spawned sessions all delegate.
+    When the telemetry shows no agent at all the assertion warns; an agent without a name may be the missing one. Where it shows none but a root,
     the decisions in a router state file are used, if one is named: a YAML or JSON mapping or a list of them, the agent
     of each being `selected_agent`, else `agent`, else `to`; the recorded root comes before them.
 
@@ -39,7 +47,7 @@ class DelegationPath(Assertion):
     """
 
     main_field = "expected"
-    requires = ("agents.name", "agents.parent_activation_no")
+    requires = ("agents.name", "agents.parent_activation_no", "agents.via")
     warns_when_absent = True
 
     expected: tuple[Matcher, ...] = Field(min_length=1)
@@ -66,74 +74,38 @@ class DelegationPath(Assertion):
     def _fallbacks(self) -> list[str]:
         return [path for path in (getattr(self, name) for name in _FALLBACKS) if path is not None]
 
-    def resolve(self) -> tuple[Resolve, ...]:
-        """Decide once per distinct agent name which expectations it meets."""
+    def question(self) -> Order:
+        """Look at the activations in order; SQL alone finds where the certain ones are as expected."""
         names = tuple(name for matcher in self.expected for name in matcher.names)
-        return (Resolve("expected_agents", "agents", "name", self._items, names=names),)
+        unknown = "r.name IS NULL OR (r.via IS NULL AND r.parent_activation_no IS NULL)"
+        return Order(
+            "agents",
+            self._answer,
+            self._words,
+            self._found,
+            self._short(),
+            columns=("start_ns", "parent_activation_no", "via"),
+            resolved=(Resolve("expected_agents", AGENT_NAMES, "name", self._items, names=names),),
+            where=Where(
+                f"CASE WHEN {unknown} THEN NULL ELSE TRUE END",
+                "p.name IN (SELECT m.value FROM expected_agents AS m)",
+                ("name", "via", "parent_activation_no"),
+            ),
+            shown="""r.activation_no || '. ' || coalesce(r.name, '(agent without a name)') || ', via ' || coalesce(r.via, 'unknown')
+         || CASE WHEN r.parent_activation_no IS NULL THEN '' ELSE ' from ' || r.parent_activation_no END""",
+        )
 
     def _items(self, name: str) -> tuple[int, ...]:
         return tuple(item for item, matcher in enumerate(self.expected) if matcher(name))
 
-    def query(self) -> Query:
-        """Go through the expectations step by step; each step keeps where the run has got to."""
-        step = self._ordered_step if self.mode == "ordered" else self._path_step
-        steps = [f"step_{item} AS (\n{step(item)}\n)" for item in range(len(self.expected))]
-        reached = "".join(
-            f"    UNION ALL\n    SELECT p.run_id AS run_id, 0 AS has_trace, 0 AS recordable, 0 AS activations, "
-            f"0 AS nameless, 0 AS delegated, NULL AS root, {item + 1} AS reached FROM step_{item} AS p\n"
-            for item in range(len(self.expected))
-        )
-        stands_in = "g.reached < :steps AND g.activations <= 1 AND g.delegated = 0" if self._fallbacks else "1 = 0"
-        return Query(
-            f"""
-WITH {", ".join(steps)}
-SELECT g.run_id AS run_id, g.root AS root, CASE WHEN {stands_in} THEN FALSE ELSE TRUE END AS settled, g.activations AS activations, g.nameless AS nameless, g.reached AS reached, FALSE AS final,
-       CASE WHEN g.reached = :steps THEN TRUE WHEN g.activations = 0 OR g.nameless > 0 OR g.recordable = 0 THEN NULL
-            ELSE FALSE END AS holds,
-       CASE WHEN g.reached = :steps THEN NULL WHEN g.activations = 0 THEN '{_NO_AGENTS}'
-            WHEN g.nameless > 0 OR g.recordable = 0 THEN 'agents.name' ELSE NULL END AS missing
-FROM (
-  SELECT f.run_id AS run_id, max(f.has_trace) AS has_trace, max(f.recordable) AS recordable,
-         count(CASE WHEN f.activations = 1 THEN 1 END) AS activations,
-         count(CASE WHEN f.nameless = 1 THEN 1 END) AS nameless,
-         count(CASE WHEN f.delegated = 1 THEN 1 END) AS delegated, max(f.root) AS root, max(f.reached) AS reached
-  FROM (
-    SELECT t.run_id AS run_id, 1 AS has_trace, CASE WHEN t.agents IS NULL THEN 0 ELSE 1 END AS recordable,
-           0 AS activations, 0 AS nameless, 0 AS delegated, NULL AS root, 0 AS reached
-    FROM run_totals AS t
-    UNION ALL
-    SELECT a.run_id AS run_id, 0 AS has_trace, 0 AS recordable, 1 AS activations,
-           CASE WHEN a.name IS NULL THEN 1 ELSE 0 END AS nameless,
-           CASE WHEN a.parent_activation_no IS NULL AND coalesce(a.via, 'root') = 'root' THEN 0 ELSE 1 END AS delegated,
-           a.name AS root, 0 AS reached
-    FROM agents AS a
-{reached}  ) AS f
-  JOIN selected_runs AS s ON s.run_id = f.run_id
-  GROUP BY f.run_id
-) AS g
-WHERE g.has_trace = 1
-""",
-            {"steps": len(self.expected)},
-        )
-
-    def _ordered_step(self, item: int) -> str:
-        """The earliest activation that meets this expectation after the one before: exact for a subsequence."""
-        before = f"JOIN step_{item - 1} AS p ON p.run_id = a.run_id\n" if item else ""
-        after = " AND a.activation_no > p.at_no" if item else ""
-        return f"""SELECT a.run_id AS run_id, min(a.activation_no) AS at_no
-FROM agents AS a JOIN selected_runs AS s ON s.run_id = a.run_id
-{before}WHERE a.name IN (SELECT m.value FROM expected_agents AS m WHERE m.item = {item}){after}
-GROUP BY a.run_id"""
-
-    def _path_step(self, item: int) -> str:
-        """Every activation that meets this expectation and was delegated to by one of the step before."""
-        before = (
-            f"JOIN step_{item - 1} AS p ON p.run_id = a.run_id AND p.at_no = a.parent_activation_no\n" if item else ""
-        )
-        root = "" if item else " AND a.parent_activation_no IS NULL"
-        return f"""SELECT a.run_id AS run_id, a.activation_no AS at_no
-FROM agents AS a JOIN selected_runs AS s ON s.run_id = a.run_id
-{before}WHERE a.name IN (SELECT m.value FROM expected_agents AS m WHERE m.item = {item}){root}"""
+    def _short(self) -> Short:
+        goal = len(self.expected)
+        if self.mode == "ordered":
+            tables, parts = in_turn("agents", "expected_agents", "c.activation_no", "c.activation_no", goal)
+        else:
+            tables = [f"step_{item} AS (\n{_path_step(item)}\n)" for item in range(goal)]
+            parts = [Part(f"step_{item} AS d", "d.run_id", {"met": str(item + 1)}) for item in range(goal)]
+        return Short(f"g.met = {goal}", parts, tables)
 
     def paths_read(self) -> list[str]:
         """Return the router state files."""
@@ -153,73 +125,136 @@ FROM agents AS a JOIN selected_runs AS s ON s.run_id = a.run_id
             problems.append(found["problem"])
         return [{**found, "problem": "; ".join(problems)}]
 
-    def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
-        """Follow the router's decisions after the recorded root."""
-        found = details[0]
-        agents = list(found["agents"])
-        if agents and row["root"] is not None and agents[0] != row["root"]:
-            agents.insert(0, row["root"])
-        reached = 0
-        for agent in agents:
-            reached += reached < len(self.expected) and self.expected[reached](agent)
-        more = {**row, "routing": found, "reached": max(reached, row["reached"])}
-        if found["unknown"]:
-            return Outcome(row["run_id"], None, False, found["missing"], more)
-        if not agents:
-            return Outcome(row["run_id"], row["holds"], False, row["missing"] or "", more)
-        holds = True if reached == len(self.expected) else None if row["nameless"] else False
-        return Outcome(row["run_id"], holds, False, "agents.name" if holds is None else "", more)
+    @cached_property
+    def _order(self) -> PartialOrder:
+        return PartialOrder(self.expected, by_start=True)
 
-    def evidence(self) -> Query:
-        """Return the activations in order, and how each came to work."""
-        return Query("""
-SELECT a.run_id AS run_id, a.span_id AS span_id,
-       a.activation_no || '. ' || coalesce(a.name, '(agent without a name)') || ', via ' || coalesce(a.via, 'unknown')
-         || CASE WHEN a.parent_activation_no IS NULL THEN '' ELSE ' from ' || a.parent_activation_no END AS why,
-       a.activation_no AS rank
-FROM agents AS a
-JOIN selected_runs AS s ON s.run_id = a.run_id
-""")
+    def _answer(self, row: Row, recorded: Recorded) -> Answer:
+        """Look for the path in every world; where there is no agent besides a root, follow the router's decisions after it."""
+        rows, gaps = recorded.rows, recorded.gaps
+        looked = self._in_order if self.mode == "ordered" else self._as_path
+        holds, met = looked(rows, gaps) if rows else (None, 0)
+        nameless = any(one["name"] is None for one in rows) and not gaps and all(one["certain"] for one in rows)
+        missing = "agents.name" if nameless else ""
+        more: dict[str, Any] = {"met": met}
+        if holds is not True and recorded.world and all(_may_be_root(one) for one in rows) and len(rows) <= 1:
+            found = recorded.world[0]
+            more["routing"] = found
+            if found["unknown"]:
+                return Answer(None, more, missing=found["missing"])
+            if found["agents"]:
+                chosen = [{"name": agent, "certain": True, "start_ns": 0} for agent in found["agents"]]
+                before = [] if rows and rows[0]["name"] == found["agents"][0] else list(rows)
+                holds, more["met"] = self._in_order([*before, *chosen], ())
+                if holds is False and any(gap["reason"] == "run_open" for gap in gaps):
+                    holds = None  # the router may decide again
+                return Answer(holds, more, missing=missing)
+        return Answer(holds, more, absent=not rows, missing=missing)
+
+    def _in_order(self, rows: Sequence[Row], gaps: Sequence[Row]) -> tuple[bool | None, int]:
+        """Return the answer, and how many agents are met for sure, or at all where they cannot all be."""
+        try:
+            holds = self._order.answer(rows, gaps)
+        except SearchLimitError:
+            holds = None
+        return holds, self._order.met(rows if holds is False else [row for row in rows if row["certain"]])
+
+    def _as_path(self, rows: Sequence[Row], gaps: Sequence[Row]) -> tuple[bool | None, int]:
+        """Return the same of a chain of delegations."""
+        sure = self._chain([row for row in rows if row["certain"] and row["name"] is not None], hopeful=False)
+        if sure == len(self.expected):
+            return True, sure
+        unseen = [
+            {"no": -1, "name": gap["name"], "parent_activation_no": None, "via": None}
+            for gap in gaps
+            for _ in range(min(len(self.expected), gap["at_most"] or len(self.expected)))
+        ]
+        possible = self._chain([*rows, *unseen], hopeful=True)
+        return (None, sure) if possible == len(self.expected) else (False, possible)
+
+    def _chain(self, rows: Sequence[Row], *, hopeful: bool) -> int:
+        """Return how many of the agents, from the first, a chain from a root has; a hopeful one takes unknowns as it likes."""
+        children: dict[int | None, list[int]] = defaultdict(list)
+        for place, row in enumerate(rows):
+            children[row["parent_activation_no"]].append(place)
+        orphans = children.pop(None, [])
+        roots = [n for n in orphans if rows[n]["via"] == "root" or (hopeful and _may_be_root(rows[n]))]
+        anywhere = [n for n in orphans if rows[n]["via"] != "root"] if hopeful else []
+        longest, chains, looked = 0, [()], 0
+        while chains and longest < len(self.expected):
+            chain: tuple[int, ...] = chains.pop()
+            longest, looked = max(longest, len(chain)), looked + 1
+            if looked > _CHAINS:
+                return len(self.expected)
+            if len(chain) == len(self.expected):
+                continue
+            following = [*children[rows[chain[-1]]["no"]], *anywhere] if chain else roots
+            wanted = self.expected[len(chain)]
+            chains += [
+                (*chain, n)
+                for n in following
+                if n not in chain and (rows[n]["name"] is None or wanted(rows[n]["name"]))
+            ]
+        return longest
 
     def expectation(self) -> Any:
         """Return the expected agents."""
         return {"agents": [matcher.text for matcher in self.expected], "mode": self.mode}
 
-    def actual(self, outcome: Outcome) -> Any:
+    def _found(self, row: Row) -> Any:
         """Return how far the expected agents were found."""
-        met = [matcher.text for matcher in self.expected[: outcome.row["reached"]]]
-        found = {"found": met, "activations": outcome.row["activations"]}
-        routing = outcome.row.get("routing")
-        return (
-            found
-            if routing is None
-            else {**found, "routing": routing["source"] or None, "decisions": len(routing["agents"])}
-        )
+        found = {"found": [matcher.text for matcher in self.expected[: row["met"]]], "activations": row["high"]}
+        routing = row.get("routing")
+        return found | ({"routing": routing["source"] or None, "decisions": len(routing["agents"])} if routing else {})
 
-    def explain(self, outcome: Outcome) -> str:
+    def _words(self, outcome: Outcome) -> str:
         """Say how far the expected agents were found, and which one was not."""
         row = outcome.row
-        seen = plural(row["activations"], "agent activation")
-        link = " → "
+        seen = interval(row["low"], row["high"], "agent activation")
         routing = row.get("routing")
         if routing and routing["agents"]:
             seen = f"{plural(len(routing['agents']), 'decision')} of `{routing['source']}` and {seen}"
-        elif routing and (not row["activations"] or routing["unknown"]):
+        elif routing and (not row["high"] or routing["unknown"]):
             return f"Delegation cannot be seen: {seen} recorded, and {routing['problem']}."
-        elif not row["activations"]:
+        elif not row["high"]:
             return "Delegation cannot be seen: no agent activation is recorded."
         names = [f"`{matcher}`" for matcher in self.expected]
         if outcome.holds:
             how = "in this order" if self.mode == "ordered" else "as a path of delegations from a root"
-            return f"{link.join(names)} worked {how}, among {seen}."
-        missing, met = names[row["reached"]], names[: row["reached"]]
-        after = (
-            f" {'after' if self.mode == 'ordered' else 'under'} {link.join(met)}"
-            if met
-            else ("" if self.mode == "ordered" else " as a root")
-        )
-        nameless = f", {row['nameless']} of them without a name" if row["nameless"] else ""
-        return f"{missing} was not found{after}, among {seen}{nameless}."
+            return f"{' → '.join(names)} worked {how}, among {seen}."
+        met = " → ".join(names[: row["met"]])
+        place = f" {'after' if self.mode == 'ordered' else 'under'} {met}" if met else ""
+        place = place or ("" if self.mode == "ordered" else " as a root")
+        if outcome.holds is False:
+            return f"{names[row['met']]} was not found{place}, among {seen}."
+        return f"Whether {names[row['met']]} was at work{place} is open, among {seen}{self._unsure(row)}."
+
+    def _unsure(self, row: Row) -> str:
+        """Say behind a semicolon what may be of the agents."""
+        counted = {
+            "{} may be none": [not one["certain"] for one in row["rows"]],
+            "{} without a name": [one["name"] is None for one in row["rows"]],
+            "{} that an agent may have started": [one["via"] is None for one in row["rows"]],
+        }
+        said = [words.format(sum(of)) for words, of in counted.items() if sum(of)]
+        said += ["more agents may be unrecorded"] if row["gaps"] else []
+        return f"; {', '.join(said)}" if said else ""
+
+
+def _may_be_root(row: Row) -> bool:
+    """Return whether no agent started this one, as far as is known."""
+    return row["parent_activation_no"] is None and row["via"] in ("root", None)
+
+
+def _path_step(item: int) -> str:
+    """Every certain activation that meets this expectation and was delegated to by one of the step before."""
+    before = (
+        f"JOIN step_{item - 1} AS p ON p.run_id = a.run_id AND p.at_no = a.parent_activation_no\n" if item else ""
+    )
+    root = "" if item else " AND a.via = 'root'"
+    return f"""SELECT a.run_id AS run_id, a.activation_no AS at_no
+FROM agents AS a JOIN selected_runs AS s ON s.run_id = a.run_id
+{before}WHERE a.certain AND a.name IN (SELECT m.value FROM expected_agents AS m WHERE m.item = {item}){root}"""
 
 
 def _decisions(path: str, world: World) -> Row:

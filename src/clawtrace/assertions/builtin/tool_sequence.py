@@ -10,17 +10,22 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
-from clawtrace.assertions.forms.bounds import plural
+from clawtrace.assertions.forms.bounds import interval, plural
+from clawtrace.assertions.forms.order import Answer, Order, Recorded, Short
+from clawtrace.assertions.forms.where import TOOL_NAMES, Where
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.refused import refused
 from clawtrace.assertions.trajectory import sequence_sql
 from clawtrace.assertions.trajectory.partial_order import PartialOrder, edit_words
 from clawtrace.assertions.trajectory.steps import ForbidBetween, OneOrMore, RequireCall, Step, named, text
 from clawtrace.assertions.trajectory.trajectory import SearchLimitError
-from clawtrace.model.query import Query, Resolve
+from clawtrace.model.query import Resolve
 from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = ["ToolSequence"]
+
+_RULED = -1
+"""Stands for no expectation: a rule alone is about the name."""
 
 
 class ToolSequence(Assertion):
@@ -126,17 +131,6 @@ class ToolSequence(Assertion):
         """The names of `expected`; of steps every name."""
         return self.expected if self.expected is not None else tuple(n for step in self._steps for n in named(step))
 
-    def resolve(self) -> tuple[Resolve, ...]:
-        """Decide once per distinct name which expectations it meets."""
-        wanted = self._distinct if self.mode == "contains" and self._literal else self._listed
-        items = list(enumerate(wanted))
-        names = tuple(name for tool in self._distinct for name in tool.names)
-
-        def met(name: str) -> list[int]:
-            return [i for i, tool in items if tool(name)]
-
-        return (Resolve("expected_tools", "run_tools", "name", met, names=names),)
-
     @property
     def _literal(self) -> bool:
         return all(tool.literal is not None for tool in self._listed)
@@ -146,57 +140,63 @@ class ToolSequence(Assertion):
         """The expected names without repetition (`literal:a` is `a`)."""
         return tuple({tool.literal or tool.text: tool for tool in self._listed}.values())
 
-    def query(self) -> Query:
-        """Settle what SQL can settle exactly."""
-        if self.mode == "strict" and not self._is_partial:
-            return Query(sequence_sql.strict_sql(self._goal))
-        if self._literal and not self._is_partial:
-            counted = Counter(tool.literal for tool in self._listed)
-            if self.mode == "contains":
-                return Query(sequence_sql.contains_sql(list(counted.values())))
-            if self.order == "interval" and len(counted) == self._goal:
-                return Query(sequence_sql.ordered_sql(self._goal))
-        return Query(sequence_sql.partial_sql(without_calls=self._partial.nullable))
+    @property
+    def _resolved(self) -> Resolve:
+        """Decide once per distinct name which expectations it meets, and whether a rule is about it."""
+        items = list(enumerate(self._distinct if self.mode == "contains" and self._literal else self._listed))
+        names = tuple(name for tool in self._distinct for name in tool.names)
 
-    def details(self) -> Query:
-        """Return the attempts by start, and the names of tools that only handed over to another agent."""
-        return Query(sequence_sql.details_sql())
+        def met(name: str) -> list[int]:
+            return [i for i, tool in items if tool(name)] or ([_RULED] if self._partial.concerns(name) else [])
 
-    def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
-        """Search with what is known, then as if everything unknown were as wanted."""
-        handoffs = [{"name": detail["tool"]} for detail in details if detail["handed_over"]]
-        outcome = self._searched(row, [detail for detail in details if not detail["handed_over"]])
-        return handed_over(outcome, handoffs, *self._listed)
+        return Resolve("expected_tools", TOOL_NAMES, "name", met, names=names)
 
-    def _searched(self, row: Row, details: Sequence[Row]) -> Outcome:
-        asked, more = self._partial, {**row, "details": details}
-        too_many = asked.too_many(details)
-        if too_many is not None:
-            return Outcome(row["run_id"], False, too_many, "", more)
-        try:
-            holds = asked.answer(details)
-        except SearchLimitError:
-            return Outcome(row["run_id"], None, False, "tool_calls.start_ns", {**more, "given_up": True})
-        if row["recordable"] == 0 and (holds is False or not asked.growing):
-            holds = None
-        closed = bool(details) and not details[0]["still_open"]
-        final = holds is True and asked.growing and (asked.one_each or closed)
-        missing = "" if holds is not None else "tool_calls" if row["recordable"] == 0 else self._unclear(details)
-        return Outcome(row["run_id"], holds, final, missing, more)
+    def question(self) -> Order:
+        """Look at the attempts in order."""
+        asked = "r.name IN (SELECT m.value FROM expected_tools AS m)"
+        strict = self.mode == "strict"
+        return Order(
+            "tool_calls",
+            self._answer,
+            self._words,
+            self._found,
+            self._short,
+            columns=("start_ns", "end_ns"),
+            resolved=(self._resolved,),
+            where=Where(
+                "CASE WHEN r.name IS NULL OR r.start_ns IS NULL THEN NULL ELSE TRUE END",
+                "TRUE" if strict else asked.replace("r.", "p."),
+                ("name", "start_ns", "end_ns"),
+            ),
+            shown="coalesce(r.name, '(tool without a name)') || ': ' || coalesce(r.outcome, 'how it ended is unknown')",
+            first=f"CASE WHEN {asked} THEN {int(strict)} ELSE {int(not strict)} END",
+        )
 
     @property
-    def _goal(self) -> int:
-        return len(self._listed)
+    def _short(self) -> Short:
+        """What SQL settles alone."""
+        if self._is_partial:
+            return Short(empty=self._partial.nullable)
+        if self.mode == "strict":
+            return sequence_sql.strict_short(len(self._listed))
+        counted = Counter(tool.literal or tool.text for tool in self._listed)
+        if self.mode == "contains":
+            return sequence_sql.contains_short(list(counted.values())) if self._literal else Short(empty=False)
+        by_start = self.order == "start_time"
+        if by_start or (self._literal and len(counted) == len(self._listed)):
+            return sequence_sql.ordered_short(len(self._listed), by_start=by_start)
+        return Short(empty=False)
 
-    @staticmethod
-    def _unclear(details: Sequence[Row]) -> str:
-        """Return the fact that is unknown."""
-        columns = {"tool": "tool_calls.name", "start_ns": "tool_calls.start_ns", "end_ns": "tool_calls.end_ns"}
-        return next((fact for key, fact in columns.items() if any(row[key] is None for row in details)), "")
-
-    def evidence(self) -> Query:
-        """Return the tool calls."""
-        return Query(sequence_sql.evidence_sql(unexpected_first=self.mode == "strict"))
+    def _answer(self, row: Row, recorded: Recorded) -> Answer:
+        """Search in every world that the spans allow."""
+        del row
+        try:
+            holds = self._partial.answer(recorded.rows, recorded.gaps)
+        except SearchLimitError:
+            return Answer(None, {"given_up": True}, missing="tool_calls.start_ns")
+        unknown = (column for column in ("name", "start_ns", "end_ns") if any(one[column] is None for one in recorded.rows))
+        missing = "" if recorded.gaps or not all(one["certain"] for one in recorded.rows) else next(unknown, "")
+        return Answer(holds, {}, missing=f"tool_calls.{missing}" if missing else "")
 
     def expectation(self) -> Any:
         """Return the expected names; of a partial order everything that is asked."""
@@ -207,81 +207,90 @@ class ToolSequence(Assertion):
         )
         return {name: value for name, value in asked.items() if value}
 
-    def actual(self, outcome: Outcome) -> Any:
+    def _found(self, row: Row) -> Any:
         """Return the names of the calls by start, and of a failure the edits to what was expected.
 
         None where the names were not fetched, since SQL alone saw them fit.
         """
-        tools = self._called(outcome)
-        if tools is None or outcome.holds is not False:
-            return tools
-        return {"tools": tools, "edits": self._edits(outcome)}
+        tools = self._called(row)
+        return {"tools": tools, "edits": self._edits(row)} if row["holds"] is False else tools
 
-    def _called(self, outcome: Outcome) -> list[str | None] | None:
-        row = outcome.row
-        if "details" in row:
-            return [detail["tool"] for detail in row["details"]]
-        if not row["calls"]:
+    def _called(self, row: Row) -> list[str | None] | None:
+        if "rows" in row:
+            return [one["name"] for one in row["rows"]]
+        if not row["high"]:
             return []
-        as_listed = self.mode == "strict" and outcome.holds and self._literal
-        return [tool.literal for tool in self._listed] if as_listed else None
+        return [tool.literal for tool in self._listed] if self.mode == "strict" and self._literal else None
 
-    def _edits(self, outcome: Outcome) -> list[dict[str, Any]] | None:
+    def _edits(self, row: Row) -> list[dict[str, Any]] | None:
         """Return the smallest edit script from the calls to what was expected; None where none is known."""
-        return self._partial.edits(outcome.row.get("details", ()))
+        return self._partial.edits(row.get("rows", ()))
 
-    def explain(self, outcome: Outcome) -> str:
+    def _words(self, outcome: Outcome) -> str:
         """Say what was called against what was expected."""
         row = outcome.row
         names = " → ".join(map(text, self._steps)) or "no tool call"
-        seen = plural(row["calls"], "tool call")
+        seen = interval(row["low"], row["high"], "tool call")
         if row.get("given_up"):
             return f"Too many overlapping calls of the same tools among {seen} to decide whether {names} happened."
         if outcome.holds is None:
-            untimed = sum(detail["start_ns"] is None for detail in row.get("details", ()))
-            when = (
-                f"; of {plural(untimed, 'call')} it is unknown when, because clocks contradict each other"
-                if untimed
-                else ""
-            )
-            return f"Whether {names} happened ({self.mode}) cannot be determined from {seen}{when}."
+            return f"Whether {names} happened ({self.mode}) is open among {seen}{_unsure(row)}.{self._in_vain(row)}"
         if outcome.holds:
             how = {"ordered": "in this order", "strict": "and nothing else", "contains": "in any order"}[self.mode]
             ruled = ", within its rules" if self._has_rules else ""
             loose = "; the order is unknown, because calls ran concurrently" if self._undetermined(row) else ""
             return f"{names} happened {how}{ruled}, among {seen}{loose}."
-        return f"{self._failure(outcome, names, seen)}{self._change(outcome)}{handoff_words(outcome)}"
+        edits = self._edits(row)
+        called = [str(name) for name in self._called(row) or ()]
+        change = f" Smallest change: {edit_words(edits, called)}." if edits else ""
+        return f"{self._failure(row, names, seen)}{change}{self._in_vain(row)}"
 
     def _undetermined(self, row: Row) -> bool:
         if self.order != "interval" or (self.mode == "contains" and not self._is_partial):
             return False
-        return _overlapping(row["details"]) if "details" in row else bool(row.get("overlapping"))
+        return _overlapping(row["rows"]) if "rows" in row else bool(row.get("overlapping"))
 
-    def _change(self, outcome: Outcome) -> str:
-        """Say the smallest edit."""
-        edits = self._edits(outcome)
-        if not edits:
-            return ""
-        return f" Smallest change: {edit_words(edits, [str(name) for name in self._called(outcome) or ()])}."
+    def _in_vain(self, row: Row) -> str:
+        """Say behind a space which expected tool was asked for, and not run; empty where none was."""
+        wanted = [one for one in row.get("requests", ()) if one["name"] is not None and self._partial.concerns(one["name"])]
+        for one in sorted(wanted, key=lambda one: one["reason"] != "handed-over"):
+            if one["reason"] == "handed-over":
+                return (
+                    f" `{one['name']}` handed over to another agent, which is a delegation, not a tool call: "
+                    "use `delegation_occurred`."
+                )
+            return f" The model asked for `{one['name']}`, and no tool was run for that."
+        return ""
 
-    def _failure(self, outcome: Outcome, names: str, seen: str) -> str:
-        row, tools = outcome.row, self._called(outcome) or []
+    def _failure(self, row: Row, names: str, seen: str) -> str:
+        tools = self._called(row) or []
         if self._is_partial:
-            how = {"ordered": "as described", "strict": "as the whole list", "contains": "all, within the rules"}[
-                self.mode
-            ]
-            return f"{names} did not happen {how}, among {seen}."
+            how = {"ordered": "as described", "strict": "as the whole list", "contains": "all, within the rules"}
+            return f"{names} did not happen {how[self.mode]}, among {seen}."
         if self.mode == "strict":
             for place, (tool, wanted) in enumerate(zip(tools, self._listed, strict=False), start=1):
-                if row["calls"] == self._goal and (tool is None or not wanted(tool)):
-                    return f"Call {place} of {row['calls']} was `{tool}` where `{wanted}` was expected ({names})."
-            return f"{seen} where {self._goal} were expected ({names})."
+                if row["low"] == row["high"] == len(self._listed) and (tool is None or not wanted(tool)):
+                    return f"Call {place} of {row['high']} was `{tool}` where `{wanted}` was expected ({names})."
+            return f"{seen[0].upper()}{seen[1:]} where {len(self._listed)} were expected ({names})."
         if self.mode == "ordered":
-            met = self._partial.met(row.get("details", ()), row["met"])
-            missing = self._listed[met]
+            met = self._partial.met(row.get("rows", ()))
             after = f" after {' → '.join(f'`{tool}`' for tool in self._listed[:met])}" if met else ""
+            missing = self._listed[met] if met < len(self._listed) else self._listed[-1]
             return f"`{missing}` was not called{after}, among {seen} (expected {names})."
         return f"Not all of {names} were called, among {seen}."
+
+
+def _unsure(row: Row) -> str:
+    """Say behind a semicolon what may be of the calls."""
+    rows = row.get("rows", ())
+    counted = {
+        "of {} it is unknown when, because clocks contradict each other": sum(one["start_ns"] is None for one in rows),
+        "{} may not have been made": sum(not one["certain"] for one in rows),
+        "of {} the name is unknown": sum(one["name"] is None for one in rows),
+    }
+    said = [words.format(plural(count, "call")) for words, count in counted.items() if count]
+    said += ["more calls may be unrecorded"] if row.get("gaps") else []
+    return f"; {'; '.join(said)}" if said else ""
 
 
 def _overlapping(calls: Sequence[Row]) -> bool:

@@ -25,6 +25,9 @@ __all__ = ["WORLDS", "Answer", "Order", "Part", "Recorded", "Short", "in_turn", 
 WORLDS = 64
 """How many worlds are looked at one by one; where there are more, only the extreme ones are."""
 
+_OF_GAPS = ("start_ns", "end_ns")
+"""Columns that a gap has as well: between these instants its rows would be."""
+
 T = TypeVar("T")
 
 
@@ -39,7 +42,7 @@ class Recorded(NamedTuple):
     rows: Sequence[Row]
     """The rows in order, with ``no``, ``name``, ``certain`` and the columns that the question names."""
     gaps: Sequence[Row]
-    """Rows that nothing records: ``name`` and ``at_most``, each NULL where anything may be, and ``reason``."""
+    """Rows that nothing records: ``name``, ``at_most`` and times, each NULL where anything may be, and ``reason``."""
     requests: Sequence[Row]
     """Of tools: what was asked for in vain, ``name`` and ``reason``."""
     world: Sequence[Row]
@@ -199,6 +202,7 @@ WHERE g.traced = 1
         relation, number = self._source.relation, self._source.number
         of_row = "".join(f", r.{name} AS {name}" for name in self.columns)
         none = "".join(f", NULL AS {name}" for name in self.columns)
+        of_gap = "".join(f", {f'p.{name}' if name in _OF_GAPS else 'NULL'} AS {name}" for name in self.columns)
         asked = f"""
   UNION ALL
   SELECT b.run_id AS run_id, 'request' AS kind, b.request_no AS no, b.name AS name, FALSE AS certain, NULL AS at_most,
@@ -215,7 +219,7 @@ FROM (
   JOIN selected_runs AS s ON s.run_id = r.run_id
   UNION ALL
   SELECT p.run_id AS run_id, 'gap' AS kind, 0 AS no, p.name AS name, FALSE AS certain, p.at_most AS at_most,
-         p.reason AS reason{none}
+         p.reason AS reason{of_gap}
   FROM gaps AS p
   JOIN selected_runs AS q ON q.run_id = p.run_id
   WHERE p.relation = '{relation}'{asked if relation == "tool_calls" else ""}

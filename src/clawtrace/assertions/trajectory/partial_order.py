@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -11,19 +11,14 @@ from clawtrace.assertions.forms.form import Row
 from clawtrace.assertions.forms.order import worlds
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.trajectory import call_pattern
+from clawtrace.assertions.trajectory.call_constraint import CallConstraint, Meaning
 from clawtrace.assertions.trajectory.steps import ForbidBetween, RequireCall, Step, Then, bounded, named, pattern
-from clawtrace.assertions.trajectory.trajectory import (
-    CallConstraint,
-    Edit,
-    Meaning,
-    Placed,
-    SearchLimitError,
-    Trajectory,
-)
+from clawtrace.assertions.trajectory.trajectory import Edit, Placed, SearchLimitError, Trajectory
 
 __all__ = ["PartialOrder", "edit_words"]
 
 _FOREVER = float("inf")
+_ALWAYS = (-_FOREVER, _FOREVER)
 _UNSEEN = 8
 """How many calls that nothing records are told from any number of them."""
 _PATTERNS = 6
@@ -86,6 +81,10 @@ class PartialOrder:
         """Whether a run without any call meets the steps."""
         return call_pattern.is_over(self.pattern)
 
+    def concerns(self, name: str) -> bool:
+        """Return whether a step or a rule is about tools of this name."""
+        return bool(self._meaning(name))
+
     # Answers ----------------------------------------------------------------------------------
 
     def answer(self, rows: Sequence[Row], gaps: Sequence[Row]) -> bool | None:
@@ -106,24 +105,60 @@ class PartialOrder:
         return self.trajectory.strict or row["name"] is None or bool(self._meaning(row["name"]))
 
     def _surely(self, rows: Sequence[Row], gaps: Sequence[Row]) -> bool:
-        """Return whether the calls meet everything in every world."""
-        if self.trajectory.growing:
-            return self._holds([call for call, row in self._known_calls(rows) if row["certain"]])
-        asked = [(number, row) for number, row in enumerate(rows) if self._matters(row)]
-        if gaps or any(row["start_ns"] is None for _, row in asked):
+        """Return whether the calls meet everything in every world.
+
+        Where more calls can only help, the worlds without anything that is not certain are the worst ones.
+        """
+        if not self.trajectory.growing:
+            some = self._worlds([row for row in enumerate(rows) if self._matters(row[1])], gaps)
+            return some is not None and all(map(self._holds, some))
+        if self._holds([call for call, row in self._known_calls(rows) if row["certain"]]):
+            return True
+        certain = [(number, row) for number, row in enumerate(rows) if row["certain"] and self._matters(row)]
+        if all(None not in (row["name"], row["start_ns"]) for _, row in certain):
             return False
-        choices = [[*self._meanings(row), *(() if row["certain"] else (None,))] for _, row in asked]
+        some = self._worlds(certain, ())
+        return some is not None and all(map(self._holds, some))
+
+    def _worlds(self, rows: Sequence[tuple[int, Row]], gaps: Sequence[Row]) -> Iterator[list[Placed]] | None:
+        """Return the calls of each world; None where there are too many.
+
+        A call of unknown start, and one that nothing records, is tried between all the others: before, after and within each.
+        """
+        if any(gap["at_most"] is None or gap["at_most"] > _UNSEEN for gap in gaps):
+            return None
+        timed = [self._placed(number, row, ()) for number, row in rows if row["start_ns"] is not None]
+        lost = [row for gap in gaps for row in [gap] * gap["at_most"]]
+        free = [(row, _ALWAYS) for _, row in rows if row["start_ns"] is None] + [(gap, self._span(gap)) for gap in lost]
+        width, instants = max(len(free), 1), sorted({at for call in timed for at in (call.start, call.end)})
+        rank = {at: width * place for place, at in enumerate(instants, 1)}
+        known = [row for _, row in rows if row["start_ns"] is not None]
+        places = [[(rank[call.start], rank[call.end])] for call in timed]
+        places += [self._slots(instants, width, *span) for _, span in free]
+        choices: list[list[Placed | None]] = []
+        for row, where in zip([*known, *(row for row, _ in free)], places, strict=True):
+            calls = [Placed(0, (meaning,), *at) for meaning in self._meanings(row) for at in where]
+            choices.append([*calls, *(() if row["certain"] else (None,))])
         some = worlds(choices)
-        return some is not None and all(
-            self.trajectory.holds(
-                [
-                    self._placed(number, row, (one,))
-                    for (number, row), one in zip(asked, world, strict=True)
-                    if one is not None
-                ]
-            )
-            for world in some
-        )
+        return None if some is None else ([call for call in world if call is not None] for world in some)
+
+    def _slots(self, instants: Sequence[float], width: int, first: float, last: float) -> list[tuple[float, float]]:
+        """Return the places between instants within a span of time, `width` between two of them; of a bag one will do."""
+        cells = [
+            place
+            for place in range(len(instants) + 1)
+            if (place == len(instants) or instants[place] > first) and (place == 0 or instants[place - 1] < last)
+        ]
+        slots = [(cell * width + part, cell * width + part + 1) for cell in cells for part in range(width)]
+        return slots[:1] if self._bag else slots
+
+    def _span(self, gap: Row) -> tuple[float, float]:
+        """Return when calls that nothing records can have been."""
+        if self._by_start:
+            return _ALWAYS
+        start, end = gap["start_ns"], gap["end_ns"]
+        first = -_FOREVER if start is None else start
+        return first, _FOREVER if end is None else max(end, first + 1)
 
     def _possibly(self, rows: Sequence[Row], gaps: Sequence[Row]) -> bool:
         """Return whether the calls meet everything in some world."""
@@ -134,7 +169,7 @@ class PartialOrder:
             if gap["at_most"] is None or gap["at_most"] > _UNSEEN:
                 unseen.update(meanings)
             else:
-                calls += [Placed(0, meanings, -_FOREVER, _FOREVER, optional=True)] * gap["at_most"]
+                calls += [Placed(0, meanings, *self._span(gap), optional=True)] * gap["at_most"]
         return self._holds(calls, unseen)
 
     def _holds(self, calls: Sequence[Placed], unseen: Collection[Meaning] = ()) -> bool:

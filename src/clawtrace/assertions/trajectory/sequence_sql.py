@@ -20,7 +20,7 @@ _SIDE_BY_SIDE = Part(
       SELECT b.run_id AS run_id, b.begins AS begins,
              max(b.ends) OVER (
                PARTITION BY b.run_id ORDER BY b.begins, b.no ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS latest
-      FROM meeting AS b
+      FROM (SELECT DISTINCT e.run_id AS run_id, e.no AS no, e.begins AS begins, e.ends AS ends FROM meeting AS e) AS b
     ) AS y GROUP BY y.run_id""",
     "y.run_id",
     {"overlapping": "max(CASE WHEN y.begins < y.latest THEN 1 ELSE 0 END)"},

@@ -172,7 +172,7 @@ def _command(run_id, place, command):
     rows = [whole | {"whole": given["text"]}]
     for number, part in enumerate(parts if last else (), 2):
         spec = {"text": part} if isinstance(part, str) else part
-        own = {"run_id": run_id, "tool_call_no": place, "command_no": number, "last_no": number, "whole": given["text"], "certain": True}
+        own = {"run_id": run_id, "tool_call_no": place, "command_no": number, "last_no": number, "whole": given["text"], "certain": whole["certain"]}
         own |= spec
         rows.append(own | {"simple": own["last_no"] == number})
     return rows

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from clawtrace.assertions.base import Outcome
+from clawtrace.assertions.base import Outcome, Row
 from clawtrace.assertions.commands.command_result import CommandResult
-from clawtrace.model.query import Scalar
+from clawtrace.assertions.forms.where import Where
 
 __all__ = ["CommandExitCode"]
 
@@ -31,21 +31,18 @@ class CommandExitCode(CommandResult):
     main_field = "value"
     requires = ("commands.exit_code",)
     what = "exit code"
+    shows = ("exit_code",)
 
     value: Annotated[int, Field(strict=True)]
     """The exit code; 0 is success."""
 
-    def fit(self) -> str:
+    def fit(self) -> Where:
         """Compare the exit code."""
-        return "CASE WHEN c.exit_code IS NULL THEN 2 WHEN c.exit_code = :value THEN 1 ELSE 0 END"
+        return Where("c.exit_code = :value", params={"value": self.value})
 
-    def fact(self) -> str:
-        """Return the exit code."""
-        return "'commands.exit_code'"
-
-    def params(self) -> dict[str, Scalar]:
-        """Return the expected exit code."""
-        return {"value": self.value}
+    def unread(self, row: Row) -> bool:
+        """Return whether the exit code was not recorded."""
+        return row["exit_code"] is None
 
     def expectation(self) -> Any:
         """Return the exit code, and of which commands."""
@@ -58,6 +55,6 @@ class CommandExitCode(CommandResult):
     def says(self, outcome: Outcome) -> str:
         """Say the exit code."""
         row = outcome.row
-        if row["exit_code"] is None:
+        if self.unread(row):
             return f"The exit code of {self.which(row)} is unknown: it was not recorded"
         return f"The exit code of {self.which(row)} is {row['exit_code']}, expected {self.value}"

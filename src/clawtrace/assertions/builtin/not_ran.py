@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from clawtrace.assertions.base import Outcome
+from clawtrace.assertions.base import Row
+from clawtrace.assertions.commands.command_count import CommandCount, matching_commands
 from clawtrace.assertions.commands.command_pattern import CommandPattern
 from clawtrace.assertions.commands.commands import listed
-from clawtrace.assertions.forms.bounds import plural
-from clawtrace.model.query import Query
 
 __all__ = ["NotRan"]
 
@@ -28,20 +27,15 @@ class NotRan(CommandPattern):
           pattern: "^rm -rf /"
     """
 
-    def query(self) -> Query:
+    def question(self) -> CommandCount:
         """Look for a matching command."""
-        return self.search(found=False)
+        return matching_commands(self.pattern, max=0, everywhere=True)
 
     def expectation(self) -> Any:
         """Return the pattern."""
         return {"never": self.pattern}
 
-    def explain(self, outcome: Outcome) -> str:
+    def match_words(self, row: Row) -> str:
         """Say which command matches."""
-        row = outcome.row
-        if outcome.holds is None:
-            return self.unknown_words(outcome)
-        if outcome.holds:
-            return f"No command matches {self.pattern!r}: {self.recorded_words(outcome)}."
-        more = f" ({plural(row['met'], 'match')})" if row["met"] == 1 else f" (first of {row['met']} matches)"
-        return f"{listed(row['text'])} matches {self.pattern!r}, which must not be run{more}."
+        more = "1 match" if row["low"] == 1 else f"first of {row['low']} matches"
+        return f"{listed(row['text'])} matches {self.pattern!r}, which must not be run ({more})."

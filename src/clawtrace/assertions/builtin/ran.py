@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from clawtrace.assertions.base import Outcome
+from clawtrace.assertions.base import Outcome, Row
+from clawtrace.assertions.commands.command_count import CommandCount, matching_commands
 from clawtrace.assertions.commands.command_pattern import CommandPattern
-from clawtrace.assertions.commands.commands import listed
-from clawtrace.model.query import Query
+from clawtrace.assertions.commands.commands import MATCH, listed
 
 __all__ = ["Ran"]
 
@@ -19,7 +19,7 @@ class Ran(CommandPattern):
     a compound one (`a && b; c | d`, `sh -c 'a'`, `env X=1 a`, `sudo a`), so that `^docker build` also finds
     `cd app && sudo docker build .`. A part of a compound command counts although a shell may have skipped it;
     `status: ok` asks for one that succeeded: its own exit code is known to be 0, not that of a later command in the same
-    text. A command that was blocked, or that nothing executed, did not run.
+    text. A command that was blocked, or that nothing carried out, did not run.
 
     Example:
         - type: ran
@@ -30,22 +30,22 @@ class Ran(CommandPattern):
     status: Literal["any", "ok"] = "any"
     """`ok`: the matching command succeeded; `any`: it may have failed."""
 
-    def query(self) -> Query:
+    def question(self) -> CommandCount:
         """Look for a matching command."""
-        return self.search(found=True, ok=self.status == "ok")
+        return matching_commands(self.pattern, min=1, everywhere=True, ok=self.status == "ok")
 
     def expectation(self) -> Any:
         """Return the pattern and the status."""
         return {"ran": self.pattern, "status": self.status}
 
     def explain(self, outcome: Outcome) -> str:
-        """Say which command matches."""
+        """Say also of a match that whether it succeeded is unknown."""
         row = outcome.row
-        if outcome.holds is None:
-            return self.unknown_words(outcome)
+        if self.status == "ok" and outcome.holds is None and row["kind"] == MATCH:
+            return f"{listed(row['text'])} matches {self.pattern!r}; whether it succeeded is unknown."
+        return super().explain(outcome)
+
+    def match_words(self, row: Row) -> str:
+        """Say which command matches."""
         succeeded = " and succeeded" if self.status == "ok" else ""
-        if outcome.holds:
-            return f"{listed(row['text'])} matches {self.pattern!r}{succeeded}."
-        if row["failed"]:
-            return f"{listed(row['text'])} matches {self.pattern!r}, but did not succeed."
-        return f"No command matches {self.pattern!r}: {self.recorded_words(outcome)}."
+        return f"{listed(row['text'])} matches {self.pattern!r}{succeeded}."

@@ -12,21 +12,33 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import ConfigDict, Discriminator, Tag, WithJsonSchema
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
-from clawtrace.assertions.commands.commands import doubt, hits, listed, resolve_commands, shown, why_unknown
+from clawtrace.assertions.commands.command_count import RAN, CommandCount, command_source
+from clawtrace.assertions.commands.commands import MATCH, hits, listed, may_be, nameless_calls, resolve_commands, shown
 from clawtrace.assertions.forms.bounds import plural
+from clawtrace.assertions.forms.count import Tally
+from clawtrace.assertions.forms.where import Where
 from clawtrace.assertions.matching.matchers import RegexText
 from clawtrace.assertions.matching.redacted import holds_mark
-from clawtrace.model.query import Query, Resolve, Scalar
+from clawtrace.model.query import Resolve
 from clawtrace.support.attribute_docs import Documented
 
 __all__ = ["CommandResult", "CommandText", "Matching"]
 
 _RANKS = {
-    "last": "j.call_no DESC, j.command_no DESC",
-    "any": "CASE j.fit WHEN 1 THEN 0 WHEN 2 THEN 1 ELSE 2 END, j.call_no DESC, j.command_no DESC",
-    "all": "CASE j.fit WHEN 0 THEN 0 WHEN 2 THEN 1 ELSE 2 END, j.call_no DESC, j.command_no DESC",
+    "last": "CASE WHEN y.fits IS NULL THEN 0 WHEN y.certain THEN 1 ELSE 2 END",
+    "any": "CASE WHEN y.fits = FALSE THEN 2 WHEN y.fits AND y.certain THEN 0 ELSE 1 END",
+    "all": "CASE WHEN y.fits THEN 2 WHEN y.fits = FALSE AND y.certain THEN 0 ELSE 1 END",
 }
-"""Which command decides, by `of`: the first in this order."""
+"""Which command is shown first, by `of`: the one that decides, or leaves the question open."""
+
+_EVERY_ONE_FITS = "WHEN g.high = 0 THEN FALSE WHEN g.high_not = 0 AND g.low > 0 THEN TRUE ELSE NULL END"
+_DECISIONS = {
+    "last": f"CASE {_EVERY_ONE_FITS}",
+    "any": "CASE WHEN g.low > 0 THEN TRUE WHEN g.high = 0 THEN FALSE ELSE NULL END",
+    "all": f"CASE WHEN g.low_not > 0 THEN FALSE {_EVERY_ONE_FITS}",
+}
+"""The answer from the commands that fit, ``low`` to ``high``, and those that do not, ``low_not`` to ``high_not``: of `last` every
+command that may be it is counted, which is the last certain one and all that may have come after it."""
 
 
 class Matching(Documented):
@@ -60,101 +72,72 @@ class CommandResult(Assertion):
     what: ClassVar[str]
     """What is looked at, in a word."""
 
-    def fit(self) -> str:
-        """Return SQL on the row ``c`` of a command: 1 it is as asked, 0 it is not, 2 that is unknown."""
+    shows: ClassVar[tuple[str, ...]]
+    """The columns of `commands` that the sentence needs."""
+
+    def fit(self) -> Where:
+        """Return the condition on the row ``c`` of a command, with what it resolves and binds."""
         raise NotImplementedError
-
-    def fact(self) -> str:
-        """Return SQL on the row ``c`` for the fact that is unknown where `fit` is 2."""
-        raise NotImplementedError
-
-    def params(self) -> dict[str, Scalar]:
-        """Return what `fit` binds."""
-        return {}
-
-    def resolve(self) -> tuple[Resolve, ...]:
-        """Search the commands that are meant."""
-        return resolve_commands(self.of.matching) if isinstance(self.of, Matching) else ()
-
-    def _looked_at(self) -> str:
-        """SQL of one row a command that is, or may be, meant."""
-        if isinstance(self.of, Matching):
-            # Where a part was found, its own exit code counts; its output is the one of the whole.
-            source = f"""FROM commands AS w
-      JOIN ({hits(self.of.matching)}
-      ) AS h ON h.run_id = w.run_id AND h.call_no = w.tool_call_no
-      WHERE w.command_no = 1"""
-            code, number, text, lacking = "h.exit_code", "h.command_no", "h.text", doubt("h")
-            unsure, part = "CASE WHEN h.fit = 2 THEN 1 ELSE 0 END", "CASE WHEN h.command_no > 1 THEN 1 ELSE 0 END"
-        else:
-            source = (
-                "FROM commands AS w\n      JOIN selected_runs AS q ON q.run_id = w.run_id\n      WHERE w.command_no = 1"
-            )
-            code, number, text, unsure, part = "w.exit_code", "w.command_no", "w.text", "0", "0"
-            lacking = "NULL"
-        return f"""
-    SELECT c.run_id AS run_id, c.call_no AS call_no, c.command_no AS command_no, c.text AS text, c.part AS part,
-           c.exit_code AS exit_code, c.stdout AS stdout, c.stderr AS stderr, c.output AS output,
-           CASE WHEN c.unsure = 1 THEN 2 ELSE {self.fit()} END AS fit,
-           CASE WHEN c.unsure = 1 THEN c.lacking ELSE {self.fact()} END AS fact
-    FROM (
-      SELECT w.run_id AS run_id, w.tool_call_no AS call_no, {number} AS command_no, {text} AS text, {unsure} AS unsure,
-             {lacking} AS lacking, {part} AS part, {code} AS exit_code, w.stdout AS stdout, w.stderr AS stderr, w.output AS output
-      {source}
-    ) AS c
-    UNION ALL
-    SELECT x.run_id AS run_id, x.call_no AS call_no, 1 AS command_no, NULL AS text, 0 AS part, NULL AS exit_code,
-           NULL AS stdout, NULL AS stderr, NULL AS output, 2 AS fit, 'tool_calls.name' AS fact
-    FROM tool_calls AS x
-    JOIN selected_runs AS y ON y.run_id = x.run_id
-    WHERE x.name IS NULL AND x.outcome NOT IN ('requested', 'unexecuted', 'blocked')"""
 
     @property
-    def _rank(self) -> str:
-        return _RANKS[self.of if isinstance(self.of, str) else "last"]
+    def _of(self) -> str:
+        return self.of if isinstance(self.of, str) else "last"
 
-    def query(self) -> Query:
-        """Look at the command that decides."""
-        # What one command shows decides `any` and `all` for good; a later one can change everything else.
-        decided = {"any": "g.fit = 1", "all": "g.fit = 0"}.get(str(self.of), "1 = 0")
-        return Query(
-            f"""
-SELECT t.run_id AS run_id,
-       CASE WHEN {decided} THEN g.fit = 1 WHEN t.tool_calls IS NULL THEN NULL WHEN g.fit = 2 THEN NULL
-            WHEN g.fit IS NULL THEN FALSE ELSE g.fit = 1 END AS holds,
-       CASE WHEN {decided} THEN TRUE ELSE FALSE END AS final,
-       CASE WHEN {decided} THEN NULL WHEN t.tool_calls IS NULL THEN 'tool_calls' WHEN g.fit = 2 THEN g.fact
-            ELSE NULL END AS missing,
-       coalesce(g.n, 0) AS commands, coalesce(g.fitting, 0) AS fitting, g.text AS text, g.part AS part,
-       g.exit_code AS exit_code, g.stdout AS stdout, g.stderr AS stderr, g.output AS output
-FROM run_totals AS t
-JOIN selected_runs AS s ON s.run_id = t.run_id
-LEFT JOIN (
-  SELECT j.run_id AS run_id, j.text AS text, j.part AS part, j.exit_code AS exit_code, j.stdout AS stdout,
-         j.stderr AS stderr, j.output AS output, j.fit AS fit, j.fact AS fact,
-         row_number() OVER (PARTITION BY j.run_id ORDER BY {self._rank}) AS place,
-         count(*) OVER (PARTITION BY j.run_id) AS n,
-         count(CASE WHEN j.fit = 1 THEN 1 END) OVER (PARTITION BY j.run_id) AS fitting
-  FROM ({self._looked_at()}
-  ) AS j
-) AS g ON g.run_id = t.run_id AND g.place = 1
-""",
-            self.params(),
-        )
+    def _meant(self) -> str:
+        """SQL of one row a command that is meant, or may be."""
+        output = "w.stdout AS stdout, w.stderr AS stderr, w.output AS output, k.span_id AS span_id"
+        calls = "JOIN tool_calls AS k ON k.run_id = w.run_id AND k.call_no = w.tool_call_no"
+        if not isinstance(self.of, Matching):
+            return f"""
+        SELECT w.run_id AS run_id, w.tool_call_no AS call_no, 1 AS command_no, w.text AS text, w.exit_code AS exit_code,
+               w.certain AS certain, 1 AS most, {MATCH} AS kind, {output}
+        FROM commands AS w
+        JOIN selected_runs AS q ON q.run_id = w.run_id
+        {calls}
+        WHERE w.command_no = 1"""
+        # Where a part was found, its own exit code counts; its output is the one of the whole.
+        return f"""
+        SELECT h.run_id AS run_id, h.call_no AS call_no, h.command_no AS command_no, h.text AS text, h.exit_code AS exit_code,
+               h.certain AND h.kind = {MATCH} AS certain, h.most AS most, h.kind AS kind, {output}
+        FROM commands AS w
+        JOIN ({hits(self.of.matching)}
+        ) AS h ON h.run_id = w.run_id AND h.call_no = w.tool_call_no
+        {calls}
+        WHERE w.command_no = 1"""
 
-    def evidence(self) -> Query:
-        """Return the commands that are looked at, the one that decides first."""
-        return Query(
-            f"""
-SELECT j.run_id AS run_id, k.span_id AS span_id,
-       coalesce(j.text, '(a command that was not captured)') || ': '
-         || CASE j.fit WHEN 1 THEN 'as expected' WHEN 0 THEN 'not as expected' ELSE 'unknown' END AS why,
-       row_number() OVER (PARTITION BY j.run_id ORDER BY {self._rank}) AS rank
-FROM ({self._looked_at()}
-) AS j
-JOIN tool_calls AS k ON k.run_id = j.run_id AND k.call_no = j.call_no
-""",
-            self.params(),
+    def question(self) -> CommandCount:
+        """Count the commands that fit, and those that do not, among those that are meant."""
+        fit = self.fit()
+        nothing = "CAST(NULL AS varchar)"
+        rows = f"""(
+    SELECT y.*, row_number() OVER (PARTITION BY y.run_id ORDER BY {_RANKS[self._of]}, y.call_no DESC, y.command_no DESC) AS place
+    FROM (
+      SELECT c.*, CASE WHEN c.command_no > 1 THEN 1 ELSE 0 END AS part, CASE WHEN c.kind = {MATCH} THEN ({fit.sql}) END AS fits,
+             count(*) OVER (PARTITION BY c.run_id) AS n,
+             count(CASE WHEN c.certain THEN 1 END) OVER (
+               PARTITION BY c.run_id ORDER BY c.call_no DESC, c.command_no DESC
+               ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS later
+      FROM ({self._meant()}
+        UNION ALL
+        SELECT u.run_id AS run_id, u.call_no AS call_no, 1 AS command_no, {nothing} AS text, u.exit_code AS exit_code,
+               FALSE AS certain, CAST(NULL AS bigint) AS most, u.kind AS kind, {nothing} AS stdout, {nothing} AS stderr,
+               {nothing} AS output, u.span_id AS span_id
+        FROM ({nameless_calls()}
+        ) AS u
+      ) AS c
+    ) AS y
+    WHERE {"y.later = 0" if self._of == "last" else "TRUE"}
+  )"""
+        resolve = resolve_commands(self.of.matching) if isinstance(self.of, Matching) else ()
+        fits = fit._replace(sql="r.fits", gap=RAN, columns=("name", "arguments", "result"), resolve=(*resolve, *fit.resolve))
+        return CommandCount(
+            command_source(rows),
+            (Tally(fits, noun="command"), Tally(fits._replace(sql="NOT (r.fits)"), key="_not")),
+            decision=_DECISIONS[self._of],
+            first=("text", "kind", "part", "n", *self.shows),
+            shown="coalesce(r.text, '(a command that was not captured)') || CASE WHEN r.fits THEN ': as expected'"
+            " WHEN r.fits = FALSE THEN ': not as expected' ELSE ': unknown' END",
+            order="r.place",
         )
 
     def asked_of(self) -> dict[str, Any]:
@@ -167,34 +150,25 @@ JOIN tool_calls AS k ON k.run_id = j.run_id AND k.call_no = j.call_no
         if isinstance(self.of, Matching):
             which = f"last command that matches {self.of.matching!r}"
         elif self.of == "last":
-            which = "only command" if row["commands"] == 1 else f"last of {row['commands']} commands"
+            which = "only command" if row["n"] == 1 else f"last of {row['n']} commands"
         return f"the {which}, {listed(row['text'])},"
-
-    def none_words(self, row: Row) -> str:
-        """Say that there was no such command; empty when there was one."""
-        if row["commands"]:
-            return ""
-        found = f"No command matches {self.of.matching!r}" if isinstance(self.of, Matching) else "No command was run"
-        return f"{found}, so its {self.what} cannot be as expected."
 
     def explain(self, outcome: Outcome) -> str:
         """Say what the command that decided shows."""
         row = outcome.row
-        if outcome.missing == "tool_calls":
-            return f"The {self.what} of commands is unknown: tool calls were not recorded."
-        if not row["commands"]:
-            return self.none_words(row)
-        if outcome.missing in ("commands.text", "commands.last_no", "redaction"):
-            asked, why = self.asked_of()["of"]["matching"], why_unknown(outcome.missing)
-            return f"Which command matches {asked!r} last is unknown: {listed(row['text'])} may be it{why}."
-        if outcome.missing == "tool_calls.name":
-            return f"The {self.what} is unknown: a tool call without a name may have been a shell's."
-        of_all = (
-            f" ({row['fitting']} of {plural(row['commands'], 'command')} are as expected)"
-            if self.of in ("any", "all")
-            else ""
-        )
-        return f"{self.says(outcome)}{of_all}."
+        if row["kind"] is None:
+            found = f"No command matches {self.of.matching!r}" if isinstance(self.of, Matching) else "No command was run"
+            return f"{found}{' for sure' if outcome.holds is None else ''}, so its {self.what} cannot be as expected."
+        if row["kind"] != MATCH:
+            which = f"Which command matches {self.of.matching!r} last" if isinstance(self.of, Matching) else f"The {self.what}"
+            return f"{which} is unknown: {may_be(row['kind'], row['text'])}."
+        of_all = f" ({row['low']} of {plural(row['n'], 'command')} are as expected)" if self.of in ("any", "all") else ""
+        unsure = "; which commands ran is not certain" if outcome.holds is None and not self.unread(row) else ""
+        return f"{self.says(outcome)}{of_all}{unsure}."
+
+    def unread(self, row: Row) -> bool:
+        """Return whether what is asked of the command that is shown is unknown."""
+        raise NotImplementedError
 
     def says(self, outcome: Outcome) -> str:
         """Say of the command that decided what was found, without a full stop."""
@@ -209,6 +183,8 @@ class CommandText(CommandResult):
     verb: ClassVar[str] = "contain"
     """What is asked of it."""
 
+    shows = ("stdout", "stderr", "output")
+
     value: str
     """Text, compared case-sensitively."""
 
@@ -220,8 +196,8 @@ class CommandText(CommandResult):
         """Return whether a text that holds more than the stream alone may still be as asked, though it is not `met`."""
         return holds_mark(text)
 
-    def resolve(self) -> tuple[Resolve, ...]:
-        """Decide once per distinct text: 0 it is as asked, 1 that is unknown."""
+    def fit(self) -> Where:
+        """Look at the stream, and where the streams are not separated, at the output; each distinct text is decided once."""
 
         def apart(text: str) -> tuple[int, ...]:
             return (0,) if self.met(text) else (1,) if holds_mark(text) else ()
@@ -230,33 +206,33 @@ class CommandText(CommandResult):
             return (0,) if self.met(text) else (1,) if self.open_in(text) else ()
 
         first = "r.command_no = 1"
-        return (
-            *super().resolve(),
+        texts = {"asked_stream": self.stream, "asked_output": "output"}
+        read = [
+            f"WHEN c.{name} IN (SELECT a.value FROM {bound} AS a WHERE a.item = 0) THEN TRUE "
+            f"WHEN c.{name} IN (SELECT b.value FROM {bound} AS b WHERE b.item = 1) THEN NULL WHEN c.{name} IS NOT NULL THEN FALSE"
+            for bound, name in texts.items()
+        ]
+        resolve = (
             Resolve("asked_stream", "commands", self.stream, apart, first),
             Resolve("asked_output", "commands", "output", together, first),
         )
-
-    def fit(self) -> str:
-        """Look at the stream, and where the streams are not separated, at the output."""
-        return f"""CASE
-             WHEN c.{self.stream} IN (SELECT a.value FROM asked_stream AS a WHERE a.item = 0) THEN 1
-             WHEN c.{self.stream} IN (SELECT b.value FROM asked_stream AS b WHERE b.item = 1) THEN 2
-             WHEN c.{self.stream} IS NOT NULL THEN 0 WHEN c.output IS NULL THEN 2
-             WHEN c.output IN (SELECT d.value FROM asked_output AS d WHERE d.item = 0) THEN 1
-             WHEN c.output IN (SELECT e.value FROM asked_output AS e WHERE e.item = 1) THEN 2 ELSE 0 END"""
+        return Where(f"CASE {' '.join(read)} ELSE NULL END", resolve=resolve)
 
     def expectation(self) -> Any:
         """Return the text, and of which commands."""
         return {f"{self.verb}s": self.value, **self.asked_of()}
 
-    def fact(self) -> str:
-        """Return the stream."""
-        return f"'commands.{self.stream}'"
-
     def found(self, row: Row) -> str | None:
         """Return the text that was looked at; None when it is unknown."""
         text = row[self.stream] if row[self.stream] is not None else row["output"]
         return None if text is None else str(text)
+
+    def unread(self, row: Row) -> bool:
+        """Return whether no text was captured, or whether it is as asked cannot be told."""
+        text = self.found(row)
+        if text is None:
+            return True
+        return not self.met(text) and (holds_mark(text) if row[self.stream] is not None else self.open_in(text))
 
     def actual(self, outcome: Outcome) -> Any:
         """Return the command that decided, and its text."""
@@ -275,8 +251,9 @@ class CommandText(CommandResult):
             notes.append("standard output and standard error were not recorded separately, so both were searched")
         if row["part"]:
             notes.append("the output is that of the whole text that contains the command")
-        if outcome.holds is None:
+        if open_text := outcome.holds is None and self.unread(row):
             notes.append("parts of it were redacted" if holds_mark(text) else "it contains more than the output")
-        verb = f"{self.verb}s" if outcome.holds else f"{'does not' if outcome.holds is False else 'may'} {self.verb}"
+        met = self.met(text)
+        verb = f"{self.verb}s" if met else f"{'may' if open_text else 'does not'} {self.verb}"
         noted = f"; {'; '.join(notes)}" if notes else ""
         return f"The {self.what} of {self.which(row)} {verb} {self.value.strip()!r}: {shown(text)!r}{noted}"

@@ -10,25 +10,31 @@ from __future__ import annotations
 import re
 import shlex
 
-from clawtrace.assertions.forms.sources import EVERY_COMMAND, EVERY_TOOL_CALL
 from clawtrace.assertions.matching.matchers import compile_regex
 from clawtrace.assertions.matching.redacted import holds_mark
 from clawtrace.model.query import Resolve
 
 __all__ = [
+    "MATCH",
+    "NAMELESS",
+    "NO_TEXT",
+    "OTHER_TOOL",
+    "REDACTED",
     "SHOWN",
-    "command_evidence",
-    "command_fit",
-    "doubt",
+    "UNSPLIT",
     "hits",
     "listed",
+    "may_be",
+    "nameless_calls",
     "resolve_commands",
     "shown",
-    "why_unknown",
 ]
 
 SHOWN = 2000
 """Characters of a command or of its output that a message shows."""
+
+MATCH, NO_TEXT, UNSPLIT, REDACTED, OTHER_TOOL, NAMELESS = range(6)
+"""What a row is: a command in which the pattern is found, or why it may be one."""
 
 _QUOTED = re.compile(r"\\[^AZzB]|\[\^?\]?[^\]]*\]")
 _UNREAD = re.compile(r"""["'\\\t]|  """)
@@ -80,24 +86,22 @@ def command_fit(pattern: str) -> str:
 
 
 def hits(pattern: str, commands: str = "commands") -> str:
-    """Return SQL of the innermost of the `commands` in which the pattern is found (``fit`` 1) or may be (2).
+    """Return SQL of the innermost of the `commands` in which the pattern is found, or may be.
 
-    Columns: ``run_id, call_no, command_no, text, whole, exit_code, ok, fit``, and ``open`` = 1 where a text that was not
-    captured or not split may hold more than this one.
+    Columns: ``run_id, call_no, command_no, text, exit_code, ok, certain``; ``kind`` is MATCH, or why it may be one; ``most`` is 1,
+    NULL where a text that was not captured or not split may hold more than this one.
     """
     return f"""
-  SELECT n.run_id AS run_id, n.call_no AS call_no, n.command_no AS command_no, n.text AS text, n.whole AS whole,
-         n.exit_code AS exit_code, n.ok AS ok, n.fit AS fit,
-         CASE WHEN n.last_no IS NULL THEN 1 ELSE 0 END AS open
+  SELECT n.run_id AS run_id, n.call_no AS call_no, n.command_no AS command_no, n.text AS text, n.exit_code AS exit_code, n.ok AS ok,
+         n.certain AS certain, CASE WHEN n.last_no IS NOT NULL THEN 1 END AS most,
+         CASE WHEN n.fit = 1 THEN {MATCH} WHEN n.text IS NULL THEN {NO_TEXT} WHEN n.last_no IS NULL THEN {UNSPLIT} ELSE {REDACTED} END AS kind
   FROM (
-    SELECT f.run_id AS run_id, f.call_no AS call_no, f.command_no AS command_no, f.text AS text, f.whole AS whole,
-           f.exit_code AS exit_code, f.ok AS ok, f.fit AS fit, f.last_no AS last_no,
-           min(f.command_no) OVER (
+    SELECT f.*, min(f.command_no) OVER (
              PARTITION BY f.run_id, f.call_no ORDER BY f.command_no ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)
              AS next_no
     FROM (
       SELECT c.run_id AS run_id, c.tool_call_no AS call_no, c.command_no AS command_no, c.text AS text,
-             c.whole AS whole, c.exit_code AS exit_code, c.ok AS ok, c.last_no AS last_no,
+             c.exit_code AS exit_code, c.ok AS ok, c.certain AS certain, c.last_no AS last_no,
              {command_fit(pattern)} AS fit
       FROM {commands} AS c
       JOIN selected_runs AS s ON s.run_id = c.run_id
@@ -105,39 +109,6 @@ def hits(pattern: str, commands: str = "commands") -> str:
     WHERE f.fit > 0
   ) AS n
   WHERE n.last_no IS NULL OR n.next_no IS NULL OR n.next_no > n.last_no"""
-
-
-def doubt(row: str) -> str:
-    """Return SQL on a row of `hits` for the fact that is unknown where it is doubtful (``fit`` 2 or ``open`` 1)."""
-    return f"""CASE WHEN {row}.text IS NULL THEN 'commands.text' WHEN {row}.open = 1 THEN 'commands.last_no'
-                ELSE 'redaction' END"""
-
-
-def why_unknown(missing: str) -> str:
-    """Return why a text may match (`doubt`), as the end of a sentence; empty where it was not captured."""
-    return {
-        "commands.last_no": ": it could not be split into its simple commands",
-        "redaction": ": parts of it were redacted",
-    }.get(missing, "")
-
-
-def command_evidence(pattern: str, *, everywhere: bool = False) -> str:
-    """Return evidence SQL: the calls whose commands fit first, then those that may, then the others, by their number.
-
-    Args:
-        everywhere: whether work that a timer started is looked at, too.
-    """
-    calls, commands = (EVERY_TOOL_CALL, EVERY_COMMAND) if everywhere else ("tool_calls", "commands")
-    return f"""
-SELECT k.run_id AS run_id, k.span_id AS span_id, coalesce(h.text, w.text, '(a command that was not captured)') AS why,
-       row_number() OVER (
-         PARTITION BY k.run_id ORDER BY coalesce(h.fit, 3), k.call_no, coalesce(h.command_no, 1)) AS rank
-FROM {calls} AS k
-JOIN selected_runs AS q ON q.run_id = k.run_id
-JOIN {commands} AS w ON w.run_id = k.run_id AND w.tool_call_no = k.call_no AND w.command_no = 1
-LEFT JOIN ({hits(pattern, commands)}
-) AS h ON h.run_id = k.run_id AND h.call_no = k.call_no
-"""
 
 
 def shown(text: str) -> str:
@@ -148,3 +119,25 @@ def shown(text: str) -> str:
 def listed(text: str | None) -> str:
     """Return a command as a message shows it."""
     return "a command whose text was not captured" if text is None else f"`{shown(text)}`"
+
+
+def nameless_calls(calls: str = "tool_calls") -> str:
+    """Return SQL of the `calls` without a name, which may be a shell's, with the columns of `hits` and ``span_id``."""
+    return f"""
+  SELECT u.run_id AS run_id, u.call_no AS call_no, 1 AS command_no, NULL AS text, CAST(NULL AS bigint) AS exit_code,
+         NULL AS ok, u.certain AS certain, NULL AS most, {NAMELESS} AS kind, u.span_id AS span_id
+  FROM {calls} AS u
+  JOIN selected_runs AS v ON v.run_id = u.run_id
+  WHERE u.name IS NULL AND (u.outcome IS NULL OR u.outcome <> 'blocked')"""
+
+
+def may_be(kind: int, text: str | None) -> str:
+    """Say why a row may be what is asked for, as a sentence without its full stop."""
+    return {
+        MATCH: f"{listed(text)} may not have run",
+        NO_TEXT: "a command whose text was not captured may",
+        UNSPLIT: f"{listed(text)} may: it could not be split into its simple commands",
+        REDACTED: f"{listed(text)} may: parts of it were redacted",
+        OTHER_TOOL: f"`{text}` was given a command that matches, and is not known as a shell",
+        NAMELESS: "a tool call without a name may have been a shell's",
+    }[kind]

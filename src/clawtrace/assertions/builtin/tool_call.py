@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from clawtrace.assertions.base import Assertion, Outcome, Row
-from clawtrace.assertions.forms.bounds import Bounds, Counted, check_bounds, decide_sql, plural, words
+from clawtrace.assertions.base import Assertion, Outcome
+from clawtrace.assertions.forms.bounds import Bounds, Counted, check_bounds, plural, words
+from clawtrace.assertions.forms.count import Count, Tally
+from clawtrace.assertions.forms.evidence import rows_evidence
+from clawtrace.assertions.forms.sources import SOURCES
+from clawtrace.assertions.forms.where import AGENT_NAMES, Where, among, both, equal, name_is
 from clawtrace.assertions.matching.arguments import ArgumentMode, check_arguments, check_path, match_arguments
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.matching.redacted import holds_mark
@@ -19,35 +23,56 @@ from clawtrace.model.query import Query, Resolve
 
 __all__ = ["ToolCall"]
 
-_SHOWN = 120
+_LONGEST = 120
 """Characters of the arguments that the message repeats."""
-_UNREAD = "the text that was recorded"
-_NAMED = "c.name IN (SELECT m.value FROM asked_tool AS m)"
-# What each further condition says of a call: 1 it is met, 0 it is not, 2 it was not recorded, 3 what was recorded of it
-# cannot be read: it was cut off or redacted.
-_ARGUMENTS = """CASE WHEN c.arguments IS NULL THEN 2
-              WHEN c.arguments IN (SELECT x.value FROM asked_arguments AS x WHERE x.item = 0) THEN 1
-              WHEN c.arguments IN (SELECT y.value FROM asked_arguments AS y WHERE y.item = 1) THEN 3 ELSE 0 END"""
-_STATUS = "CASE WHEN c.outcome = :status THEN 1 WHEN c.outcome = 'unknown' THEN 2 ELSE 0 END"
-_RESULT = """CASE WHEN c.result IS NULL THEN 2
-              WHEN c.result IN (SELECT z.value FROM asked_result AS z WHERE z.item = 0) THEN 1
-              WHEN c.result IN (SELECT u.value FROM asked_result AS u WHERE u.item = 1) THEN 3 ELSE 0 END"""
-_AGENT = "CASE WHEN coalesce(w.known, 0) = 0 THEN 2 WHEN w.fits = 1 THEN 1 WHEN w.nameless = 1 THEN 2 ELSE 0 END"
-_AGENTS = """LEFT JOIN (
-    SELECT a.run_id AS run_id, a.span_id AS span_id, 1 AS known,
-           max(CASE WHEN a.name IN (SELECT v.value FROM asked_agent AS v) THEN 1 ELSE 0 END) AS fits,
-           max(CASE WHEN a.name IS NULL THEN 1 ELSE 0 END) AS nameless
-    FROM agents AS a WHERE a.span_id IS NOT NULL
-    GROUP BY a.run_id, a.span_id
-  ) AS w ON w.run_id = c.run_id AND w.span_id = c.agent_span_id"""
+_AFTER = 1_000_000
+"""Rank of evidence that comes last."""
+_CALLED_BY = """CASE WHEN coalesce(r.agents, 0) = 0 OR r.unsure = 1 THEN NULL WHEN r.fits = 1 THEN TRUE
+              WHEN r.nameless = 1 THEN NULL ELSE FALSE END"""
+_WITH_AGENTS = """(
+      SELECT c.*, w.agents AS agents, w.fits AS fits, w.nameless AS nameless, w.unsure AS unsure
+      FROM tool_calls AS c
+      LEFT JOIN (
+        SELECT a.run_id AS run_id, a.span_id AS span_id, count(*) AS agents,
+               max(CASE WHEN a.name IN (SELECT v.value FROM asked_agent AS v) THEN 1 ELSE 0 END) AS fits,
+               max(CASE WHEN a.name IS NULL THEN 1 ELSE 0 END) AS nameless,
+               max(CASE WHEN a.certain THEN 0 ELSE 1 END) AS unsure
+        FROM agents AS a WHERE a.span_id IS NOT NULL
+        GROUP BY a.run_id, a.span_id
+      ) AS w ON w.run_id = c.run_id AND w.span_id = c.agent_span_id
+    )"""
+_SHOWN = """coalesce(r.name, '(tool without a name)') || ': ' || coalesce(r.outcome, 'how it ended is unknown')
+         || ', arguments ' || coalesce(r.arguments, 'not captured')"""
+
+
+def _read(column: str, bound: str) -> str:
+    """SQL: a text is as asked; NULL where it was not captured, or was cut off or redacted where it matters."""
+    return f"CASE WHEN r.{column} IN (SELECT m.value FROM {bound} AS m WHERE m.item = 1) THEN NULL ELSE ({among(f'r.{column}', bound)}) END"
+
+
+@dataclass(frozen=True)
+class _Calls(Count):
+    """The count, whose evidence goes on with the other calls of the tool: they show what was done instead."""
+
+    def evidence(self) -> Query:
+        """Return the calls that are as described, those that may be, and the others."""
+        asked, named = (one.where for one in self.tallies)
+        found = rows_evidence(self._source, [asked], self.shown, "", asked.params)
+        others = f"""UNION ALL
+SELECT r.run_id AS run_id, r.span_id AS span_id, {self.shown} AS why, NULL AS reason, {_AFTER} + r.call_no AS rank
+FROM {self._source.counted} AS r
+JOIN selected_runs AS o ON o.run_id = r.run_id
+WHERE ({named.sql}) AND ({asked.sql}) = FALSE
+"""
+        return found._replace(sql=f"{found.sql}{others}")
 
 
 class ToolCall(Assertion):
     """The tool was called as described: with these arguments, this outcome, this result, by this agent.
 
     That a tool ran says little when it ran on the wrong file. All that is given must hold of one call; `count` says how
-    many such calls are right (by default at least one). Executed, failed and blocked calls are looked at, calls that
-    nothing executed are not. Where arguments, outcome, result or agent were not captured, such a call counts as possible.
+    many such calls are right (by default at least one). Executed, failed and blocked calls are looked at, requests that
+    nothing carried out are not. Where arguments, outcome, result or agent were not captured, such a call counts as possible.
 
     Example:
         - type: tool_call
@@ -57,7 +82,6 @@ class ToolCall(Assertion):
           status: ok
           count: {min: 1, max: 3}
     """
-
 
     requires = ("tool_calls.name", "tool_calls.arguments", "tool_calls.outcome")
 
@@ -90,18 +114,6 @@ class ToolCall(Assertion):
     def _asks_arguments(self) -> bool:
         return self.args is not None and (bool(self.args) or self.match != "subset")
 
-    def resolve(self) -> tuple[Resolve, ...]:
-        """Decide names, arguments, results and agents once per distinct value."""
-        asked = [Resolve("asked_tool", "run_tools", "name", self.tool.items, names=self.tool.names)]
-        narrowed = "r.name IS NULL OR r.name IN (SELECT m.value FROM asked_tool AS m)"
-        if self._asks_arguments:
-            asked.append(Resolve("asked_arguments", "tool_calls", "arguments", self._arguments, narrowed))
-        if self.result_contains is not None:
-            asked.append(Resolve("asked_result", "tool_calls", "result", self._result, narrowed))
-        if self.by_agent is not None:
-            asked.append(Resolve("asked_agent", "agents", "name", self.by_agent.items, names=self.by_agent.names))
-        return tuple(asked)
-
     def _arguments(self, recorded: str) -> tuple[int, ...]:
         answer = match_arguments(self.args or {}, recorded, self.match, self.ignore)
         return () if answer is False else (0,) if answer else (1,)
@@ -111,105 +123,28 @@ class ToolCall(Assertion):
             return (0,)
         return (1,) if holds_mark(recorded) else ()
 
-    @property
-    def _conditions(self) -> dict[str, str]:
-        """The fact that each further condition needs, and its SQL."""
-        given = {
-            "tool_calls.arguments": _ARGUMENTS if self._asks_arguments else "",
-            "tool_calls.outcome": _STATUS if self.status else "",
-            "tool_calls.result": _RESULT if self.result_contains is not None else "",
-            "tool_calls.agent_span_id": _AGENT if self.by_agent else "",
-        }
-        return {fact: sql for fact, sql in given.items() if sql}
-
-    def _judged(self) -> str:
-        """SQL of one row a call: 1 it is as described, 0 it is not, 2 it may be; and the fact that is unknown."""
-        columns = {fact: f"fact_{number}" for number, fact in enumerate(self._conditions)}
-        facts = "".join(f",\n         {sql} AS {columns[fact]}" for fact, sql in self._conditions.items())
-        unmet = "".join(f" WHEN j.{column} = 0 THEN 0" for column in columns.values())
-        unknown = "".join(f" OR j.{column} >= 2" for column in columns.values())
-        missing = "".join(
-            f" WHEN j.{column} = 2 THEN '{fact}' WHEN j.{column} = 3 THEN '{_UNREAD}'"
-            for fact, column in columns.items()
+    def question(self) -> _Calls:
+        """Count the calls that are as described."""
+        named = name_is(self.tool)
+        narrowed = f"({named.sql}) IS NULL OR ({named.sql})"
+        asked = [named]
+        if self._asks_arguments:
+            read = Resolve("asked_arguments", "tool_calls", "arguments", self._arguments, narrowed)
+            asked.append(Where(_read("arguments", read.name), columns=("arguments",), resolve=(read,)))
+        if self.status is not None:
+            asked.append(equal("outcome", self.status, of_gap=True))
+        if self.result_contains is not None:
+            read = Resolve("asked_result", "tool_calls", "result", self._result, narrowed)
+            asked.append(Where(_read("result", read.name), columns=("result",), resolve=(read,)))
+        if self.by_agent is not None:
+            agents = Resolve("asked_agent", AGENT_NAMES, "name", self.by_agent.items, names=self.by_agent.names)
+            asked.append(Where(_CALLED_BY, among("p.agent", "asked_agent"), ("agent_span_id",), (agents,)))
+        source = SOURCES["tool_calls"]._replace(counted=_WITH_AGENTS) if self.by_agent else "tool_calls"
+        tallies = (
+            Tally(both(*asked), self.count.min, self.count.max),
+            Tally(named, min=0, key="_named"),
         )
-        return f"""
-  SELECT j.run_id AS run_id, j.call_no AS call_no,
-         CASE WHEN 1 = 0 THEN 0{unmet} WHEN j.nameless = 1{unknown} THEN 2 ELSE 1 END AS fit,
-         CASE WHEN j.nameless = 1 THEN 'tool_calls.name'{missing} ELSE NULL END AS unknown
-  FROM (
-  SELECT c.run_id AS run_id, c.call_no AS call_no, CASE WHEN c.name IS NULL THEN 1 ELSE 0 END AS nameless{facts}
-  FROM tool_calls AS c
-  JOIN selected_runs AS s ON s.run_id = c.run_id
-  {_AGENTS if self.by_agent else ""}
-  WHERE c.outcome NOT IN ('requested', 'unexecuted') AND (c.name IS NULL OR {_NAMED})
-  ) AS j"""
-
-    @property
-    def _params(self) -> dict[str, str | int]:
-        given = {"status": self.status, "min": self.count.min, "max": self.count.max}
-        return {name: value for name, value in given.items() if value is not None}
-
-    def query(self) -> Query:
-        """Count the calls that are as described for sure, and those that may be."""
-        minimum, maximum = self.count.min, self.count.max
-        final = "FALSE"
-        # A layer that arrives late can turn an ok call into a failed one, and two calls into one, which still is one.
-        if self.status != "ok":
-            decided = "g.low >= :min" if maximum is None else "g.low > :max"
-            first_decides = maximum == 0 or (maximum is None and minimum == 1)
-            sure = "" if first_decides else f" AND NOT {still_open('g.run_id')}"
-            final = f"CASE WHEN {decided}{sure} THEN TRUE ELSE FALSE END"
-        return Query(
-            f"""
-SELECT g.run_id AS run_id, {decide_sql("g.low", "g.high", minimum, maximum)} AS holds, {final} AS final,
-       CASE WHEN g.recordable = 0 THEN 'tool_calls' ELSE g.unknown END AS missing,
-       CASE WHEN g.calls = 0 AND {has_handoff("g.run_id")} THEN FALSE ELSE TRUE END AS settled,
-       g.low AS low, g.high AS high, g.calls AS calls
-FROM (
-  SELECT f.run_id AS run_id, max(f.has_trace) AS has_trace, max(f.recordable) AS recordable, 
-         count(CASE WHEN f.fit = 1 THEN 1 END) AS low,
-         CASE WHEN max(f.recordable) = 0 THEN NULL ELSE count(CASE WHEN f.fit > 0 THEN 1 END) END AS high,
-         max(CASE WHEN f.fit = 2 THEN f.unknown END) AS unknown, count(f.fit) AS calls
-  FROM (
-    SELECT t.run_id AS run_id, 1 AS has_trace, CASE WHEN t.tool_calls IS NULL THEN 0 ELSE 1 END AS recordable,
-           NULL AS fit, NULL AS unknown
-    FROM run_totals AS t
-    JOIN selected_runs AS q ON q.run_id = t.run_id
-    UNION ALL
-    SELECT h.run_id AS run_id, 0 AS has_trace, 0 AS recordable, h.fit AS fit, h.unknown AS unknown
-    FROM ({self._judged()}
-    ) AS h
-  ) AS f
-  GROUP BY f.run_id
-) AS g
-WHERE g.has_trace = 1
-""",
-            self._params,
-        )
-
-    def details(self) -> Query:
-        """Return the names of tools that only handed over to another agent."""
-        return Query(HANDED_OVER)
-
-    def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
-        """Keep the answer, and note the handoff that was meant."""
-        return handed_over(self.outcome(row), details, self.tool)
-
-    def evidence(self) -> Query:
-        """Return the calls of the tool: those as described first, then those that may be, then the others."""
-        return Query(
-            f"""
-SELECT k.run_id AS run_id, k.span_id AS span_id,
-       coalesce(k.name, '(tool without a name)') || ': ' || k.outcome || ', arguments '
-         || coalesce(k.arguments, 'not captured') AS why,
-       row_number() OVER (
-         PARTITION BY k.run_id ORDER BY CASE WHEN h.fit = 1 THEN 0 WHEN h.fit = 2 THEN 1 ELSE 2 END, k.call_no) AS rank
-FROM tool_calls AS k
-JOIN ({self._judged()}
-) AS h ON h.run_id = k.run_id AND h.call_no = k.call_no
-""",
-            {"status": self.status} if self.status else {},
-        )
+        return _Calls(source, tallies, named=named, shown=_SHOWN)
 
     def expectation(self) -> Any:
         """Return the description and the count."""
@@ -218,27 +153,29 @@ JOIN ({self._judged()}
 
     def actual(self, outcome: Outcome) -> Any:
         """Return how many calls are as described, as an interval, and how many calls of the tool there were."""
-        return {"matching": [outcome.row["low"], outcome.row["high"]], "calls": outcome.row["calls"]}
+        row = outcome.row
+        return {"matching": [row["low"], row["high"]], "calls": row["low_named"]}
 
     def explain(self, outcome: Outcome) -> str:
         """Say how many calls were as described."""
         row = outcome.row
-        low, high, calls = row["low"], row["high"], plural(row["calls"], "call")
+        low, high, calls = row["low"], row["high"], row["high_named"] or row["low_named"]
         expected = words(self.count.min, self.count.max)
-        if high == 0 and not row["calls"]:
-            noun = "call" if expected.endswith(" 1") else "calls"
-            return f"`{self.tool}` was never called, expected {expected} {noun}{self._described()}.{handoff_words(outcome)}"
-        if high is None and not row["calls"]:
-            return f"Whether `{self.tool}` was called{self._described()} is unknown: no call of it was recorded, expected {expected}."
+        asked = self.form.asked_words(row)
+        if not calls:
+            described = f"{self._described()}, expected {expected}"
+            if row["high_named"] == 0:
+                return f"`{self.tool}` was never called{described}.{asked}"
+            return f"Whether `{self.tool}` was called is unknown: no call of it is recorded for sure{described}.{asked}"
         found = f"{low}" if low == high else f"At least {low}" if high is None else f"{low} to {high}"
-        return f"{found} of {calls} of `{self.tool}`{self._described()}, expected {expected}.{handoff_words(outcome)}"
+        return f"{found} of {plural(calls, 'call')} of `{self.tool}`{self._described()}, expected {expected}.{asked}"
 
     def _described(self) -> str:
         """Say what is expected of a call in addition to its name."""
         said = []
         if self._asks_arguments:
             written = json.dumps(self.args, ensure_ascii=False, default=str)
-            said.append(f"arguments {written if len(written) <= _SHOWN else written[: _SHOWN - 1] + '…'}")
+            said.append(f"arguments {written if len(written) <= _LONGEST else written[: _LONGEST - 1] + '…'}")
         if self.status is not None:
             said.append(f"outcome `{self.status}`")
         if self.result_contains is not None:

@@ -25,8 +25,6 @@ __all__ = ["ToolCall"]
 
 _LONGEST = 120
 """Characters of the arguments that the message repeats."""
-_AFTER = 1_000_000
-"""Rank of evidence that comes last."""
 _CALLED_BY = """CASE WHEN coalesce(r.agents, 0) = 0 OR r.unsure = 1 THEN NULL WHEN r.fits = 1 THEN TRUE
               WHEN r.nameless = 1 THEN NULL ELSE FALSE END"""
 _WITH_AGENTS = """(
@@ -58,13 +56,21 @@ class _Calls(Count):
         """Return the calls that are as described, those that may be, and the others."""
         asked, named = (one.where for one in self.tallies)
         found = rows_evidence(self._source, [asked], self.shown, "", asked.params)
-        others = f"""UNION ALL
-SELECT r.run_id AS run_id, r.span_id AS span_id, {self.shown} AS why, NULL AS reason, {_AFTER} + r.call_no AS rank
-FROM {self._source.counted} AS r
-JOIN selected_runs AS o ON o.run_id = r.run_id
-WHERE ({named.sql}) AND ({asked.sql}) = FALSE
+        return found._replace(
+            sql=f"""
+SELECT z.run_id AS run_id, z.span_id AS span_id, z.why AS why, z.reason AS reason,
+       row_number() OVER (PARTITION BY z.run_id ORDER BY z.other, z.rank) AS rank
+FROM (
+  SELECT i.run_id AS run_id, i.span_id AS span_id, i.why AS why, i.reason AS reason, i.rank AS rank, 0 AS other
+  FROM ({found.sql}) AS i
+  UNION ALL
+  SELECT r.run_id AS run_id, r.span_id AS span_id, {self.shown} AS why, NULL AS reason, r.call_no AS rank, 1 AS other
+  FROM {self._source.counted} AS r
+  JOIN selected_runs AS o ON o.run_id = r.run_id
+  WHERE ({named.sql}) AND ({asked.sql}) = FALSE
+) AS z
 """
-        return found._replace(sql=f"{found.sql}{others}")
+        )
 
 
 class ToolCall(Assertion):

@@ -1,5 +1,8 @@
 """Facts of a recording compared with its truth: `true`, `unknown` or `wrong`, fact by fact.
 
+A fact is true where it is exactly what happened, and wrong where what happened is none of the worlds that the facts allow: a
+count outside of its bounds, a certain row of what did not happen, something that happened and that no row or gap may be.
+
     python tests/facts/conformance.py CORPUS [CLIENT…]      # a table, and what is wrong in words
 
 `truth.json` was written by the model server and the tools themselves, never from the trace.
@@ -12,12 +15,11 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from clawtrace.model.relations import NOT_EXECUTED
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
 
@@ -62,20 +64,129 @@ def inspected(session: Session) -> dict[str, dict[str, Any]]:
 def compare(path: Path, run: dict[str, Any]) -> dict[str, tuple[str, Any, Any]]:
     """Return for each fact whether it is true, unknown or wrong, what was found and what is true."""
     truth = _truth(path)
-    facts = found(run)
     result = {}
     for fact in FACTS:
-        if fact in truth["unjudged"]:
-            continue
-        result[fact] = (_status(facts[fact], truth[fact], path.parent.name in LOST), facts[fact], truth[fact])
+        if fact not in truth["unjudged"]:
+            status, seen = _status(fact, run, truth)
+            result[fact] = (status, seen, truth[fact])
     return result
 
 
-def _status(found: Any, truth: Any, lost: bool) -> str:
-    if found == truth:
-        return "true"
-    fewer = lost and isinstance(found, int | Counter | set) and not isinstance(found, bool) and found <= truth
-    return "unknown" if fewer or (found is None and truth is not None) else "wrong"
+def _status(fact: str, run: dict[str, Any], truth: dict[str, Any]) -> tuple[str, Any]:
+    """Return what a fact is and what was found."""
+    if fact == "complete":
+        return ("true" if run["complete"] == truth["complete"] else "wrong"), run["complete"]
+    if fact == "final_output":
+        answer, doubted = run["final_output"], any(one["relation"] == "runs" for one in run["doubts"])
+        if answer == truth[fact]:
+            return "true", answer
+        return ("unknown" if answer is None or doubted else "wrong"), answer
+    if fact not in _ROWS:
+        return _number(run, fact, truth[fact])
+    status, seen = _ROWS[fact](run, truth)
+    if fact == "tool_calls" and _number(run, fact, len(truth["tools"]), len(truth["asked"]))[0] == "wrong":
+        return "wrong", seen
+    return status, seen
+
+
+def _number(run: dict[str, Any], fact: str, true: int, may: int = 0) -> tuple[str, Any]:
+    low, high = run["totals"][f"{fact}_low"], run["totals"][f"{fact}_high"]
+    if low is None or low > true + may or (high is not None and high < true):
+        return "wrong", (low, high)
+    return ("true" if low == high else "unknown"), low if low == high else (low, high)
+
+
+def rows(run: dict[str, Any], relation: str) -> list[dict[str, Any]]:
+    """Return the rows of a relation, certain or not."""
+    return (run["seen"][relation] if run[relation] is None else run[relation]) or []
+
+
+def _gaps(run: dict[str, Any], relation: str) -> list[dict[str, Any]]:
+    return [gap for gap in run["gaps"] if gap["relation"] == relation]
+
+
+def _worlds(
+    seen: Sequence[tuple[tuple[Any, ...], bool]], gaps: Sequence[dict[str, Any]], must: Sequence[tuple[Any, ...]],
+    may: Sequence[tuple[Any, ...]] = (),
+) -> tuple[str, Any]:
+    """Compare rows (each with whether it is certain) with what happened, and what may be a row of it; None is any value."""
+    sure = [row for row, certain in seen if certain]
+    found: list[tuple[Any, ...]] = [row for row, _ in seen]
+    for gap in gaps:
+        any_row = (gap["name"],) + (None,) * (len(must[0]) - 1 if must else 0)
+        found += [any_row] * (len(must) if gap["at_most"] is None else gap["at_most"])
+    if not _match(sure, [*must, *may]) or not _match(must, found):
+        return "wrong", seen
+    exact = not gaps and len(sure) == len(seen) and not any(None in row for row in sure)
+    return ("true" if exact else "unknown"), seen
+
+
+def _match(each: Sequence[tuple[Any, ...]], among: Sequence[tuple[Any, ...]]) -> bool:
+    """Return whether each of some has another partner that is like it."""
+    taken: dict[int, int] = {}
+
+    def place(one: int, tried: set[int]) -> bool:
+        for other, candidate in enumerate(among):
+            alike = all(None in (a, b) or a == b for a, b in zip(each[one], candidate, strict=False))
+            if alike and other not in tried:
+                tried.add(other)
+                if other not in taken or place(taken[other], tried):
+                    taken[other] = one
+                    return True
+        return False
+
+    return all(place(one, set()) for one in range(len(each)))
+
+
+def _models(run: dict[str, Any], truth: dict[str, Any]) -> tuple[str, Any]:
+    calls = [call for call in rows(run, "llm_calls") if call["outcome"] != "error"]
+    gaps = [gap for gap in _gaps(run, "llm_calls") if gap["outcome"] != "error"]
+    seen = [((call["response_model"],), call["certain"] and call["outcome"] == "ok") for call in calls]
+    return _worlds(seen, gaps, [(model,) for model in truth["models"].elements()])
+
+
+def _tool_calls(run: dict[str, Any], truth: dict[str, Any]) -> tuple[str, Any]:
+    outcomes = {"ok": False, "error": True, "blocked": True}
+    seen = [((call["name"], outcomes.get(call["outcome"])), call["certain"]) for call in rows(run, "tool_calls")]
+    must = [(tool["name"], tool["error"]) for tool in truth["tools"]]
+    return _worlds(seen, _gaps(run, "tool_calls"), must, [(name, None) for name in truth["asked"]])
+
+
+def _arguments(run: dict[str, Any], truth: dict[str, Any]) -> tuple[str, Any]:
+    seen = [
+        ((call["name"], None if call["arguments"] is None else _as_json(call["arguments"])), call["certain"])
+        for call in rows(run, "tool_calls")
+    ]
+    must = [(tool["name"], _as_json(tool["arguments"])) for tool in truth["tools"]]
+    return _worlds(seen, _gaps(run, "tool_calls"), must, [(name, None) for name in truth["asked"]])
+
+
+def _agents(run: dict[str, Any], truth: dict[str, Any]) -> tuple[str, Any]:
+    agents, gaps = rows(run, "agents"), _gaps(run, "agents")
+    sure = {agent["name"] for agent in agents if agent["certain"]} - {None}
+    open_ = bool(gaps) or any(agent["name"] is None for agent in agents)
+    if not sure <= truth["agents"] or not (open_ or truth["agents"] <= {agent["name"] for agent in agents}):
+        return "wrong", sure
+    return ("unknown" if open_ or sure != truth["agents"] else "true"), sure
+
+
+def _delegations(run: dict[str, Any], truth: dict[str, Any]) -> tuple[str, Any]:
+    agents, gaps, true = rows(run, "agents"), _gaps(run, "agents"), truth["delegations"]
+    called = [agent for agent in agents if agent["via"] != "root"]
+    sure = {
+        (agent["parent"], agent["name"])
+        for agent in called
+        if agent["certain"] and None not in (agent["via"], agent["parent"], agent["name"])
+    }
+    perhaps = [(agent["parent"], agent["name"]) for agent in called]
+    if not sure <= true or not (gaps or all(_match([pair], perhaps) for pair in true)):
+        return "wrong", sure
+    return ("true" if sure == true and sure == set(perhaps) and not gaps else "unknown"), sure
+
+
+_ROWS = {
+    "models": _models, "tool_calls": _tool_calls, "arguments": _arguments, "agents": _agents, "delegations": _delegations,
+}  # fmt: skip
 
 
 def _truth(path: Path) -> dict[str, Any]:
@@ -90,15 +201,23 @@ def _truth(path: Path) -> dict[str, Any]:
         "cache_read_tokens": _summed(calls, "cached_input_tokens"),
         "cache_write_tokens": _summed(calls, "cache_write_tokens"),
         "reasoning_tokens": _summed(calls, "reasoning_tokens"),
-        "tool_calls": multiset((call["name"], call["error"]) for call in truth["tools"]),
+        "tool_calls": Counter((call["name"], call["error"]) for call in truth["tools"]),
         "arguments": multiset((call["name"], call["arguments"]) for call in truth["tools"]),
         "agents": set(truth["agents"]),
         "delegations": {tuple(pair) for pair in truth["delegations"]},
         "errors": truth["errors"],
         "final_output": truth["final_output"],
         "complete": path.parent.name not in LOST,
+        "tools": truth["tools"],
+        "asked": list(_unmade(truth).elements()),
         "unjudged": {"tool_calls" if fact == "tools" else fact for fact in truth.get("unjudged", ())},
     }
+
+
+def _unmade(truth: dict[str, Any]) -> Counter[str]:
+    """Return what models asked for and no tool was run for: an attempt, or none."""
+    asked = Counter(name for call in truth["llm_calls"] for name in call["requested_tools"])
+    return asked - Counter(tool["name"] for tool in truth["tools"])
 
 
 def is_absent(path: Path, fact: str) -> bool:
@@ -139,19 +258,18 @@ def _holds(text: str, value: Any) -> bool:
 
 def found(run: dict[str, Any]) -> dict[str, Any]:
     """Return the facts of a run of `clawtrace inspect --json`, None where they are unknown."""
-    totals, calls = run["totals"], run["llm_calls"]
-    executed = None if run["tool_calls"] is None else [c for c in run["tool_calls"] if c["outcome"] not in NOT_EXECUTED]
+    totals, calls, tools = run["totals"], run["llm_calls"], run["tool_calls"]
     return {
         **{fact: totals[fact] for fact in FACTS if fact in totals and fact != "errors"},
         "models": None
         if calls is None or any(call["response_model"] is None for call in calls)
         else Counter(call["response_model"] for call in calls),
         "tool_calls": None
-        if executed is None or any(call["outcome"] == "unknown" or call["name"] is None for call in executed)
-        else multiset((call["name"], call["outcome"] in ("error", "blocked")) for call in executed),
+        if tools is None or any(call["outcome"] == "unknown" or call["name"] is None for call in tools)
+        else multiset((call["name"], call["outcome"] in ("error", "blocked")) for call in tools),
         "arguments": None
-        if executed is None or any(call["arguments"] is None or call["name"] is None for call in executed)
-        else multiset((call["name"], call["arguments"]) for call in executed),
+        if tools is None or any(call["arguments"] is None or call["name"] is None for call in tools)
+        else multiset((call["name"], call["arguments"]) for call in tools),
         "agents": None if run["agents"] is None else {agent["name"] for agent in run["agents"]},
         "delegations": None if run["delegations"] is None else {tuple(pair) for pair in run["delegations"]},
         "errors": None if run["errors"] is None else len(run["errors"]),

@@ -18,6 +18,9 @@ from clawtrace.assertions.matching.arguments import read_arguments
 
 __all__ = ["NoLoops"]
 
+_SHOWN = {"name": "name", "start_ns": "start", "arguments": "argument"}
+"""What may be unknown of a call, and its word."""
+
 _BY_NAME = """(
       SELECT t.run_id AS run_id, t.name AS name, CAST(sum(t.n_high) AS bigint) AS n
       FROM run_tools AS t
@@ -82,7 +85,7 @@ class NoLoops(Assertion):
             ),
             columns=("start_ns", "arguments", "agent_span_id"),
             where=Where(
-                "CASE WHEN r.name IS NULL OR r.arguments IS NULL THEN NULL ELSE TRUE END",
+                "CASE WHEN r.name IS NULL OR r.arguments IS NULL OR r.start_ns IS NULL THEN NULL ELSE TRUE END",
                 columns=("name", "arguments", "start_ns"),
             ),
             shown="""'call ' || r.call_no || ': ' || coalesce(r.name, '(tool without a name)') || ', arguments '
@@ -131,14 +134,16 @@ class NoLoops(Assertion):
             return f"No tool was called more than {plural(self.max_repeats, 'time')} in a row with the same arguments."
         if row["possible"] is None:
             return f"Whether calls were repeated cannot be known, {asked}: not every call is recorded."
-        return f"Up to {row['possible']} calls in a row may be the same, {asked}."
+        _, _, column = outcome.missing.partition(".")
+        why = f": not every {_SHOWN[column]} is known" if column else ""
+        return f"Up to {row['possible']} calls in a row may be the same, {asked}{why}."
 
 
 def _unknown(recorded: Recorded) -> str:
     """Return the fact that is not known; empty for the calls themselves."""
     if recorded.gaps or not all(one["certain"] for one in recorded.rows):
         return ""
-    return f"tool_calls.{'name' if any(one['name'] is None for one in recorded.rows) else 'arguments'}"
+    return f"tool_calls.{next((name for name in _SHOWN if any(one[name] is None for one in recorded.rows)), 'arguments')}"
 
 
 def _one_form(recorded: str | None, forms: dict[str, str | None]) -> str | None:

@@ -32,7 +32,7 @@ class PartialOrder:
         self,
         steps: Sequence[Step],
         *,
-        strict: bool,
+        strict: bool = False,
         any_order: bool = False,
         forbidden: Sequence[ForbidBetween] = (),
         required: Sequence[RequireCall] = (),

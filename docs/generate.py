@@ -36,7 +36,7 @@ def relations() -> str:
 
     parts = [
         f"# Relations\n\n{NOTE}\nWhat assertions and `clawtrace query` may ask. Unknown is NULL, never 0 or an empty "
-        "text. Times are nanoseconds since the Unix epoch. How they come about: [../relations.md](../relations.md).\n"
+        "text; a row may not exist where `certain` is FALSE, and more may exist where `gaps` has a row ([reasons](reasons.md)). Times are nanoseconds since the Unix epoch. How they come about: [../relations.md](../relations.md).\n"
     ]
     for relation in RELATIONS.values():
         rows = [(f"`{column.name}`", column.type, column.meaning) for column in relation.columns]
@@ -57,37 +57,22 @@ def call_rules() -> str:
     )
 
 
-def unknown_facts() -> str:
-    """Return the page of the reasons why a total is unknown."""
-    from clawtrace.facts.runs.unknown_totals import UNKNOWN_REASONS
-
-    rows = [(f"`{code}`", meaning) for code, meaning in UNKNOWN_REASONS.items()]
-    return (
-        f"# Unknown facts\n\n{NOTE}\nA total that cannot be known is NULL, never 0. The relation "
-        "[`unknown_facts`](relations.md#unknown_facts) has a row for each, with one of these reason codes, and "
-        "`clawtrace inspect --explain` prints them. The last of them are [cross-checks](cross-checks.md).\n\n"
-        f"{table(('reason', 'meaning'), rows)}"
-    )
-
-
-def cross_checks() -> str:
-    """Return the page of the cross-checks."""
+def reasons() -> str:
+    """Return the page of the reasons why something is not known."""
     from clawtrace.dialects.evidence import EVIDENCE
-    from clawtrace.facts.checks.rules import CROSS_CHECKS
+    from clawtrace.model.reasons import REASONS
 
     evidence = table(("`spans.rule`", "meaning"), [(f"`{word}`", meaning) for word, meaning in EVIDENCE.items()])
-    rows = [
-        (f"`{check.id}`", check.meaning, check.source, ", ".join(f"`{fact}`" for fact in check.facts), check.settled_by)
-        for check in CROSS_CHECKS.values()
-    ]
-    always = ", ".join(f"`{check.id}`" for check in CROSS_CHECKS.values() if check.always)
-    checks = table(("check", "contradiction", "source", "unknown", "what settles it"), rows)
+    rows = [(f"`{one.id}`", one.sentence, one.source, one.settled_by) for one in REASONS.values()]
+    general = ", ".join(f"`{one.id}`" for one in REASONS.values() if not one.always)
     return (
-        f"# Cross-checks\n\n{NOTE}\nWhere statements of one trace contradict each other, the facts that rest on them are "
-        "unknown. The relation [`unknown_facts`](unknown-facts.md) names the check as the reason, and so does the verdict that "
-        "asks for such a fact.\n\n## Evidence\n\nEach span is read by the rules of a dialect; the column `spans.rule` says on "
-        f"what evidence they were written.\n\n{evidence}\n## Checks\n\nThese hold whatever reads the spans, because they "
-        f"compare numbers, or say that something may not have been done: {always}. The others hold where the rules were not verified.\n\n{checks}"
+        f"# Reasons\n\n{NOTE}\nWhy something is not known. A value is NULL, or its `_low` and `_high` differ; a row may not "
+        "exist where `certain` is FALSE; rows may exist that nothing records. The relations "
+        "[`doubts`](relations.md#doubts) and [`gaps`](relations.md#gaps) have a row for each, with one of these reasons; "
+        "`clawtrace inspect` and the verdicts that it leaves open say its sentence.\n\n## Evidence\n\nEach span is read by the "
+        f"rules of a dialect; the column `spans.rule` says on what evidence they were written.\n\n{evidence}\nThese reasons hold only "
+        f"where the rules were not verified: {general}.\n\n## All\n\n"
+        f"{table(('reason', 'meaning', 'source', 'what settles it'), rows)}"
     )
 
 
@@ -141,7 +126,7 @@ def dialects() -> Iterator[tuple[str, str]]:
         "instrumentation can record and which attribute fills each column; `clawtrace inspect --explain` says it of a run. "
         "What an instrumentation cannot record is unknown, and verdicts say so. The last column names the versions in whose "
         "recordings the rules were verified; what holds for other spans is on the page of "
-        f"[cross-checks](../cross-checks.md).\n\n{table(('dialect', 'instrumentation', 'versions verified'), rows)}",
+        f"[reasons](../reasons.md).\n\n{table(('dialect', 'instrumentation', 'versions verified'), rows)}",
     )
 
 
@@ -289,10 +274,9 @@ def pages() -> Iterator[tuple[str, str]]:
     yield f"{REFERENCE}/dialect-words.md", dialect_words()
     yield f"{REFERENCE}/relations.md", relations()
     yield f"{REFERENCE}/call-rules.md", call_rules()
-    yield f"{REFERENCE}/unknown-facts.md", unknown_facts()
     yield f"{REFERENCE}/python.md", python_api(NOTE)
     yield "src/clawtrace/expect.pyi", expect_stub()
-    yield f"{REFERENCE}/cross-checks.md", cross_checks()
+    yield f"{REFERENCE}/reasons.md", reasons()
     yield f"{REFERENCE}/openapi.json", control_service()
     yield from schemas()
 

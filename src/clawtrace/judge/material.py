@@ -10,6 +10,7 @@ from clawtrace.assertions.world import World
 from clawtrace.judge.panel import Scale
 from clawtrace.judge.prompt import Material, as_text, hide_names
 from clawtrace.model.verdict import Verdict
+from clawtrace.report.figures import total_of
 
 __all__ = ["Subject", "conversation_text", "expectations_of", "hidden_names", "material", "process_text", "scale_of"]
 
@@ -112,22 +113,27 @@ def _checks(of: Subject) -> Iterator[str]:
 
 def process_text(facts: Mapping[str, Any]) -> str:
     """Return what a run's spans say of how the agent worked, without the names of models."""
-    calls = facts.get("tool_calls")
-    lines = ["Tool calls, in order:" if calls else "Tool calls: " + ("none" if calls is not None else "(unknown)")]
-    for number, call in enumerate(calls or (), 1):
+    calls, known = _rows(facts, "tool_calls")
+    lines = [
+        f"Tool calls, in order{'' if known else ' (there may be more)'}:" if calls else f"Tool calls: {_none(known)}"
+    ]
+    for number, call in enumerate(calls, 1):
         by = f" by {call['agent']}" if call.get("agent") else ""
-        lines.append(f"{number}. {call['name']}{by}: {call['outcome'] or '(unknown whether it was executed)'}")
+        lines.append(f"{number}. {call['name']}{by}: {call['outcome']}{_perhaps(call)}")
         lines.append(f"   arguments: {_short(as_text(call['arguments']))}")
         lines.append(f"   result: {_short(as_text(call['error'] or call['result']))}")
-    agents = facts.get("agents")
-    named = ", ".join(one["name"] + (f" (from {one['parent']})" if one["parent"] else "") for one in agents or ())
-    lines.append(f"Agents: {named or ('none' if agents is not None else '(unknown)')}")
-    for error in facts.get("errors") or ():
+    agents, known = _rows(facts, "agents")
+    named = (
+        (one["name"] or "(no name)") + (f" (from {one['parent']})" if one["parent"] else "") + _perhaps(one)
+        for one in agents
+    )
+    lines.append(f"Agents: {', '.join(named) or _none(known)}")
+    for error in _rows(facts, "errors")[0]:
         handled = {True: "recovered", False: "not recovered"}.get(error["recovered"], "unknown whether recovered")
-        lines.append(f"Error ({handled}): {error['name']}: {_short(as_text(error['message']))}")
+        lines.append(f"Error ({handled}){_perhaps(error)}: {error['name']}: {_short(as_text(error['message']))}")
     totals = facts.get("totals") or {}
     counts = [
-        f"{name} {as_text(totals.get(name))}" for name in ("llm_calls", "tool_calls", "input_tokens", "output_tokens")
+        f"{name} {total_of(totals, name)}" for name in ("llm_calls", "tool_calls", "input_tokens", "output_tokens")
     ]
     cost, duration = totals.get("cost_usd"), facts.get("duration_ms")
     counts += [
@@ -135,6 +141,21 @@ def process_text(facts: Mapping[str, Any]) -> str:
         f"seconds {as_text(None if duration is None else round(duration / 1000, 1))}",
     ]
     return "\n".join([*lines, "In all: " + ", ".join(counts)])
+
+
+def _rows(facts: Mapping[str, Any], relation: str) -> tuple[Sequence[Mapping[str, Any]], bool]:
+    """Return the rows of a relation, and whether they are known to be all and to be there."""
+    if facts.get(relation) is not None:
+        return facts[relation], True
+    return (facts.get("seen") or {}).get(relation) or (), False
+
+
+def _none(known: bool) -> str:
+    return "none" if known else "(unknown)"
+
+
+def _perhaps(row: Mapping[str, Any]) -> str:
+    return "" if row.get("certain", True) else " (perhaps)"
 
 
 def _files(of: Subject) -> Iterator[str]:
@@ -165,7 +186,7 @@ def hidden_names(world: World, facts: Mapping[str, Any], models: Iterable[str | 
         models: further names of its model, apart from those of its calls.
     """
     names = set(models)
-    for call in facts.get("llm_calls") or ():
+    for call in _rows(facts, "llm_calls")[0]:
         names |= {call["request_model"], call["response_model"]}
     # A plain word, such as the id `local`, tells nothing and would be taken out of ordinary sentences.
     found = {name: "[model]" for name in names if name and not name.isalpha()}

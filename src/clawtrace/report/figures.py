@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["UNKNOWN", "amount", "cost_of", "count", "dollars", "duration", "tokens_of"]
+__all__ = ["UNKNOWN", "amount", "between", "cost_of", "count", "dollars", "duration", "tokens_of", "total_of"]
 
 UNKNOWN = "?"
 
@@ -44,18 +44,35 @@ def duration(milliseconds: float | None) -> str:
     return f"{minutes} m {rest:02d} s"
 
 
+def between(low: float | None, high: float | None, written: Callable[[Any], str] = count) -> str:
+    """Return a number that lies between two bounds, such as ``2 to 3``, or ``≥2`` where nothing bounds it above."""
+    if high is None:
+        return f"≥{written(low)}" if low else UNKNOWN
+    return (
+        written(high)
+        if low is None or low == high
+        else f"{written(low)} to {written(high)}"
+        if low
+        else f"≤{written(high)}"
+    )
+
+
+def total_of(totals: Mapping[str, Any], name: str) -> str:
+    """Return a total of a run: the number, or between which it lies."""
+    if (known := totals.get(name)) is not None:
+        return count(known)
+    return between(totals.get(f"{name}_low"), totals.get(f"{name}_high"))
+
+
 def tokens_of(totals: Mapping[str, Any]) -> str:
-    """Return input and output tokens of a `run_totals` row, together; a lower bound when some calls do not know them."""
-    known = [number for side in ("input", "output") if (number := totals.get(f"{side}_tokens")) is not None]
-    if len(known) == 2:
-        return count(sum(known))
+    """Return input and output tokens of a run together: the number, or between which it lies."""
+    high = [totals.get(f"{side}_tokens_high") for side in ("input", "output")]
     low = sum(totals.get(f"{side}_tokens_low") or 0 for side in ("input", "output"))
-    return f"≥{count(low)}" if low else UNKNOWN
+    return between(low, None if None in high else sum(filter(None, high)))
 
 
 def cost_of(totals: Mapping[str, Any]) -> str:
-    """Return the cost of a `run_totals` row; a bound when some calls have no price, or cached tokens are unknown."""
-    low, high = totals.get("cost_low"), totals.get("cost_high")
-    if high is not None:
-        return f"≤{dollars(high)}" if low is not None and low < high else dollars(high)
-    return f"≥{dollars(low)}" if low and totals.get("priced_calls") else UNKNOWN
+    """Return the cost of a run: the number, or between which it lies; `?` where no call has a price."""
+    if totals.get("cost_usd") is not None:
+        return dollars(totals["cost_usd"])
+    return between(totals.get("cost_low"), totals.get("cost_high"), dollars)

@@ -77,7 +77,7 @@ class Run(Struct):
     scores: dict[str, float]
     """By dimension 10 × passed / decided over the assertions that have it; one without a decided assertion is left out."""
     totals: dict[str, Any]
-    """The run's row of the relation `run_totals`; null values are unknown, never zero."""
+    """The run's row of the relation `run_totals`, and each number without `_low` or `_high` where both are one; null values are unknown, never zero."""
     diagnostics: list[str]
     """What receiving and normalising the run had to say: conflicts, rejected spans, cut cycles."""
     assertions: list[AssertionResult]

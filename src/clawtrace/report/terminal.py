@@ -14,7 +14,7 @@ from clawtrace.report._repeated_text import print_datasets, print_repetitions, p
 from clawtrace.report._verdict_text import STATUS_STYLE, print_verdicts, title_of
 from clawtrace.report.base import CampaignReport, status_of
 from clawtrace.report.console import ConsoleOutput, Segment, TableColumn
-from clawtrace.report.figures import UNKNOWN, cost_of, count, duration, tokens_of
+from clawtrace.report.figures import UNKNOWN, cost_of, count, duration, tokens_of, total_of
 from clawtrace.report.results import NotRun
 
 __all__ = ["MEANING", "print_campaign", "print_runs", "print_scores", "print_summary", "print_verdicts"]
@@ -88,8 +88,8 @@ def print_runs(results: Sequence[RunResult], console: ConsoleOutput) -> None:
 
 def _run_figures(result: RunResult) -> list[str]:
     totals = result.totals
-    calls = count(totals.get("llm_calls"))
-    return [count(result.spans), calls, tokens_of(totals), cost_of(totals), duration(result.duration_ms)]
+    calls, time = total_of(totals, "llm_calls"), duration(result.duration_ms)
+    return [count(result.spans), calls, tokens_of(totals), cost_of(totals), time]
 
 
 def print_scores(results: Sequence[RunResult], console: ConsoleOutput) -> None:

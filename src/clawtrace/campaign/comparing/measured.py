@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from clawtrace.errors import InputError, UsageError
-from clawtrace.facts.runs.totals import exact_cost
 from clawtrace.support.did_you_mean import did_you_mean
 from clawtrace.verdicts.gating.pass_rate import Outcome
 
@@ -157,7 +156,7 @@ def _run(run: Mapping[str, Any]) -> MeasuredRun:
     found = {
         "duration_ms": run["trace"]["duration_ms"],
         "tokens": sum(known) if len(known) == 2 else None,
-        "cost_usd": exact_cost(totals),
+        "cost_usd": totals.get("cost_usd"),
         "llm_calls": totals.get("llm_calls"),
         "tool_calls": totals.get("tool_calls"),
     }

@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
-from clawtrace.model.relations import NOT_EXECUTED
-
 __all__ = ["Observation", "observations"]
 
 _MOST_TOOLS = 20
@@ -53,14 +51,10 @@ def observations(runs: Sequence[Mapping[str, Any]], messages: Sequence[str | Non
     ]
 
 
-def _calls(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [call for call in run["tool_calls"] if call["outcome"] not in NOT_EXECUTED]
-
-
 def _tools(runs: Sequence[Mapping[str, Any]]) -> Iterator[Observation]:
     if any(run["tool_calls"] is None for run in runs):
         return
-    calls = [_calls(run) for run in runs]
+    calls = [run["tool_calls"] for run in runs]
     if not any(calls):
         yield Observation({"type": "tool_call_count", "max": 0}, "No tool was called.")
         return
@@ -135,8 +129,8 @@ def _arguments(runs: Sequence[Mapping[str, Any]], messages: Sequence[str | None]
     """Ask for arguments that the task decides: every run has them, and the user's message states them or several runs agree."""
     if any(run["tool_calls"] is None for run in runs):
         return
-    for name in dict.fromkeys(call["name"] for call in _calls(runs[0])):
-        given = [[_texts(call["arguments"]) for call in _calls(run) if call["name"] == name] for run in runs]
+    for name in dict.fromkeys(call["name"] for call in runs[0]["tool_calls"]):
+        given = [[_texts(call["arguments"]) for call in run["tool_calls"] if call["name"] == name] for run in runs]
         best: dict[str, Any] = {}
         for candidate in given[0]:
             kept = {
@@ -168,9 +162,9 @@ def _states(message: str, value: Any) -> bool:
 
 
 def _repetitions(runs: Sequence[Mapping[str, Any]]) -> Iterator[Observation]:
-    if any(run["tool_calls"] is None for run in runs) or not any(_calls(run) for run in runs):
+    if any(run["tool_calls"] is None for run in runs) or not any(run["tool_calls"] for run in runs):
         return
-    most = max(_most_in_a_row(_calls(run)) for run in runs)
+    most = max(_most_in_a_row(run["tool_calls"]) for run in runs)
     yield Observation(
         {"type": "no_loops", "max_repeats": most},
         "No call is repeated at once with the same arguments. Raise it where a tool is polled or retried."
@@ -178,8 +172,8 @@ def _repetitions(runs: Sequence[Mapping[str, Any]]) -> Iterator[Observation]:
         else f"No call is repeated more than {most} times in a row with the same arguments.",
     )
     if len(runs) > 1:
-        counts = [Counter(call["name"] for call in _calls(run)) for run in runs]
-        for name in dict.fromkeys(call["name"] for call in _calls(runs[0])):
+        counts = [Counter(call["name"] for call in run["tool_calls"]) for run in runs]
+        for name in dict.fromkeys(call["name"] for call in runs[0]["tool_calls"]):
             if name is not None and all(of_run[name] == 1 for of_run in counts):
                 yield Observation({"type": "tool_call_count", "tool": name, "max": 1}, "Every run called it once.")
 

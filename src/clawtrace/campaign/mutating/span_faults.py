@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from clawtrace.campaign.mutating.changed_spans import ChangedSpans
-from clawtrace.model.relations import NOT_EXECUTED
 
 __all__ = ["FAULTS", "GoodRun", "RequestedTool", "SpanFault", "faults_of"]
 
@@ -63,7 +62,7 @@ class GoodRun(NamedTuple):
     @property
     def tool_calls(self) -> list[Mapping[str, Any]]:
         """The calls that count and have a name, in order."""
-        return [call for call in self.facts["tool_calls"] or () if call["outcome"] not in NOT_EXECUTED and call["name"]]
+        return [call for call in self.facts["tool_calls"] or () if call["name"]]
 
 
 class SpanFault(NamedTuple):
@@ -103,7 +102,7 @@ def _by_tool(run: GoodRun) -> dict[str, list[Mapping[str, Any]]]:
 
 
 def _names(facts: Mapping[str, Any]) -> list[str | None]:
-    return [call["name"] for call in facts["tool_calls"] or () if call["outcome"] not in NOT_EXECUTED]
+    return [call["name"] for call in facts["tool_calls"] or ()]
 
 
 def _left_out(run: GoodRun) -> Iterator[SpanFault]:
@@ -156,8 +155,7 @@ def _again(spans: ChangedSpans, run: GoodRun, call: Mapping[str, Any]) -> None:
 
 def _swapped(run: GoodRun) -> Iterator[SpanFault]:
     names, seen = _names(run.facts), set()
-    calls = [call for call in run.facts["tool_calls"] or () if call["outcome"] not in NOT_EXECUTED]
-    for at, (one, two) in enumerate(pairwise(calls)):
+    for at, (one, two) in enumerate(pairwise(run.facts["tool_calls"] or ())):
         pair = (one["name"], two["name"])
         times = (one["start_ns"], one["end_ns"], two["start_ns"], two["end_ns"])
         if None in (*pair, *times, one["span_id"], two["span_id"]) or pair[0] == pair[1] or pair in seen:

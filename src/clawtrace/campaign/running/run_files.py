@@ -17,7 +17,6 @@ from clawtrace.campaign.planning.expand import PlannedRun
 from clawtrace.campaign.results.layout import write_json
 from clawtrace.campaign.results.stored import RUN_SCHEMA
 from clawtrace.campaign.reusing.reuse import RunFingerprint
-from clawtrace.facts.runs.totals import exact_cost
 from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import RunOutcome
@@ -143,7 +142,7 @@ def keep_run(
             "incomplete_because": list(result.incomplete_because),
             "duration_ms": result.duration_ms,
             "tokens": _tokens(result.totals),
-            "cost_usd": exact_cost(result.totals),
+            "cost_usd": result.totals.get("cost_usd"),
             "agent_id": planned.case.agent.config.agent_id if planned.case.agent else None,
             "artifacts": [asdict(artifact) for artifact in outcome.artifacts],
             "notes": list(outcome.notes),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,9 +33,10 @@ def command(source: TraceSource, wanted: tuple[str, ...], explain: bool, as_json
 
     TRACES are recordings, as with `--traces`: files, folders, or - for standard input.
 
-    Unknown is shown as `?`, and as null in JSON (`clawtrace.inspect/1`), never as 0. With `--explain` each span names the
+    What is not known is shown as a range, or as `?`, never as 0; what is in doubt and what may be missing is said with the
+    reason (in JSON, `clawtrace.inspect/1`, null, `_low` and `_high`, `doubts` and `gaps`). With `--explain` each span names the
     dialect that read it, and each of its columns the rule and attribute it came from (in JSON under `explained`); spans that
-    are one call are listed with the rule that made them one (`counted_by`), and unknown totals with the reason (`unknown`).
+    are one call are listed with the rule that made them one (`counted_by`), and every doubt with what would settle it.
 
     The exit code is 3 where no run has a span: there was nothing to show.
     """
@@ -66,15 +66,15 @@ def _print_runs(runs: Sequence[Mapping[str, Any]], trees: Mapping[str, Sequence[
             console.line()
         print_run(run, trees[run["run_id"]], console)
         if explain:
+            from clawtrace.cli.output.doubts import print_reasons
             from clawtrace.cli.output.explained import (
                 print_calls,
                 print_evidence,
                 print_explained,
-                print_unknown,
                 print_unknown_attributes,
             )
 
-            print_unknown(run["unknown"], console)
+            print_reasons(run, console)
             print_evidence(run["explained"], console)
             print_unknown_attributes(run["explained"], console)
             print_calls(run["explained"], console)
@@ -92,6 +92,7 @@ def _say_that_nothing_is_there(runs: Sequence[Mapping[str, Any]]) -> None:
 def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], console: ConsoleOutput) -> None:
     """Print one run of `clawtrace.inspect/1` with its tree."""
     from clawtrace.cli.output.connecting import OF_NO_INSTRUMENTATION
+    from clawtrace.cli.output.doubts import marks_of, print_open, print_requests
     from clawtrace.report.figures import UNKNOWN, amount, duration
     from clawtrace.report.tree import tree_lines
 
@@ -102,7 +103,7 @@ def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], console: Consol
         lasted = f"the agent's work {work}, the whole trace {whole}"
     summary = [traces, lasted, dialects] if run["spans"] else ["no spans", lasted]
     console.line((run["run_id"], "bold"), (f"  {', '.join(summary)}", ""))
-    for line in tree_lines(nodes, width=console.width):
+    for line in tree_lines(nodes, marks=marks_of(run), width=console.width):
         console.line(*line)
     if run["spans"] or any(value is not None for value in run["totals"].values()):
         _print_totals(run, console)
@@ -110,50 +111,37 @@ def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], console: Consol
         console.paragraph(OF_NO_INSTRUMENTATION, first="  hint: ", indent="        ", style="cyan")
     for line in run["reconciliation"] or ():
         console.paragraph(line, first="  counted: ", indent="    ", style="dim")
-    if unused := _not_run(run["tool_calls"] or ()):
-        console.paragraph(unused, first="  requested, not run: ", indent="    ")
+    print_requests(run["tool_requests"], console)
+    print_open(run, console)
     if run["closed_by"] is None:
         console.paragraph("open: more spans may come", indent="  ", style="yellow")
     for reason in run["incomplete_because"] or ():
         console.paragraph(_sentence(reason), first="  incomplete: ", indent="    ", style="yellow")
 
 
-def _not_run(calls: Sequence[Mapping[str, Any]]) -> str:
-    """Return the tools that a model requested and that are known not to have run, each with how often."""
-    asked = Counter(call["name"] or "a tool without a name" for call in calls if call["outcome"] == "unexecuted")
-    return ", ".join(name if number == 1 else f"{name} ({number} times)" for name, number in asked.items())
-
-
 def _print_totals(run: Mapping[str, Any], console: ConsoleOutput) -> None:
-    from clawtrace.report.figures import count, dollars
+    from clawtrace.report.figures import cost_of, total_of
 
     totals: Mapping[str, Any] = run["totals"]
-    calls = count(totals["llm_calls"])
-    if totals["failed_llm_attempts"]:
-        calls += f" (+{count(totals['failed_llm_attempts'])} failed)"
-    tokens = f"{count(totals['input_tokens'])} in, {count(totals['output_tokens'])} out"
-    # Details are summed up over the calls that record them: where the whole is unknown there may be more.
+    calls = total_of(totals, "llm_calls")
+    failed = total_of(totals, "failed_llm_attempts")
+    if totals["failed_llm_attempts_low"]:
+        calls += f" (+{failed} failed)"
+    tokens = f"{total_of(totals, 'input_tokens')} in, {total_of(totals, 'output_tokens')} out"
     parts = [
-        f"{'' if totals[whole] is not None else 'at least '}{count(totals[key])} {word}"
-        for key, whole, word in (
-            ("cache_read_tokens", "input_tokens", "read from cache"),
-            ("cache_write_tokens", "input_tokens", "written to cache"),
-            ("reasoning_tokens", "output_tokens", "reasoning"),
+        f"{total_of(totals, f'{key}_tokens')} {word}"
+        for key, word in (
+            ("cache_read", "read from cache"), ("cache_write", "written to cache"), ("reasoning", "reasoning"),
         )
-        if totals[key]
-    ]
+        if totals[f"{key}_tokens_low"]
+    ]  # fmt: skip
     tokens += f" ({', '.join(parts)})" if parts else ""
-    exact, most = totals["cost_usd"], totals["cost_high"]
-    cost = (
-        f"at most {dollars(most)} (cached tokens are unknown)" if exact is None and most is not None else dollars(exact)
+    text = (
+        f"  llm calls {calls} · tool calls {total_of(totals, 'tool_calls')} · tokens {tokens} · cost {cost_of(totals)}"
     )
-    console.line(
-        (f"  llm calls {calls} · tool calls {count(totals['tool_calls'])} · tokens {tokens} · cost {cost}", "")
-    )
-    if run["errors"] is None:
-        console.line(("  errors ?", ""))
-    elif run["errors"]:
-        console.line((f"  errors {count(len(run['errors']))}", "red"))
+    console.line((text, ""))
+    if totals["errors"] != 0:
+        console.line((f"  errors {total_of(totals, 'errors')}", "red" if totals["errors_low"] else ""))
     if run["delegations"]:
         console.line(("  delegations " + ", ".join(f"{a or '?'} → {b or '?'}" for a, b in run["delegations"]), ""))
 

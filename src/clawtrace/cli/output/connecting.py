@@ -27,7 +27,7 @@ _TOOLS = {"python": "pip install", "javascript": "npm install"}
 
 def makes_no_model_call(result: RunResult) -> bool:
     """Return whether no span of a run is of a model call, or there is no span at all."""
-    return not result.totals.get("llm_calls") and not result.totals.get("usage_calls")
+    return not result.totals.get("llm_calls_low") and not result.totals.get("usage_calls")
 
 
 def say_how_to_connect(

@@ -8,10 +8,9 @@ from typing import Any
 
 from clawtrace.dialects.evidence import EVIDENCE
 from clawtrace.facts.calls.rules import CALL_RULES
-from clawtrace.facts.runs.unknown_totals import UNKNOWN_REASONS
 from clawtrace.report.console import ConsoleOutput
 
-__all__ = ["print_calls", "print_evidence", "print_explained", "print_unknown", "print_unknown_attributes"]
+__all__ = ["print_calls", "print_evidence", "print_explained", "print_unknown_attributes"]
 
 _LONG = 40
 """Characters of a value that are shown."""
@@ -90,22 +89,6 @@ def print_unknown_attributes(spans: Sequence[Mapping[str, Any]], console: Consol
             named = ", ".join(sorted(set(attributes)))
             text = f"attributes of {whose} that the dialect `{dialect}` does not know: {named}"
             console.paragraph(text, first="  ", indent="    ", style="yellow")
-
-
-def print_unknown(facts: Sequence[Mapping[str, Any]], console: ConsoleOutput) -> None:
-    """Print why totals are unknown: one line for those of one reason, then what the reasons mean."""
-    alike: dict[tuple[Any, ...], list[str]] = defaultdict(list)
-    for one in facts:
-        why = tuple(one[name] for name in ("reason", "lacking", "of_calls", "dialect", "span_id"))
-        alike[why].append(one["fact"].removeprefix("run_totals."))
-    for (reason, lacking, of_calls, dialect, span_id), totals in alike.items():
-        calls = "" if lacking is None else f"{lacking} of {of_calls} calls {'has' if lacking == 1 else 'have'} none, "
-        where = "" if dialect is None else f" (dialect `{dialect}`, first span {span_id})"
-        console.paragraph(
-            f"{', '.join(totals)} unknown: {calls}reason `{reason}`{where}", first="  ", indent="    ", style="yellow"
-        )
-    for reason in dict.fromkeys(one["reason"] for one in facts):
-        console.paragraph(f"{reason}: {UNKNOWN_REASONS[reason]}", first="  reason ", indent="    ", style="dim")
 
 
 def _rules(ids: Iterable[str]) -> str:

@@ -10,7 +10,8 @@ from clawtrace.cli.output.connecting import makes_no_model_call
 from clawtrace.cli.projects.checkup import CheckupFinding
 from clawtrace.config.projects.project_file import load_project
 from clawtrace.config.projects.session_settings import session_settings
-from clawtrace.report.figures import amount
+from clawtrace.model.reasons import REASONS
+from clawtrace.report.figures import amount, total_of
 from clawtrace.session.session import Session
 
 __all__ = ["trial_run"]
@@ -40,7 +41,10 @@ def _findings(wrapped: WrappedRun, facts: Mapping[str, Any], why: str) -> Iterat
     else:
         total = facts["totals"]
         calls = (("llm_calls", "model call"), ("tool_calls", "tool call"))
-        counted = [f"{noun}s unknown" if total[name] is None else amount(total[name], noun) for name, noun in calls]
+        counted = [
+            f"{total_of(total, name)} {noun}s" if total[name] is None else amount(total[name], noun)
+            for name, noun in calls
+        ]
         read_by = ", ".join(facts["dialects"]) or "no known instrumentation"
         silent = makes_no_model_call(wrapped.result)
         status: Literal["ok", "warning"] = "warning" if silent else "ok"
@@ -51,11 +55,11 @@ def _findings(wrapped: WrappedRun, facts: Mapping[str, Any], why: str) -> Iterat
         yield CheckupFinding(_CHECK, status, said, advice)
     for reason in facts["incomplete_because"]:
         yield CheckupFinding(_CHECK, "warning", f"The trace is incomplete: {reason}")
-    unknown = sorted({one["fact"].partition(".")[2] for one in facts["unknown"]})
-    if unknown and not makes_no_model_call(wrapped.result):
+    open_yet = {one["because"] for one in (*facts["doubts"], *facts["gaps"]) if not REASONS[one["reason"]].unfinished}
+    if open_yet and not makes_no_model_call(wrapped.result):
         yield CheckupFinding(
-            _CHECK, "warning", f"The spans do not say: {', '.join(unknown)}.",
-            "Assertions about them are inconclusive; `clawtrace run -- CMD` says why they are unknown.",
+            _CHECK, "warning", f"The spans leave something open. {' '.join(sorted(open_yet))}",
+            "Assertions that depend on it are inconclusive; `clawtrace run -- CMD` shows what it concerns.",
         )  # fmt: skip
     for note in wrapped.result.diagnostics:
         yield CheckupFinding(_CHECK, "warning", note)

@@ -14,11 +14,11 @@ from typing import Any
 from clawtrace.dialects import Dialect
 from clawtrace.facts.fact_states import FactState, fact_states
 from clawtrace.model.query import Query
-from clawtrace.model.relations import RELATIONS
 from clawtrace.store.api import Columns, QueryableStore
 from clawtrace.store.questions.at_once import at_once
 from clawtrace.verdicts.asking.ask import Values
 from clawtrace.verdicts.judging.no_trace import no_trace_hints
+from clawtrace.verdicts.reading.known_totals import TOTALS
 
 __all__ = ["RunInputs", "ShownFacts", "read_runs"]
 
@@ -33,7 +33,7 @@ LEFT JOIN run_totals AS t ON t.run_id = s.run_id
 """
 
 _TOTALS = f"""
-SELECT {", ".join(f"t.{name} AS {name}" for name in RELATIONS["run_totals"].column_names)}
+SELECT {", ".join(TOTALS.values())}
 FROM run_totals AS t JOIN selected_runs AS s ON s.run_id = t.run_id
 """
 
@@ -114,7 +114,7 @@ class ShownFacts:
         runs: rows of the runs, by column.
         spans: numbers of spans, by run and dialect.
         traces: numbers of traces, by run.
-        totals: the runs' rows of ``run_totals``.
+        totals: the runs' rows of ``run_totals``, with what is known exactly.
         states: of the runs' facts.
         dialects: by name.
     """

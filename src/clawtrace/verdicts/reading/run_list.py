@@ -9,18 +9,20 @@ from typing import Any
 
 from clawtrace.model.query import Query
 from clawtrace.store.api import Answer, QueryableStore
+from clawtrace.verdicts.reading.known_totals import TOTALS, bounded
 
 __all__ = ["ListedRun", "RunList", "listed_runs"]
 
-_TOTALS = (
-    "llm_calls", "tool_calls", "input_tokens", "input_tokens_low", "output_tokens", "output_tokens_low", "cost_low",
-    "cost_high", "priced_calls",
-)  # fmt: skip
+_TOTALS = tuple(
+    column
+    for name in ("llm_calls", "tool_calls", "input_tokens", "output_tokens", "cost_usd")
+    for column in (name, *bounded(name))
+)
 
 _RUNS = f"""
 SELECT r.run_id AS run_id, r.case_id AS case_id, r.model_id AS model_id, r.repetition AS repetition, r.closed_by AS closed_by,
        r.complete AS complete, r.run_status AS run_status, r.started_ns AS started_ns, r.incomplete_because AS incomplete_because,
-       {", ".join(f"t.{name} AS {name}" for name in _TOTALS)}
+       {", ".join(TOTALS[name] for name in _TOTALS)}
 FROM selected_runs AS q JOIN runs AS r ON r.run_id = q.run_id LEFT JOIN run_totals AS t ON t.run_id = q.run_id
 """
 
@@ -61,7 +63,7 @@ class ListedRun:
     models: list[str]
     """Models that answered, in order."""
     totals: dict[str, Any]
-    """Of the relation `run_totals`: calls, tokens and cost."""
+    """Calls, tokens and cost: the number where it is known, and its bounds (`_low`, `_high`)."""
     verdicts: dict[str, int] | None = None
     """How many verdicts of each status the service gave last; null where it gave none."""
 

@@ -1,0 +1,112 @@
+"""Print what the spans of a run leave open (`clawtrace.inspect/1`: `doubts`, `gaps`), and what models asked for in vain."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from clawtrace.model.reasons import REASONS
+from clawtrace.report.console import ConsoleOutput
+from clawtrace.report.figures import amount
+
+__all__ = ["marks_of", "print_open", "print_reasons", "print_requests"]
+
+_NOUNS = {
+    "llm_calls": "model call", "tool_calls": "tool call", "commands": "command", "agents": "agent", "errors": "failure",
+    "spans": "span", "messages": "message", "runs": "run", "background_tool_calls": "background tool call",
+    "background_commands": "background command",
+}  # fmt: skip
+_REQUESTS = {
+    "not-offered": "the model did not have it",
+    "not-run": "no span records an execution, and there is one for each",
+    "handed-over": "a handoff to another agent",
+}
+_NAMED = 8
+"""Rows that a line names."""
+
+_NUMBERS = {"agents": "activation_no", "errors": "error_no"}
+
+
+def marks_of(run: Mapping[str, Any]) -> dict[str, str]:
+    """Return why a row is in doubt, by the id of the span that records it."""
+    found = {}
+    for doubt in run["doubts"]:
+        if doubt["column_name"] is None:
+            row = _row(run, doubt)
+            span_id = (row and row["span_id"]) or doubt["span_id"]
+            if span_id is not None:
+                found[span_id] = f"{_noun(doubt['relation'])} in doubt: {doubt['because']}"
+    return found
+
+
+def print_open(run: Mapping[str, Any], console: ConsoleOutput) -> None:
+    """Print the rows that are in doubt and the rows that may be missing, a line for each reason; incompleteness left out."""
+    rows: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for doubt in run["doubts"]:
+        if doubt["column_name"] is None and not REASONS[doubt["reason"]].unfinished:
+            row = _row(run, doubt) or {}
+            rows[doubt["because"], doubt["relation"]].append(row.get("name") or row.get("response_model") or "?")
+    for (because, relation), names in rows.items():
+        named = ", ".join(f"`{name}`" for name in dict.fromkeys(names[:_NAMED])) + (", …" if names[_NAMED:] else "")
+        text = f"{amount(len(names), _noun(relation))} ({named}): {because}"
+        console.paragraph(text, first="  in doubt: ", indent="    ", style="yellow")
+    gaps: dict[str, dict[str, None]] = defaultdict(dict)
+    for gap in run["gaps"]:
+        if not REASONS[gap["reason"]].unfinished:
+            gaps[gap["because"]][_missing(gap)] = None
+    for because, missing in gaps.items():
+        console.paragraph(f"{', '.join(missing)}: {because}", first="  may be missing: ", indent="    ", style="yellow")
+
+
+def print_requests(requests: Iterable[Mapping[str, Any]], console: ConsoleOutput) -> None:
+    """Print the tools that a model asked for and that were not run, each with how often and why."""
+    asked = Counter((one["reason"], one["name"] or "a tool without a name") for one in requests)
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for (reason, name), number in asked.items():
+        by_reason[reason].append(name if number == 1 else f"{name} ({number} times)")
+    for reason, names in by_reason.items():
+        text = f"{', '.join(names)}: {_REQUESTS[reason]}"
+        console.paragraph(text, first="  asked for, not run: ", indent="    ")
+
+
+def print_reasons(run: Mapping[str, Any], console: ConsoleOutput) -> None:
+    """Print every doubt and gap, those of one reason together, then what the reasons mean and what would settle them."""
+    alike: Counter[tuple[str, str | None, str]] = Counter()
+    every = set()
+    for doubt in run["doubts"]:
+        key = (doubt["relation"], doubt["column_name"], doubt["reason"])
+        alike[key] += 1
+        if doubt["row_no"] is None:
+            every.add(key)
+    for (relation, column, reason), number in alike.items():
+        rows = "all" if (relation, column, reason) in every else str(number)
+        what = "not certain" if column is None else f"{column} unknown"
+        console.paragraph(f"{relation}: {what} of {rows}: reason `{reason}`", first="  ", indent="    ", style="yellow")
+    for gap, number in Counter((_missing(one), one["reason"]) for one in run["gaps"]).items():
+        times = f" ({number} times)" if number > 1 else ""
+        console.paragraph(
+            f"{gap[0]} may be missing{times}: reason `{gap[1]}`", first="  ", indent="    ", style="yellow"
+        )
+    for reason in dict.fromkeys(one["reason"] for one in (*run["doubts"], *run["gaps"])):
+        known = REASONS[reason]
+        settled = f" What settles it: {known.settled_by}" if known.settled_by else ""
+        console.paragraph(f"{reason}: {known.sentence}{settled}", first="  reason ", indent="    ", style="dim")
+
+
+def _row(run: Mapping[str, Any], doubt: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    relation = doubt["relation"]
+    number = _NUMBERS.get(relation, "call_no")
+    rows = run.get(relation) or run["seen"].get(relation) or ()
+    return next((row for row in rows if row[number] == doubt["row_no"]), None)
+
+
+def _missing(gap: Mapping[str, Any]) -> str:
+    what = " ".join(filter(None, ("failed" if gap["outcome"] == "error" else gap["outcome"], _noun(gap["relation"]))))
+    number = f"any number of {what}s" if gap["at_most"] is None else f"at most {amount(gap['at_most'], what)}"
+    named = f" `{gap['name']}`" if gap["name"] is not None else ""
+    return f"{number}{named}" + (f" of agent `{gap['agent']}`" if gap["agent"] is not None else "")
+
+
+def _noun(relation: str) -> str:
+    return _NOUNS.get(relation, relation)

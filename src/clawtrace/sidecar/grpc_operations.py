@@ -129,10 +129,16 @@ def _pb(name: str, value: dict[str, Any]) -> Any:
 
 def _facts(run: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facts of a run as `RunFacts` has them: what may be unknown is a message that holds a list."""
-    facts = {**run, "tool_calls": run["tool_calls"] and [_tool_call(**call) for call in run["tool_calls"]]}
+    facts = {**run, "tool_requests": [_tool_call(**call) for call in run["tool_requests"]]}
     if run["delegations"] is not None:
         facts["delegations"] = [{"parent": parent, "name": name} for parent, name in run["delegations"]]
-    return facts | {name: None if facts[name] is None else {"items": facts[name]} for name in _LISTS}
+    return _as_messages(facts) | {"seen": _as_messages(run["seen"])}
+
+
+def _as_messages(facts: Mapping[str, Any]) -> dict[str, Any]:
+    rows = {name: facts[name] for name in _LISTS if name in facts}
+    rows["tool_calls"] = rows["tool_calls"] and [_tool_call(**call) for call in rows["tool_calls"]]
+    return {**facts, **{name: None if of is None else {"items": of} for name, of in rows.items()}}
 
 
 def _tool_call(arguments: Any, **call: Any) -> dict[str, Any]:

@@ -168,8 +168,6 @@ def _print_whole(one: _Again, again: Rerun, where_to_ask: str, console: ConsoleO
     console.paragraph(again.verdict.message, indent="  ")
     if again.row is None:
         return
-    if again.wide is not None:
-        _table("the run's row, including what may belong to the scope", again.wide, console)
     _table("the run's row", again.row, console)
     if stored["decided_by"]:
         if again.rows is not None:
@@ -182,7 +180,7 @@ def _print_whole(one: _Again, again: Rerun, where_to_ask: str, console: ConsoleO
     if again.outcome is not None:
         holds = {True: "true", False: "false", None: "unknown"}[again.outcome.holds]
         missing = f", missing {again.outcome.missing}" if again.outcome.missing else ""
-        console.line((f"holds {holds}, final {str(again.outcome.final).lower()}{missing}", "bold"))
+        console.line((f"holds {holds}{missing}", "bold"))
     scope = "".join(f" --{key} {value}" for key, value in (stored["scope"] or {}).items() if value is not None)
     console.line()
     console.line((f"the SQL, for {where_to_ask}{scope}:", ""))
@@ -223,11 +221,9 @@ def _as_json(one: _Again) -> dict[str, Any]:
         "status": None if again is None else again.verdict.status.value,
         "message": None if again is None else again.verdict.message,
         "holds": None if outcome is None else outcome.holds,
-        "final": None if outcome is None else outcome.final,
         "missing": "" if outcome is None else outcome.missing,
         "scope": stored["scope"],
         "row": _dicts(again and again.row),
-        "row_with_what_is_in_doubt": _dicts(again and again.wide),
         "function": (stored["decided_by"] or {}).get("function"),
         "rows": _dicts(again and again.rows),
         "world_rows": (stored["decided_by"] or {}).get("world_rows"),

@@ -7,17 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from clawtrace.model.query import Query
+from clawtrace.model.reasons import REASONS
 from clawtrace.store.api import QueryableStore
 
 __all__ = [
     "LONGEST_TEXT",
     "AgentDetails",
     "CommandDetails",
+    "DoubtDetails",
+    "GapDetails",
     "MessagePart",
     "ModelCallDetails",
     "RunDetails",
     "SpanDetails",
     "ToolCallDetails",
+    "ToolRequestDetails",
     "run_details",
 ]
 
@@ -80,17 +84,32 @@ class MessagePart:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallDetails:
-    """One logical tool call."""
+    """One attempt at a tool call."""
 
     call_no: int
     span_id: str | None
     agent_span_id: str | None
-    name: str
+    name: str | None
     call_id: str | None
     arguments: str | None
     result: str | None
     outcome: str | None
     error: str | None
+    certain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRequestDetails:
+    """One tool call that a model asked for and that was not carried out."""
+
+    request_no: int
+    span_id: str | None
+    """The span of the model call that asked."""
+    agent_span_id: str | None
+    name: str | None
+    arguments: str | None
+    reason: str
+    """not-offered, not-run or handed-over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +125,10 @@ class ModelCallDetails:
     cache_read_tokens: int | None
     reasoning_tokens: int | None
     cost_usd: float | None
-    outcome: str
+    outcome: str | None
     attempts: int | None
     finish_reason: str | None
+    certain: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +139,8 @@ class AgentDetails:
     span_id: str | None
     name: str | None
     parent_activation_no: int | None
-    via: str
+    via: str | None
+    certain: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +150,32 @@ class CommandDetails:
     tool_call_no: int
     text: str | None
     exit_code: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtDetails:
+    """Something that the spans leave open of a row."""
+
+    relation: str
+    row_no: int | None
+    """Null for every row where the column is null."""
+    column_name: str | None
+    """Null where the row itself is not certain."""
+    because: str
+    """One sentence."""
+    span_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GapDetails:
+    """A place where rows may exist that nothing records."""
+
+    relation: str
+    at_most: int | None
+    """Null for any number."""
+    name: str | None
+    because: str
+    """One sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +189,13 @@ class RunDetails:
     spans: list[SpanDetails]
     messages: list[MessagePart]
     tool_calls: list[ToolCallDetails]
+    tool_requests: list[ToolRequestDetails]
     model_calls: list[ModelCallDetails]
     agents: list[AgentDetails]
     commands: list[CommandDetails]
+    doubts: list[DoubtDetails]
+    gaps: list[GapDetails]
+    """Those of a trace that is not complete left out: the run says why it is not."""
 
     def data(self) -> dict[str, Any]:
         """Return it as data for JSON."""
@@ -180,18 +231,23 @@ ORDER BY m.run_id, m.span_id, m.direction, m.message_no, m.part_no
 
 _TOOL_CALLS = f"""
 SELECT c.run_id, c.call_no, c.span_id, c.agent_span_id, c.name, c.call_id, {_cut("c.arguments")}, {_cut("c.result")}, c.outcome,
-       {_cut("c.error")}
+       {_cut("c.error")}, c.certain
 FROM tool_calls AS c JOIN selected_runs AS q ON q.run_id = c.run_id ORDER BY c.run_id, c.call_no
+"""
+
+_TOOL_REQUESTS = f"""
+SELECT c.run_id, c.request_no, c.span_id, c.agent_span_id, c.name, {_cut("c.arguments")}, c.reason
+FROM tool_requests AS c JOIN selected_runs AS q ON q.run_id = c.run_id ORDER BY c.run_id, c.request_no
 """
 
 _MODEL_CALLS = """
 SELECT c.run_id, c.call_no, c.span_id, c.agent_span_id, c.model, c.input_tokens, c.output_tokens, c.cache_read_tokens,
-       c.reasoning_tokens, c.cost_usd, c.outcome, c.attempts, c.finish_reason
+       c.reasoning_tokens, c.cost_usd, c.outcome, c.attempts, c.finish_reason, c.certain
 FROM llm_calls AS c JOIN selected_runs AS q ON q.run_id = c.run_id ORDER BY c.run_id, c.call_no
 """
 
 _AGENTS = """
-SELECT a.run_id, a.activation_no, a.span_id, a.name, a.parent_activation_no, a.via
+SELECT a.run_id, a.activation_no, a.span_id, a.name, a.parent_activation_no, a.via, a.certain
 FROM agents AS a JOIN selected_runs AS q ON q.run_id = a.run_id ORDER BY a.run_id, a.activation_no
 """
 
@@ -200,14 +256,29 @@ SELECT c.run_id, c.tool_call_no, {_cut("c.text")}, c.exit_code
 FROM commands AS c JOIN selected_runs AS q ON q.run_id = c.run_id WHERE c.command_no = 1 ORDER BY c.run_id, c.tool_call_no
 """
 
+_DOUBTS = """
+SELECT d.run_id, d.relation, d.row_no, d.column_name, d.reason, d.span_id
+FROM doubts AS d JOIN selected_runs AS q ON q.run_id = d.run_id
+ORDER BY d.run_id, d.relation, d.row_no, d.column_name
+"""
+
+_GAPS = """
+SELECT g.run_id, g.relation, g.at_most, g.name, g.reason
+FROM gaps AS g JOIN selected_runs AS q ON q.run_id = g.run_id ORDER BY g.run_id, g.relation, g.reason, g.name
+"""
+
+_ASKED = (
+    _RUNS, _SPANS, _MESSAGES, _TOOL_CALLS, _TOOL_REQUESTS, _MODEL_CALLS, _AGENTS, _COMMANDS, _DOUBTS, _GAPS
+)  # fmt: skip
+
 
 def run_details(store: QueryableStore, run_ids: Sequence[str]) -> Iterator[RunDetails]:
     """Yield what the page shows of each run; facts must be current."""
     for first in range(0, len(run_ids), _BATCH):
         batch = run_ids[first : first + _BATCH]
         store.select_runs(batch)
-        runs, spans, messages, tools, models, agents, commands = (
-            _grouped(store, sql) for sql in (_RUNS, _SPANS, _MESSAGES, _TOOL_CALLS, _MODEL_CALLS, _AGENTS, _COMMANDS)
+        runs, spans, messages, tools, requests, models, agents, commands, doubts, gaps = (
+            _grouped(store, sql) for sql in _ASKED
         )
         for run_id in batch:
             rows = spans.get(run_id, ())
@@ -219,9 +290,19 @@ def run_details(store: QueryableStore, run_ids: Sequence[str]) -> Iterator[RunDe
                 [_span(row, started) for row in rows],
                 [MessagePart(*row) for row in messages.get(run_id, ())],
                 [ToolCallDetails(*row) for row in tools.get(run_id, ())],
+                [ToolRequestDetails(*row) for row in requests.get(run_id, ())],
                 [ModelCallDetails(*row) for row in models.get(run_id, ())],
                 [AgentDetails(*row) for row in agents.get(run_id, ())],
                 [CommandDetails(*row) for row in commands.get(run_id, ())],
+                [
+                    DoubtDetails(relation, row_no, column, REASONS[reason].sentence, span_id)
+                    for relation, row_no, column, reason, span_id in doubts.get(run_id, ())
+                ],
+                [
+                    GapDetails(relation, at_most, name, REASONS[reason].sentence)
+                    for relation, at_most, name, reason in gaps.get(run_id, ())
+                    if not REASONS[reason].unfinished
+                ],
             )
 
 

@@ -29,10 +29,10 @@ def world(tmp_path):
 
 
 def test_decisions_follow_the_recorded_root(facts, world):
-    """A root without further agents, and decisions in the right order, are the path; it is not final."""
+    """A root without further agents, and decisions in the right order, are the path."""
     outcome, said, found = judged(facts, ROOT, world, state_path="router.json")
 
-    assert (outcome.holds, outcome.final) == (True, False)
+    assert outcome.holds is True
     assert said.endswith("worked in this order, among 3 decisions of `router.json` and 1 agent activation.")
     assert found == {"found": PATH, "activations": 1, "routing": "router.json", "decisions": 3}
 
@@ -71,7 +71,7 @@ def test_a_path_that_the_trace_shows_needs_no_file(facts):
     """Where the spans answer, a missing file does not matter."""
     outcome, _, _ = judged(facts, {"agents": PATH}, World("r"), state_path="router.json")
 
-    assert (outcome.holds, outcome.final) == (True, True)
+    assert outcome.holds is True
 
 
 def test_the_first_file_that_holds_a_decision_is_used(facts, world):

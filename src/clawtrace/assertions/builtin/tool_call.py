@@ -28,7 +28,9 @@ _LONGEST = 120
 _CALLED_BY = """CASE WHEN coalesce(r.agents, 0) = 0 OR r.unsure = 1 THEN NULL WHEN r.fits = 1 THEN TRUE
               WHEN r.nameless = 1 THEN NULL ELSE FALSE END"""
 _WITH_AGENTS = """(
-      SELECT c.*, w.agents AS agents, w.fits AS fits, w.nameless AS nameless, w.unsure AS unsure
+      SELECT c.run_id AS run_id, c.call_no AS call_no, c.span_id AS span_id, c.name AS name, c.arguments AS arguments,
+             c.result AS result, c.outcome AS outcome, c.agent_span_id AS agent_span_id, c.certain AS certain, w.agents AS agents,
+             w.fits AS fits, w.nameless AS nameless, w.unsure AS unsure
       FROM tool_calls AS c
       LEFT JOIN (
         SELECT a.run_id AS run_id, a.span_id AS span_id, count(*) AS agents,

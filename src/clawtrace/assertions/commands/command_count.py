@@ -35,11 +35,12 @@ class CommandCount(Count):
 
     def query(self) -> Query:
         """Return the count: one row a run."""
-        found, sums, names = [], [], list[str]()
-        for key in (one.key for one in self.tallies):
-            sums.append(f"CAST(sum(CASE WHEN r.certain AND r.met{key} THEN 1 ELSE 0 END) AS bigint) AS low{key}")
-            sums.append(f"CAST(sum(CASE WHEN r.met{key} = FALSE THEN 0 ELSE 1 END) AS bigint) AS high{key}")
-            sums.append(f"max(CASE WHEN r.met{key} = FALSE OR r.most IS NOT NULL THEN 0 ELSE 1 END) AS open{key}")
+        found, sums, names = list[str](), list[str](), list[str]()
+        for one in self.tallies:
+            key, met = one.key, f"({one.where.sql})"
+            sums.append(f"CAST(sum(CASE WHEN r.certain AND {met} THEN 1 ELSE 0 END) AS bigint) AS low{key}")
+            sums.append(f"CAST(sum(CASE WHEN {met} = FALSE THEN 0 ELSE 1 END) AS bigint) AS high{key}")
+            sums.append(f"max(CASE WHEN {met} = FALSE OR r.most IS NOT NULL THEN 0 ELSE 1 END) AS open{key}")
             found.append(f"coalesce(x.low{key}, 0) AS low{key}")
             found.append(
                 f"CASE WHEN x.open{key} = 1 OR h.run_id IS NOT NULL THEN NULL ELSE coalesce(x.high{key}, 0) END AS high{key}"
@@ -47,7 +48,6 @@ class CommandCount(Count):
             names += [f"low{key}", f"high{key}"]
         sums += [f"max(CASE WHEN r.place = 1 THEN r.{name} END) AS {name}" for name in self.first]
         found += [f"x.{name} AS {name}" for name in self.first]
-        met = "".join(f", ({one.where.sql}) AS met{one.key}" for one in self.tallies)
         return Query(
             f"""
 SELECT g.run_id AS run_id, {self.decision or all_sql(self.decided())} AS holds,
@@ -58,7 +58,7 @@ FROM (
   JOIN selected_runs AS s ON s.run_id = t.run_id
   LEFT JOIN (
     SELECT r.run_id AS run_id, {", ".join(sums)}
-    FROM (SELECT r.*{met} FROM {self._source.counted} AS r) AS r
+    FROM {self._source.counted} AS r
     GROUP BY r.run_id
   ) AS x ON x.run_id = t.run_id
   LEFT JOIN (
@@ -97,20 +97,24 @@ def matching_commands(
         match = f"CASE WHEN r.ok = FALSE OR r.kind IS NULL THEN FALSE WHEN r.kind = {MATCH} AND r.ok THEN TRUE ELSE NULL END"
 
     def rows(span: str, joined: str) -> str:
-        columns = "x.run_id AS run_id, x.call_no AS call_no, x.command_no AS command_no, x.text AS text, x.ok AS ok, x.kind AS kind"
+        columns = ("run_id", "call_no", "command_no", "text", "ok", "certain", "most", "kind")
+        of_hit, of_other, of_nameless, of_any = (", ".join(f"{at}.{name} AS {name}" for name in columns) for at in "hijx")
+        met = f"({match.replace('r.', 'x.')})"
         return f"""(
-    SELECT {columns}, x.certain AS certain, x.most AS most, x.span_id AS span_id, row_number() OVER (
+    SELECT {of_any}, x.span_id AS span_id, row_number() OVER (
              PARTITION BY x.run_id
-             ORDER BY CASE WHEN ({match.replace("r.", "x.")}) THEN CASE WHEN x.certain THEN 0 ELSE 1 END
-                      WHEN ({match.replace("r.", "x.")}) = FALSE THEN 2 ELSE 1 END, x.call_no, x.command_no) AS place
+             ORDER BY CASE WHEN {met} THEN CASE WHEN x.certain THEN 0 ELSE 1 END WHEN {met} = FALSE THEN 2 ELSE 1 END,
+                      x.call_no, x.command_no) AS place
     FROM (
-      SELECT h.*, {span} AS span_id FROM ({hits(pattern, commands)}) AS h {joined}
-      UNION ALL {other_tools(calls, commands)}
-      UNION ALL {nameless_calls(calls)}
+      SELECT {of_hit}, {span} AS span_id FROM ({hits(pattern, commands)}) AS h {joined}
+      UNION ALL
+      SELECT {of_other}, i.span_id AS span_id FROM ({other_tools(calls, commands)}) AS i
+      UNION ALL
+      SELECT {of_nameless}, j.span_id AS span_id FROM ({nameless_calls(calls)}) AS j
     ) AS x
     UNION ALL
-    SELECT w.run_id AS run_id, w.tool_call_no AS call_no, 1 AS command_no, w.text AS text, NULL AS ok, NULL AS kind,
-           w.certain AS certain, 1 AS most, NULL AS span_id, 0 AS place
+    SELECT w.run_id AS run_id, w.tool_call_no AS call_no, 1 AS command_no, w.text AS text, NULL AS ok, w.certain AS certain,
+           1 AS most, NULL AS kind, NULL AS span_id, 0 AS place
     FROM {commands} AS w
     JOIN selected_runs AS q ON q.run_id = w.run_id
     WHERE w.command_no = 1
@@ -127,4 +131,3 @@ def matching_commands(
         (Tally(asked, min, max, "command"), Tally(whole, key="_ran", noun="command")),
         shown="coalesce(r.text, '(a command that was not captured)')",
     )
-

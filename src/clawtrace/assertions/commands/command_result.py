@@ -41,6 +41,12 @@ _DECISIONS = {
 command that may be it is counted, which is the last certain one and all that may have come after it."""
 
 
+_COLUMNS = (
+    "run_id", "call_no", "command_no", "text", "exit_code", "certain", "most", "kind", "stdout", "stderr", "output", "span_id",
+)  # fmt: skip
+_MADE = ("part", "fits", "n")
+
+
 class Matching(Documented):
     """The last command that a regular expression finds."""
 
@@ -109,10 +115,14 @@ class CommandResult(Assertion):
         """Count the commands that fit, and those that do not, among those that are meant."""
         fit = self.fit()
         nothing = "CAST(NULL AS varchar)"
+        kept, read = (
+            ", ".join(f"{at}.{name} AS {name}" for name in (*_COLUMNS, *more)) for at, more in (("y", _MADE), ("c", ()))
+        )
         rows = f"""(
-    SELECT y.*, row_number() OVER (PARTITION BY y.run_id ORDER BY {_RANKS[self._of]}, y.call_no DESC, y.command_no DESC) AS place
+    SELECT {kept}, row_number() OVER (
+             PARTITION BY y.run_id ORDER BY {_RANKS[self._of]}, y.call_no DESC, y.command_no DESC) AS place
     FROM (
-      SELECT c.*, CASE WHEN c.command_no > 1 THEN 1 ELSE 0 END AS part, CASE WHEN c.kind = {MATCH} THEN ({fit.sql}) END AS fits,
+      SELECT {read}, CASE WHEN c.command_no > 1 THEN 1 ELSE 0 END AS part, CASE WHEN c.kind = {MATCH} THEN ({fit.sql}) END AS fits,
              count(*) OVER (PARTITION BY c.run_id) AS n,
              count(CASE WHEN c.certain THEN 1 END) OVER (
                PARTITION BY c.run_id ORDER BY c.call_no DESC, c.command_no DESC
@@ -126,7 +136,7 @@ class CommandResult(Assertion):
         ) AS u
       ) AS c
     ) AS y
-    WHERE {"y.later = 0" if self._of == "last" else "TRUE"}
+    WHERE {"y.later = 0" if self._of == "last" else "1 = 1"}
   )"""
         resolve = resolve_commands(self.of.matching) if isinstance(self.of, Matching) else ()
         fits = fit._replace(sql="r.fits", gap=RAN, columns=("name", "arguments", "result"), resolve=(*resolve, *fit.resolve))

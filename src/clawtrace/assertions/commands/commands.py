@@ -96,7 +96,9 @@ def hits(pattern: str, commands: str = "commands") -> str:
          n.certain AS certain, CASE WHEN n.last_no IS NOT NULL THEN 1 END AS most,
          CASE WHEN n.fit = 1 THEN {MATCH} WHEN n.text IS NULL THEN {NO_TEXT} WHEN n.last_no IS NULL THEN {UNSPLIT} ELSE {REDACTED} END AS kind
   FROM (
-    SELECT f.*, min(f.command_no) OVER (
+    SELECT f.run_id AS run_id, f.call_no AS call_no, f.command_no AS command_no, f.text AS text, f.exit_code AS exit_code,
+           f.ok AS ok, f.certain AS certain, f.last_no AS last_no, f.fit AS fit,
+           min(f.command_no) OVER (
              PARTITION BY f.run_id, f.call_no ORDER BY f.command_no ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)
              AS next_no
     FROM (

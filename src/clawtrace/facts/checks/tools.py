@@ -189,10 +189,8 @@ def _find_failed_beside(
         written = executions_of(span.dialect, span.scope) == "spans"
         if call.outcome != "ok" or written or not (names or silent) or not inside(call.index):
             continue
-        if silent:
-            findings.gap("tool_calls", "failed-beside-request", call.index, start_ns=call.start_ns)
         if silent or any(map(holding.may_hold, names)):
-            for relation in ("agents", "llm_calls"):
+            for relation in ("agents", "llm_calls", "tool_calls", "errors"):
                 findings.gap(relation, "failed-beside-request", call.index, start_ns=call.start_ns)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -31,6 +32,11 @@ __all__ = [
 
 _NO_EXECUTIONS = frozenset(("handoff",))
 
+_LIKE_A_FAILURE = re.compile(
+    r"""(?ix) [\W_]* ((result|error|output|content|text|message|type) \W+)*
+    ((an\s)? (error|exception) (:|\s) | (failed|failure) \s (to|while|in) \s | (tool|function) \s .{0,80}? (failed|raised|error))"""
+)
+
 
 class ToolCalls(NamedTuple):
     """The attempts of a run, and what they were made from."""
@@ -57,7 +63,8 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
     groups = run.groups("tool", _NO_EXECUTIONS)
     executions = [_execution(run, number, members) for number, members in groups.items()]
     executions = [execution for execution in executions if execution.name is None or execution.name not in finals]
-    asked = [request for request in requests(run, models) if request.name not in finals]
+    asked = [one for one in requests(run, models) if one.name not in finals]
+    asked = [one._replace(number=number) for number, one in enumerate(asked)] if finals else asked
     answers = results(run, models, asked)
     conversations = histories(run)
     matched = match(asked, executions)
@@ -172,7 +179,7 @@ def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
         # A layer that never ended does not take back that the others did; the outcome says that it is unknown.
         end_ns = max((span.end_ns for span in layers if span.end_ns is not None), default=None)
         error = next((span.error for span in reversed(layers) if span.error is not None), None)
-    outcome, reason = _outcome(layers)
+    outcome, reason = _outcome(layers, run.evidence(outer) == "generic")
     return Execution(
         outer, facts.tool_call_id, facts.tool_name, agent, turn, start_ns, end_ns, as_json(facts.tool_arguments),
         facts.tool_result, outcome, error, "log" if facts.source == "log" else "span", facts.exit_code, facts.tool_command,
@@ -180,8 +187,11 @@ def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
     )  # fmt: skip
 
 
-def _outcome(layers: Sequence[Span]) -> tuple[Outcome | None, str | None]:
-    """Return how an execution ended, the worst of its layers; where it is unknown, why, unless a message may tell it."""
+def _outcome(layers: Sequence[Span], generic: bool) -> tuple[Outcome | None, str | None]:
+    """Return how an execution ended, the worst of its layers; where it is unknown, why, unless a message may tell it.
+
+    Where nothing is known of the framework (`generic`), a result that begins like a failure may be one.
+    """
     if any(span.tool_refused for span in layers):
         return "error", None
     if any(span.tool_cancelled for span in layers):
@@ -191,6 +201,7 @@ def _outcome(layers: Sequence[Span]) -> tuple[Outcome | None, str | None]:
     if any(span.tool_blocked for span in layers):
         return "blocked", None
     unknown = any(span.end_ns is None for span in layers) or all(span.tool_unknown for span in layers)
+    unknown = unknown or (generic and any(_LIKE_A_FAILURE.match(span.tool_result or "") for span in layers))
     return (None if unknown else "ok"), None
 
 

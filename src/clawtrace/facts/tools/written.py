@@ -53,32 +53,28 @@ class Written:
         """Return whether a request was not carried out: it would have a span.
 
         A program may run tools itself, around its agents or in a loop of its own, and then no span tells: so a result must
-        have been told to the agent at work, where others of its tools have spans; and without one the agent must have ended,
-        without a failure that may have kept the spans of other tools from being exported.
+        have been told to the agent at work, where others of its tools have spans; and without one the agent must have ended.
         """
-        if request.served or (answer is not None and answer.failed is False):
+        if request.served or "spans" not in self._said(request) or (answer is not None and answer.failed is False):
             return False
-        proved = self._is_proved(request)
         if answer is not None:
-            return proved and answer.inside
+            return answer.inside and self._is_proved(request)
         if request.agent is None:
-            return proved and self._last[None] != request.group
-        span = self._run.spans[request.agent]
-        declared = "spans" in self._said(request)
-        if span.end_ns is None or not (proved or declared):
-            return False
-        return declared or not span.failed or self._last[request.agent] != request.group
+            return self._is_proved(request) and self._last[None] != request.group
+        return self._run.spans[request.agent].end_ns is not None
 
     def told(self, request: ToolRequest, answer: Result, spanned: Container[str | None]) -> bool:
         """Return whether a result says for certain that a request was carried out.
 
-        Where no span is written for executions: it does, but for tools of which others write spans (`spanned`).
+        Where no span is written for executions it does, but of tools of which others write spans (`spanned`), and of one
+        that the model was made to call: it stands for the form of an answer.
         """
         if request.served or answer.failed is False:
             return True
         said = self._said(request)
+        forced = any(self._run.spans[index].forced_tool == request.name for index in self._writers[request.group])
         silent = "none" in said and "spans" not in said and not self._is_proved(request)
-        return silent and request.name not in spanned
+        return silent and request.name not in spanned and not forced
 
     def _around(self, request: ToolRequest) -> set[int]:
         return self._writers[request.group] | (set() if request.agent is None else {request.agent})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -12,10 +13,15 @@ from pydantic import AfterValidator, Field
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import plural
+from clawtrace.assertions.forms.evidence import gap_rows
+from clawtrace.assertions.forms.form import Form
 from clawtrace.assertions.refused import refused
-from clawtrace.model.query import ByRun, Query
+from clawtrace.model.query import ByRun, Query, Resolve
 
 __all__ = ["Sql"]
+
+_CERTAIN = "of_certain_rows"
+"""The column that tells the two answers apart."""
 
 _ROWS = 100
 """Rows that are fetched and shown when none, or fewer, are expected."""
@@ -23,17 +29,14 @@ _ROWS = 100
 _SHOWN_ROWS, _SHOWN_LENGTH = 3, 200
 """Rows of each kind that the message shows, and characters of each."""
 
-# Relations that stay empty where the instrumentation cannot record them, and the total that is then NULL.
-_TOTALS = {
-    "llm_calls": "llm_calls",
-    "tool_calls": "tool_calls",
-    "run_tools": "tool_calls",
-    "commands": "tool_calls",
-    "agents": "agents",
-    "errors": "errors",
-}
-_RELATION = re.compile(rf"(?:(?<![\w.])|(?<=\bmain\.))({'|'.join(_TOTALS)})\b", re.IGNORECASE)
-
+_HAS_CERTAIN = ("llm_calls", "tool_calls", "commands", "agents", "errors")
+"""Relations whose rows may be in doubt."""
+_GAPS = {name: (name,) for name in (*_HAS_CERTAIN, "messages")}
+_GAPS |= {"run_tools": ("tool_calls",), "commands": ("commands", "tool_calls")}
+"""Relations of which rows may be missing, by what a query names: where they are said to be missing."""
+_RELATION = re.compile(rf"(?:(?<![\w.])|(?<=\bmain\.))({'|'.join(_GAPS)})\b", re.IGNORECASE)
+_MINDS_DOUBTS = re.compile(r"\b(?:certain|doubts)\b", re.IGNORECASE)
+_MINDS_GAPS = re.compile(r"\bgaps\b", re.IGNORECASE)
 
 _SELECT = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*+(?:select|with|from|values)\b", re.IGNORECASE | re.DOTALL)
 """How a SELECT begins, comments and brackets before it included."""
@@ -49,13 +52,144 @@ def _check_select(text: str) -> str:
     return text
 
 
+@dataclass(frozen=True)
+class _Select(Form):
+    """The SELECT over all rows, and where rows may be in doubt over those that are certain: two answers that differ are open."""
+
+    select: str
+    expected: Sequence[Any]
+    time_limit_s: float
+
+    @property
+    def _named(self) -> list[str]:
+        """The relations that the query may read, each once."""
+        return list(dict.fromkeys(found.lower() for found in _RELATION.findall(self.select)))
+
+    @property
+    def fact(self) -> str:  # type: ignore[override]
+        """The first relation."""
+        return next(iter(self._named), "spans")
+
+    @property
+    def _in_doubt(self) -> list[str]:
+        """The relations that it reads without a thought of rows in doubt."""
+        return [] if _MINDS_DOUBTS.search(self.select) else [name for name in self._named if name in _HAS_CERTAIN]
+
+    @property
+    def _gaps(self) -> str:
+        """SQL over ``p``: the gaps that concern it. What an SDK asked again is looked for by none who does not ask for gaps."""
+        named = [] if _MINDS_GAPS.search(self.select) else self._named
+        relations = dict.fromkeys(["spans", *(one for name in named for one in _GAPS[name])])
+        return f"""p.relation IN ({", ".join(map(repr, relations))})
+      AND CASE WHEN p.relation = 'llm_calls' AND p.outcome = 'error' THEN FALSE ELSE TRUE END"""
+
+    def resolve(self) -> Sequence[Resolve]:
+        """Return nothing: no text is decided apart."""
+        return ()
+
+    def query(self) -> Query:
+        """Return the runs to ask about, how many rows are in doubt, and whether rows may be missing."""
+        doubts = [f"SELECT r.run_id AS run_id FROM {name} AS r WHERE r.certain = FALSE" for name in self._in_doubt]
+        unsure = " UNION ALL ".join(doubts) or "SELECT r.run_id AS run_id FROM run_totals AS r WHERE 1 = 0"
+        return Query(f"""
+SELECT t.run_id AS run_id, NULL AS holds, TRUE AS by_function, coalesce(d.n, 0) AS unsure, coalesce(g.n, 0) AS gaps
+FROM run_totals AS t
+JOIN selected_runs AS s ON s.run_id = t.run_id
+LEFT JOIN (SELECT u.run_id AS run_id, count(*) AS n FROM ({unsure}) AS u GROUP BY u.run_id) AS d ON d.run_id = t.run_id
+LEFT JOIN (
+  SELECT p.run_id AS run_id, count(*) AS n FROM gaps AS p
+  WHERE {self._gaps} GROUP BY p.run_id
+) AS g ON g.run_id = t.run_id
+""")
+
+    def details(self) -> Query:
+        """Return the user's own query; where rows may be in doubt, over the certain ones as well, each row with which it is of."""
+        fetched = max(_ROWS, len(self.expected)) + 1
+        if not self._in_doubt:
+            return Query(self.select, by_run=ByRun(self.time_limit_s, fetched))
+        certain = ", ".join(f"{name} AS (SELECT * FROM {name} WHERE certain)" for name in self._in_doubt)
+        return Query(
+            f"""SELECT TRUE AS {_CERTAIN}, x.* FROM (
+WITH {certain}
+SELECT * FROM (
+{self.select}
+) AS y LIMIT {fetched}) AS x
+UNION ALL
+SELECT FALSE AS {_CERTAIN}, x.* FROM (SELECT * FROM (
+{self.select}
+) AS y LIMIT {fetched}) AS x""",
+            by_run=ByRun(self.time_limit_s, 2 * fetched),
+        )
+
+    def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
+        """Compare the rows with those expected, over all rows and over the certain ones."""
+        rows: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
+        for detail in details:
+            of_certain = bool(detail.get(_CERTAIN, False))
+            rows[of_certain].append({name: _plain(value) for name, value in detail.items() if name != _CERTAIN})
+        holds: bool | None = self._is_right(rows[False])
+        if row["gaps"] or (row["unsure"] and self._is_right(rows[True]) != holds):
+            holds = None
+        found = {**row, "rows": rows[False], "certain": rows[True] if row["unsure"] else rows[False]}
+        return Outcome(row["run_id"], holds, self.fact if holds is None else "", found)
+
+    def _is_right(self, rows: Sequence[Any]) -> bool:
+        return not any(_differing(rows, self.expected))
+
+    def evidence(self) -> Query:
+        """Return why rows may be missing, or are in doubt."""
+        listed = ", ".join(map(repr, self._in_doubt)) or "''"
+        return Query(f"""
+SELECT e.run_id AS run_id, e.span_id AS span_id, e.why AS why, e.reason AS reason,
+       row_number() OVER (PARTITION BY e.run_id ORDER BY e.place, e.no) AS rank
+FROM (
+  SELECT d.run_id AS run_id, d.span_id AS span_id, 'row ' || d.row_no || ' of ' || d.relation AS why,
+         d.reason AS reason, d.row_no AS no, 1 AS place
+  FROM doubts AS d
+  JOIN selected_runs AS s ON s.run_id = d.run_id
+  WHERE d.column_name IS NULL AND d.relation IN ({listed})
+  UNION ALL
+  SELECT o.run_id AS run_id, o.span_id AS span_id, o.why AS why, o.reason AS reason, o.no AS no, o.place AS place
+  FROM ({gap_rows("", which=self._gaps)}) AS o
+) AS e
+""")
+
+    @property
+    def _shown(self) -> int:
+        return max(_ROWS, len(self.expected))
+
+    def actual(self, row: Row) -> Any:
+        """Return the rows that were found, the first ones where there are many."""
+        return {"rows": row["rows"][: self._shown]}
+
+    def sentence(self, outcome: Outcome) -> str:
+        """Say how many rows were found, and which of them are wrong."""
+        rows = outcome.row["rows"]
+        found = len(rows)
+        all_known = found <= self._shown
+        count = plural(found, "row") if all_known else f"more than {self._shown} rows"
+        if outcome.holds is None:
+            if outcome.row["gaps"]:
+                return f"The query returned {count}, and rows may be missing in what it reads."
+            return f"The query returned {count}, of the certain rows alone {len(outcome.row['certain'])}: one answer is right, the other is not."
+        if outcome.holds:
+            return f"The query returned {count}, exactly as expected." if found else "The query returned no row."
+        if not self.expected:
+            return f"The query returned {count}; there should be none: {_listed(rows, all_known=all_known)}."
+        extra, absent = _differing(rows, self.expected)
+        differences = {"not expected": extra, "expected and not found": absent}
+        differs = "; ".join(f"{word}: {_listed(of, all_known=all_known)}" for word, of in differences.items() if of)
+        return f"The query returned {count} where {len(self.expected)} were expected; {differs}."
+
+
 class Sql(Assertion):
     """The SELECT returns no row for the run, or exactly the rows that are expected.
 
     For what no other type asks: write the query so that each row is something wrong. It reads the relations (see
-    `clawtrace query`) in the store's own SQL, once for each run; it cannot write, attach or read files. Where it names a
-    relation that the run's instrumentation cannot record, an empty one says nothing and the answer is unknown. More
-    spans can always change it.
+    `clawtrace query`) in the store's own SQL, once for each run; it cannot write, attach or read files. Where rows may be missing
+    in a relation that it names (`gaps`), the answer is unknown. Where rows of one are in doubt, it is asked over the certain ones
+    as well, and answers that differ are no answer. A query that names `certain`, `doubts` or `gaps` minds them itself; of a
+    trace that is not complete the answer is unknown in any case.
 
     Example:
         - type: sql
@@ -76,64 +210,16 @@ class Sql(Assertion):
     """How long the query may run for one run, in seconds; beyond it the assertion ends as an error."""
 
     @property
-    def _expected(self) -> tuple[dict[str, Any], ...]:
-        return () if self.expect == "fail" else self.expect or ()
+    def _expected(self) -> list[Any]:
+        return [_plain(row) for row in (() if self.expect == "fail" else self.expect or ())]
 
-    def query(self) -> Query:
-        """Return the runs to ask about, and what each cannot have recorded."""
-        return Query("""
-SELECT t.run_id AS run_id, NULL AS holds, FALSE AS final, FALSE AS settled, t.llm_calls AS llm_calls,
-       t.tool_calls AS tool_calls, t.agents AS agents, t.errors AS errors
-FROM run_totals AS t
-JOIN selected_runs AS s ON s.run_id = t.run_id
-""")
-
-    def details(self) -> Query:
-        """Return the user's own query."""
-        return Query(self.select, by_run=ByRun(self.time_limit_s, max(_ROWS, len(self._expected)) + 1))
-
-    def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
-        """Compare the rows with those expected, unless what they are made from cannot have been recorded."""
-        rows = [{name: _plain(value) for name, value in detail.items()} for detail in details]
-        blind = next((name for name in self._relations if row[_TOTALS[name]] is None), "")
-        holds = None if blind else not any(_differing(rows, [_plain(expected) for expected in self._expected]))
-        return Outcome(row["run_id"], holds, False, blind, {**row, "rows": rows})
-
-    @property
-    def _relations(self) -> list[str]:
-        """The relations that the query may read and that may be unrecordable, each once."""
-        return list(dict.fromkeys(found.lower() for found in _RELATION.findall(self.select)))
+    def question(self) -> Form:
+        """Ask the query."""
+        return _Select(self.select, self._expected, self.time_limit_s)
 
     def expectation(self) -> Any:
         """Return the rows that are right."""
-        return {"rows": [_plain(row) for row in self._expected]}
-
-    def actual(self, outcome: Outcome) -> Any:
-        """Return the rows that were found, the first ones where there are many."""
-        return {"rows": outcome.row["rows"][: self._shown]}
-
-    @property
-    def _shown(self) -> int:
-        return max(_ROWS, len(self._expected))
-
-    def explain(self, outcome: Outcome) -> str:
-        """Say how many rows were found, and which of them are wrong."""
-        rows = outcome.row["rows"]
-        found = len(rows)
-        all_known = found <= self._shown
-        count = plural(found, "row") if all_known else f"more than {self._shown} rows"
-        if outcome.holds is None:
-            return (
-                f"The query returned {count}, and reads `{outcome.missing}`, which the instrumentation cannot record."
-            )
-        if outcome.holds:
-            return f"The query returned {count}, exactly as expected." if found else "The query returned no row."
-        if not self._expected:
-            return f"The query returned {count}; there should be none: {_listed(rows, all_known=all_known)}."
-        extra, absent = _differing(rows, [_plain(row) for row in self._expected])
-        differences = {"not expected": extra, "expected and not found": absent}
-        differs = "; ".join(f"{word}: {_listed(of, all_known=all_known)}" for word, of in differences.items() if of)
-        return f"The query returned {count} where {len(self._expected)} were expected; {differs}."
+        return {"rows": self._expected}
 
 
 def _plain(value: Any) -> Any:

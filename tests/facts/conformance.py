@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from clawtrace.model.reasons import REASONS
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
 
@@ -82,18 +83,20 @@ def _status(fact: str, run: dict[str, Any], truth: dict[str, Any]) -> tuple[str,
             return "true", answer
         return ("unknown" if answer is None or doubted else "wrong"), answer
     if fact not in _ROWS:
-        return _number(run, fact, truth[fact])
+        # An attempt that was refused ended in an error.
+        return _number(run, fact, truth[fact], len(truth["asked"]) if fact == "errors" else 0)
     status, seen = _ROWS[fact](run, truth)
     if fact == "tool_calls" and _number(run, fact, len(truth["tools"]), len(truth["asked"]))[0] == "wrong":
         return "wrong", seen
     return status, seen
 
 
-def _number(run: dict[str, Any], fact: str, true: int, may: int = 0) -> tuple[str, Any]:
-    low, high = run["totals"][f"{fact}_low"], run["totals"][f"{fact}_high"]
-    if low is None or low > true + may or (high is not None and high < true):
+def _number(run: dict[str, Any], fact: str, true: int | list[int], may: int = 0) -> tuple[str, Any]:
+    least, most = (min(true), max(true)) if isinstance(true, list) else (true, true)
+    low, high, exact = run["totals"][f"{fact}_low"], run["totals"][f"{fact}_high"], run["totals"][fact]
+    if low is None or low > most + may or (high is not None and high < least):
         return "wrong", (low, high)
-    return ("true" if low == high else "unknown"), low if low == high else (low, high)
+    return ("true" if exact is not None and least <= exact <= most + may else "unknown"), (low, high)
 
 
 def rows(run: dict[str, Any], relation: str) -> list[dict[str, Any]]:
@@ -103,6 +106,11 @@ def rows(run: dict[str, Any], relation: str) -> list[dict[str, Any]]:
 
 def _gaps(run: dict[str, Any], relation: str) -> list[dict[str, Any]]:
     return [gap for gap in run["gaps"] if gap["relation"] == relation]
+
+
+def _recorded(gaps: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the gaps in what was received."""
+    return [gap for gap in gaps if not REASONS[gap["reason"]].unfinished]
 
 
 def _worlds(
@@ -117,7 +125,7 @@ def _worlds(
         found += [any_row] * (len(must) if gap["at_most"] is None else gap["at_most"])
     if not _match(sure, [*must, *may]) or not _match(must, found):
         return "wrong", seen
-    exact = not gaps and len(sure) == len(seen) and not any(None in row for row in sure)
+    exact = not _recorded(gaps) and len(sure) == len(seen) and not any(None in row for row in sure)
     return ("true" if exact else "unknown"), seen
 
 
@@ -167,6 +175,7 @@ def _agents(run: dict[str, Any], truth: dict[str, Any]) -> tuple[str, Any]:
     open_ = bool(gaps) or any(agent["name"] is None for agent in agents)
     if not sure <= truth["agents"] or not (open_ or truth["agents"] <= {agent["name"] for agent in agents}):
         return "wrong", sure
+    open_ = bool(_recorded(gaps)) or any(agent["name"] is None for agent in agents)
     return ("unknown" if open_ or sure != truth["agents"] else "true"), sure
 
 
@@ -181,7 +190,7 @@ def _delegations(run: dict[str, Any], truth: dict[str, Any]) -> tuple[str, Any]:
     perhaps = [(agent["parent"], agent["name"]) for agent in called]
     if not sure <= true or not (gaps or all(_match([pair], perhaps) for pair in true)):
         return "wrong", sure
-    return ("true" if sure == true and sure == set(perhaps) and not gaps else "unknown"), sure
+    return ("true" if sure == true and sure == set(perhaps) and not _recorded(gaps) else "unknown"), sure
 
 
 _ROWS = {

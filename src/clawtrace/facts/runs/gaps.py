@@ -64,6 +64,10 @@ def add_gaps(
             findings.gap("llm_calls", "usage-without-call")
         if not _tells_attempts(run, models, records):
             findings.gap("llm_calls", "attempts-not-recorded", outcome="error")
+            for call in models:
+                if call.outcome is None and any(doubt.reason == "unread-answer" for doubt in call.doubts):
+                    # Who cannot read an answer may ask again within the same span.
+                    findings.gap("llm_calls", "unread-answer", call.index)
     if "agent" not in run.kinds:
         findings.gap("agents", "agents-not-recorded")
     at_work = not run.kinds.keys().isdisjoint(("agent", "tool")) or any(call.outcome == "ok" for call in models)

@@ -55,14 +55,7 @@ def totals(
             _sum(call.outcome != "error" for call in models),
             answered,
         ),
-        "failed_llm_attempts": (
-            _sum(max(one.failed_attempts, 1) if one.outcome == "error" else max(one.failed_attempts - (one.outcome is None), 0) for one in sure),
-            _sum(
-                one.failed_attempts if one.outcome == "ok" else max(one.failed_attempts, one.attempts * (one.outcome is None), 1)
-                for one in models
-            ),
-            of["llm_calls"],
-        ),
+        "failed_llm_attempts": (_sum(map(_failed_at_least, sure)), _sum(map(_failed_at_most, models)), of["llm_calls"]),
         "tool_calls": (_sum(certain(call.doubts) for call in tools), len(tools), of["tool_calls"]),
         "errors": (_sum(certain(one.doubts) for one in failed), len(failed), of["errors"]),
         "unrecovered_errors": (
@@ -102,6 +95,18 @@ def totals(
     if "cost" in stated.high and not unstated:
         row["cost_high"] = stated.high["cost"]
     return {name: _storable(name, value) for name, value in row.items()}
+
+
+def _failed_at_least(call: LlmCall) -> int:
+    """Return how many requests of a call got no answer: what several instrumentations record may be one."""
+    failed = max(call.failed_attempts, call.outcome == "error") - (call.outcome is None)
+    return max(min(failed, call.attempts), 0)
+
+
+def _failed_at_most(call: LlmCall) -> int:
+    if call.outcome == "ok":
+        return call.failed_attempts
+    return max(call.failed_attempts, 1 if call.outcome == "error" else call.attempts)
 
 
 def _sum(values: Iterable[int]) -> int:

@@ -163,7 +163,9 @@ ORDER BY run_id, place, tool, span_id, text
 
     def evidence(self) -> Query:
         """Return the spans whose texts hold a secret, then those whose texts were not captured, and the gaps."""
-        others = rows_evidence(_SOURCE, [_NOT_CAPTURED], "coalesce(r.name, '(tool without a name)') || ': not captured'", "", {})
+        others = rows_evidence(
+            _SOURCE, [_NOT_CAPTURED], "coalesce(r.name, '(tool without a name)') || ': not captured'", "", {}
+        )
         return Query(f"""
 SELECT z.run_id AS run_id, z.span_id AS span_id, z.why AS why, z.reason AS reason,
        row_number() OVER (PARTITION BY z.run_id ORDER BY z.other, z.rank, z.place, z.tool, z.span_id, z.why) AS rank

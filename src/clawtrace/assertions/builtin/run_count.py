@@ -66,4 +66,6 @@ class RunCount(Assertion):
         found = interval(low, high, "command")
         first = f", the first one {listed(row['text'])}" if low else ""
         why = "" if low or outcome.holds is not None else open_words(row)
-        return f"{found[0].upper()}{found[1:]} matched {self.pattern!r}, expected {words(self.min, self.max)}{first}{why}."
+        return (
+            f"{found[0].upper()}{found[1:]} matched {self.pattern!r}, expected {words(self.min, self.max)}{first}{why}."
+        )

@@ -63,7 +63,7 @@ class _Calls(Count):
 SELECT z.run_id AS run_id, z.span_id AS span_id, z.why AS why, z.reason AS reason,
        row_number() OVER (PARTITION BY z.run_id ORDER BY z.other, z.rank) AS rank
 FROM (
-  SELECT i.run_id AS run_id, i.span_id AS span_id, i.why AS why, i.reason AS reason, i.rank AS rank, 0 AS other
+  SELECT i.run_id AS run_id, i.span_id AS span_id, i.why AS why, i.reason AS reason, CAST(i.rank AS bigint) AS rank, 0 AS other
   FROM ({found.sql}) AS i
   UNION ALL
   SELECT r.run_id AS run_id, r.span_id AS span_id, {self.shown} AS why, NULL AS reason, r.call_no AS rank, 1 AS other

@@ -1,5 +1,4 @@
-"""Commands as a count: a row may stand for any number of them, and so does each gap: one tool call that nothing records can
-have run many."""
+"""Commands as a count: a row may stand for any number of them, and so does each gap, as one tool call can run many."""
 
 from __future__ import annotations
 
@@ -98,7 +97,9 @@ def matching_commands(
 
     def rows(span: str, joined: str) -> str:
         columns = ("run_id", "call_no", "command_no", "text", "ok", "certain", "most", "kind")
-        of_hit, of_other, of_nameless, of_any = (", ".join(f"{at}.{name} AS {name}" for name in columns) for at in "hijx")
+        of_hit, of_other, of_nameless, of_any = (
+            ", ".join(f"{at}.{name} AS {name}" for name in columns) for at in "hijx"
+        )
         met = f"({match.replace('r.', 'x.')})"
         return f"""(
     SELECT {of_any}, x.span_id AS span_id, row_number() OVER (
@@ -113,15 +114,15 @@ def matching_commands(
       SELECT {of_nameless}, j.span_id AS span_id FROM ({nameless_calls(calls)}) AS j
     ) AS x
     UNION ALL
-    SELECT w.run_id AS run_id, w.tool_call_no AS call_no, 1 AS command_no, w.text AS text, NULL AS ok, w.certain AS certain,
-           1 AS most, NULL AS kind, NULL AS span_id, 0 AS place
+    SELECT w.run_id AS run_id, w.tool_call_no AS call_no, 1 AS command_no, w.text AS text, w.ok AS ok, w.certain AS certain,
+           1 AS most, CASE WHEN 1 = 0 THEN 0 END AS kind, CASE WHEN 1 = 0 THEN w.text END AS span_id, 0 AS place
     FROM {commands} AS w
     JOIN selected_runs AS q ON q.run_id = w.run_id
     WHERE w.command_no = 1
   )"""
 
     source = command_source(
-        rows("NULL", ""), rows("k.span_id", f"JOIN {calls} AS k ON k.run_id = h.run_id AND k.call_no = h.call_no")
+        rows("CASE WHEN 1 = 0 THEN h.text END", ""), rows("k.span_id", f"JOIN {calls} AS k ON k.run_id = h.run_id AND k.call_no = h.call_no")
     )
     resolve = (*resolve_commands(pattern, commands), resolve_other_tools(pattern, calls))
     asked = Where(match, RAN, ("name", "arguments", "outcome"), resolve)

@@ -114,7 +114,6 @@ class CommandResult(Assertion):
     def question(self) -> CommandCount:
         """Count the commands that fit, and those that do not, among those that are meant."""
         fit = self.fit()
-        nothing = "CAST(NULL AS varchar)"
         kept, read = (
             ", ".join(f"{at}.{name} AS {name}" for name in (*_COLUMNS, *more)) for at, more in (("y", _MADE), ("c", ()))
         )
@@ -129,9 +128,9 @@ class CommandResult(Assertion):
                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS later
       FROM ({self._meant()}
         UNION ALL
-        SELECT u.run_id AS run_id, u.call_no AS call_no, 1 AS command_no, {nothing} AS text, u.exit_code AS exit_code,
-               FALSE AS certain, CAST(NULL AS bigint) AS most, u.kind AS kind, {nothing} AS stdout, {nothing} AS stderr,
-               {nothing} AS output, u.span_id AS span_id
+        SELECT u.run_id AS run_id, u.call_no AS call_no, 1 AS command_no, u.text AS text, u.exit_code AS exit_code,
+               FALSE AS certain, u.most AS most, u.kind AS kind, u.text AS stdout, u.text AS stderr,
+               u.text AS output, u.span_id AS span_id
         FROM ({nameless_calls()}
         ) AS u
       ) AS c
@@ -139,7 +138,9 @@ class CommandResult(Assertion):
     WHERE {"y.later = 0" if self._of == "last" else "1 = 1"}
   )"""
         resolve = resolve_commands(self.of.matching) if isinstance(self.of, Matching) else ()
-        fits = fit._replace(sql="r.fits", gap=RAN, columns=("name", "arguments", "result"), resolve=(*resolve, *fit.resolve))
+        fits = fit._replace(
+            sql="r.fits", gap=RAN, columns=("name", "arguments", "result"), resolve=(*resolve, *fit.resolve)
+        )
         return CommandCount(
             command_source(rows),
             (Tally(fits, noun="command"), Tally(fits._replace(sql="NOT (r.fits)"), key="_not")),
@@ -167,12 +168,20 @@ class CommandResult(Assertion):
         """Say what the command that decided shows."""
         row = outcome.row
         if row["kind"] is None:
-            found = f"No command matches {self.of.matching!r}" if isinstance(self.of, Matching) else "No command was run"
+            found = (
+                f"No command matches {self.of.matching!r}" if isinstance(self.of, Matching) else "No command was run"
+            )
             return f"{found}{' for sure' if outcome.holds is None else ''}, so its {self.what} cannot be as expected."
         if row["kind"] != MATCH:
-            which = f"Which command matches {self.of.matching!r} last" if isinstance(self.of, Matching) else f"The {self.what}"
+            which = (
+                f"Which command matches {self.of.matching!r} last"
+                if isinstance(self.of, Matching)
+                else f"The {self.what}"
+            )
             return f"{which} is unknown: {may_be(row['kind'], row['text'])}."
-        of_all = f" ({row['low']} of {plural(row['n'], 'command')} are as expected)" if self.of in ("any", "all") else ""
+        of_all = (
+            f" ({row['low']} of {plural(row['n'], 'command')} are as expected)" if self.of in ("any", "all") else ""
+        )
         unsure = "; which commands ran is not certain" if outcome.holds is None and not self.unread(row) else ""
         return f"{self.says(outcome)}{of_all}{unsure}."
 

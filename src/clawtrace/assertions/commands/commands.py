@@ -17,6 +17,8 @@ from clawtrace.model.query import Resolve
 __all__ = [
     "MATCH",
     "NAMELESS",
+    "NO_ANSWER",
+    "NO_NUMBER",
     "NO_TEXT",
     "OTHER_TOOL",
     "REDACTED",
@@ -35,6 +37,9 @@ SHOWN = 2000
 
 MATCH, NO_TEXT, UNSPLIT, REDACTED, OTHER_TOOL, NAMELESS = range(6)
 """What a row is: a command in which the pattern is found, or why it may be one."""
+
+NO_NUMBER, NO_ANSWER = ("CASE WHEN 1 = 0 THEN u.call_no END", "CASE WHEN 1 = 0 THEN u.certain END")
+"""SQL over a tool call ``u``: NULL, with a type: stores differ in the type that a bare one gets."""
 
 _QUOTED = re.compile(r"\\[^AZzB]|\[\^?\]?[^\]]*\]")
 _UNREAD = re.compile(r"""["'\\\t]|  """)
@@ -126,8 +131,8 @@ def listed(text: str | None) -> str:
 def nameless_calls(calls: str = "tool_calls") -> str:
     """Return SQL of the `calls` without a name, which may be a shell's, with the columns of `hits` and ``span_id``."""
     return f"""
-  SELECT u.run_id AS run_id, u.call_no AS call_no, 1 AS command_no, NULL AS text, CAST(NULL AS bigint) AS exit_code,
-         NULL AS ok, u.certain AS certain, NULL AS most, {NAMELESS} AS kind, u.span_id AS span_id
+  SELECT u.run_id AS run_id, u.call_no AS call_no, 1 AS command_no, u.name AS text, {NO_NUMBER} AS exit_code,
+         {NO_ANSWER} AS ok, u.certain AS certain, {NO_NUMBER} AS most, {NAMELESS} AS kind, u.span_id AS span_id
   FROM {calls} AS u
   JOIN selected_runs AS v ON v.run_id = u.run_id
   WHERE u.name IS NULL AND (u.outcome IS NULL OR u.outcome <> 'blocked')"""

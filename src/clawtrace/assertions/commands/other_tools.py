@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from clawtrace.assertions.commands.commands import OTHER_TOOL
+from clawtrace.assertions.commands.commands import NO_ANSWER, NO_NUMBER, OTHER_TOOL
 from clawtrace.assertions.matching.matchers import compile_regex
 from clawtrace.model.query import Resolve
 
@@ -26,8 +26,8 @@ def other_tools(calls: str, commands: str) -> str:
     Columns: those of `hits`, ``text`` being the tool's name, and ``span_id``.
     """
     return f"""
-  SELECT u.run_id AS run_id, u.call_no AS call_no, 1 AS command_no, u.name AS text, CAST(NULL AS bigint) AS exit_code,
-         NULL AS ok, u.certain AS certain, NULL AS most, {OTHER_TOOL} AS kind, u.span_id AS span_id
+  SELECT u.run_id AS run_id, u.call_no AS call_no, 1 AS command_no, u.name AS text, {NO_NUMBER} AS exit_code,
+         {NO_ANSWER} AS ok, u.certain AS certain, {NO_NUMBER} AS most, {OTHER_TOOL} AS kind, u.span_id AS span_id
   FROM {calls} AS u
   JOIN selected_runs AS v ON v.run_id = u.run_id
   LEFT JOIN {commands} AS o ON o.run_id = u.run_id AND o.tool_call_no = u.call_no AND o.command_no = 1

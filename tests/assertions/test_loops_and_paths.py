@@ -33,7 +33,8 @@ def longest(calls):
 
 
 CALLS = st.lists(
-    st.tuples(st.sampled_from("aab"), st.sampled_from(["1", "1", "2", None]), st.sampled_from("xy"), st.booleans()), max_size=5
+    st.tuples(st.sampled_from("aab"), st.sampled_from(["1", "1", "2", None]), st.sampled_from("xy"), st.booleans()),
+    max_size=5,
 )
 
 

@@ -234,7 +234,12 @@ def test_unknown_facts_are_decided_only_where_every_completion_agrees(mode, expe
 
 @pytest.mark.parametrize("mode", list(ORACLES))
 @settings(max_examples=100)
-@given(expected=EXPECTED, calls=CALLS, certain=st.lists(st.booleans(), min_size=5, max_size=5), unseen=st.sampled_from(["", "a", "z"]))
+@given(
+    expected=EXPECTED,
+    calls=CALLS,
+    certain=st.lists(st.booleans(), min_size=5, max_size=5),
+    unseen=st.sampled_from(["", "a", "z"]),
+)
 @pytest.mark.full
 def test_rows_in_doubt_are_decided_exactly_where_every_world_agrees(mode, expected, calls, certain, unseen):
     """Each row that is not certain is there or not, and so is a call that nothing records: every choice is a world."""

@@ -187,7 +187,11 @@ STORE = DuckFacts()
 def answers(asked, runs, **more):
     ids = [f"r{place}" for place in range(len(runs))]
     described = [
-        {"tools": [dict(zip(("name", "start_ns", "end_ns", "certain"), call, strict=False)) for call in in_order(calls)]}
+        {
+            "tools": [
+                dict(zip(("name", "start_ns", "end_ns", "certain"), call, strict=False)) for call in in_order(calls)
+            ]
+        }
         | more
         for calls in runs
     ]
@@ -274,7 +278,12 @@ def test_unknown_facts_are_decided_only_where_every_completion_agrees(asked, cal
 
 
 @settings(max_examples=100)
-@given(QUESTIONS, CALLS.map(lambda calls: calls[:4]), st.lists(st.booleans(), min_size=4, max_size=4), st.sampled_from(["", *NAMES]))
+@given(
+    QUESTIONS,
+    CALLS.map(lambda calls: calls[:4]),
+    st.lists(st.booleans(), min_size=4, max_size=4),
+    st.sampled_from(["", *NAMES]),
+)
 @pytest.mark.full
 def test_rows_in_doubt_are_decided_only_where_every_world_agrees(asked, calls, certain, unseen):
     """Each row that is not certain is there or not, and so is a call that nothing records: every choice is a world."""

@@ -62,7 +62,9 @@ class DelegationOccurred(LogSource):
             return other
         row = outcome.row
         if outcome.holds:
-            often = plural(row["low"], "time") if row["low"] == row["high"] else f"at least {plural(row['low'], 'time')}"
+            often = (
+                plural(row["low"], "time") if row["low"] == row["high"] else f"at least {plural(row['low'], 'time')}"
+            )
             return f"Work was delegated to `{self.to_agent}` {often}."
         root = " It worked as a root agent, not because another agent delegated to it." if row["largest"] else ""
         if outcome.holds is None:

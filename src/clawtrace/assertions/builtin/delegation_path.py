@@ -131,6 +131,7 @@ class DelegationPath(Assertion):
 
     def _answer(self, row: Row, recorded: Recorded) -> Answer:
         """Look for the path in every world; where there is no agent besides a root, follow the router's decisions after it."""
+        del row
         rows, gaps = recorded.rows, recorded.gaps
         looked = self._in_order if self.mode == "ordered" else self._as_path
         holds, met = looked(rows, gaps) if rows else (None, 0)
@@ -180,14 +181,15 @@ class DelegationPath(Assertion):
         orphans = children.pop(None, [])
         roots = [n for n in orphans if rows[n]["via"] == "root" or (hopeful and _may_be_root(rows[n]))]
         anywhere = [n for n in orphans if rows[n]["via"] != "root"] if hopeful else []
-        longest, chains, looked = 0, [()], 0
-        while chains and longest < len(self.expected):
-            chain: tuple[int, ...] = chains.pop()
+        longest, looked = 0, 0
+        chains: list[tuple[int, ...]] = [()]
+        while chains:
+            chain = chains.pop()
             longest, looked = max(longest, len(chain)), looked + 1
             if looked > _CHAINS:
                 return len(self.expected)
-            if len(chain) == len(self.expected):
-                continue
+            if longest == len(self.expected):
+                break
             following = [*children[rows[chain[-1]]["no"]], *anywhere] if chain else roots
             wanted = self.expected[len(chain)]
             chains += [
@@ -248,9 +250,7 @@ def _may_be_root(row: Row) -> bool:
 
 def _path_step(item: int) -> str:
     """Every certain activation that meets this expectation and was delegated to by one of the step before."""
-    before = (
-        f"JOIN step_{item - 1} AS p ON p.run_id = a.run_id AND p.at_no = a.parent_activation_no\n" if item else ""
-    )
+    before = f"JOIN step_{item - 1} AS p ON p.run_id = a.run_id AND p.at_no = a.parent_activation_no\n" if item else ""
     root = "" if item else " AND a.via = 'root'"
     return f"""SELECT a.run_id AS run_id, a.activation_no AS at_no
 FROM agents AS a JOIN selected_runs AS s ON s.run_id = a.run_id

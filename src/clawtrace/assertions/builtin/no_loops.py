@@ -143,7 +143,9 @@ def _unknown(recorded: Recorded) -> str:
     """Return the fact that is not known; empty for the calls themselves."""
     if recorded.gaps or not all(one["certain"] for one in recorded.rows):
         return ""
-    return f"tool_calls.{next((name for name in _SHOWN if any(one[name] is None for one in recorded.rows)), 'arguments')}"
+    return (
+        f"tool_calls.{next((name for name in _SHOWN if any(one[name] is None for one in recorded.rows)), 'arguments')}"
+    )
 
 
 def _one_form(recorded: str | None, forms: dict[str, str | None]) -> str | None:

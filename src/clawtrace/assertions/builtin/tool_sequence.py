@@ -194,7 +194,9 @@ class ToolSequence(Assertion):
             holds = self._partial.answer(recorded.rows, recorded.gaps)
         except SearchLimitError:
             return Answer(None, {"given_up": True}, missing="tool_calls.start_ns")
-        unknown = (column for column in ("name", "start_ns", "end_ns") if any(one[column] is None for one in recorded.rows))
+        unknown = (
+            column for column in ("name", "start_ns", "end_ns") if any(one[column] is None for one in recorded.rows)
+        )
         missing = "" if recorded.gaps or not all(one["certain"] for one in recorded.rows) else next(unknown, "")
         return Answer(holds, {}, missing=f"tool_calls.{missing}" if missing else "")
 
@@ -252,7 +254,9 @@ class ToolSequence(Assertion):
 
     def _in_vain(self, row: Row) -> str:
         """Say behind a space which expected tool was asked for, and not run; empty where none was."""
-        wanted = [one for one in row.get("requests", ()) if one["name"] is not None and self._partial.concerns(one["name"])]
+        wanted = [
+            one for one in row.get("requests", ()) if one["name"] is not None and self._partial.concerns(one["name"])
+        ]
         for one in sorted(wanted, key=lambda one: one["reason"] != "handed-over"):
             if one["reason"] == "handed-over":
                 return (

@@ -8,7 +8,7 @@ at once the runs of which the certain rows are enough.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 from types import MappingProxyType
@@ -132,7 +132,7 @@ class Order(Form):
     """Makes the sentence."""
     found: Callable[[Row], Any]
     """What was found, as a JSON value; the row holds the answer as ``holds``, and where the function answered ``rows``."""
-    short: Short = Short()
+    short: Short = field(default_factory=Short)
     columns: tuple[str, ...] = ()
     """What the function reads of a row, but for its name."""
     resolved: tuple[Resolve, ...] = ()

@@ -133,7 +133,7 @@ class PartialOrder:
         width, instants = max(len(free), 1), sorted({at for call in timed for at in (call.start, call.end)})
         rank = {at: width * place for place, at in enumerate(instants, 1)}
         known = [row for _, row in rows if row["start_ns"] is not None]
-        places = [[(rank[call.start], rank[call.end])] for call in timed]
+        places: list[list[tuple[float, float]]] = [[(rank[call.start], rank[call.end])] for call in timed]
         places += [self._slots(instants, width, *span) for _, span in free]
         choices: list[list[Placed | None]] = []
         for row, where in zip([*known, *(row for row, _ in free)], places, strict=True):
@@ -149,7 +149,9 @@ class PartialOrder:
             for place in range(len(instants) + 1)
             if (place == len(instants) or instants[place] > first) and (place == 0 or instants[place - 1] < last)
         ]
-        slots = [(cell * width + part, cell * width + part + 1) for cell in cells for part in range(width)]
+        slots: list[tuple[float, float]] = [
+            (cell * width + part, cell * width + part + 1) for cell in cells for part in range(width)
+        ]
         return slots[:1] if self._bag else slots
 
     def _span(self, gap: Row) -> tuple[float, float]:

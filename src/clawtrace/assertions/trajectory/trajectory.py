@@ -32,6 +32,7 @@ STEP_LIMIT = 200_000
 EDIT_LIMIT = 20_000
 """How many states the search for an edit script may visit; beyond it a simpler search finds one, if it can."""
 
+
 class SearchLimitError(Exception):
     """The search visited `STEP_LIMIT` states without an answer."""
 

@@ -1,1 +1,0 @@
-"""Counts, bounds and budgets."""

@@ -182,6 +182,6 @@ class _ScopedThere(ScopedFacts):
         self._there = there
 
     @contextmanager
-    def holding(self, least: int) -> Iterator[None]:
-        with super().holding(least), self._there.scoped():
+    def holding(self) -> Iterator[None]:
+        with super().holding(), self._there.scoped():
             yield

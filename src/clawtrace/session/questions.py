@@ -264,16 +264,14 @@ class SessionQuestions:
     def query(
         self, sql: str, *, scope: Scope | None = None, time_limit_s: float | None = None, max_rows: int | None = None
     ) -> Answer:
-        """Answer a user's own read-only SELECT over the relations of all runs; with `scope` of what belongs to it for sure.
+        """Answer a user's own read-only SELECT over the relations of all runs; with `scope` of what may belong to it.
 
         Raises:
             QueryError: the text is no single SELECT, the engine refuses it, or the time limit has passed.
         """
-        from clawtrace.facts.scopes.scopes import IN
-
         with self._store.lock:
             self._current(run_ids := self.run_ids())
-            within = nullcontext() if scope is None else self._scoped([scope], run_ids)[scope].holding(IN)
+            within = nullcontext() if scope is None else self._scoped([scope], run_ids)[scope].holding()
             with within:
                 self.progress("asking the query", 0, 0)
                 return self._asked.ask_user(sql, time_limit_s=time_limit_s, max_rows=max_rows)

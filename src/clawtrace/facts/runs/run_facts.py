@@ -26,7 +26,6 @@ from clawtrace.facts.spans.span import Span
 from clawtrace.facts.tools.tool_call import Execution, ToolCallRow
 from clawtrace.facts.tools.tool_calls import ToolCalls, background_calls, tool_calls
 from clawtrace.facts.tools.written import ExecutionsOf
-from clawtrace.facts.tools.written import ExecutionsOf
 from clawtrace.model.relations import RELATIONS
 
 __all__ = ["PLACED", "RunFacts", "columns", "in_order"]
@@ -89,6 +88,10 @@ class RunFacts:
         """Spans of which it is unknown when they ran."""
         self.unfinished: Unfinished | None = None
         """That more spans may come, or got lost."""
+        self.answer_unknown: str | None = None
+        """Why it is not known what the run answered."""
+        self.own_gaps = 0
+        """The gaps that the spans show; those of what is not recorded at all come after them."""
         self.totals: dict[str, Any] = {}
         """The row of `run_totals` without its id."""
         self.unsplit_commands = 0
@@ -96,15 +99,19 @@ class RunFacts:
 
     def sum_up(self, unfinished: Unfinished | None) -> None:
         """Set `totals`, once prices are known, and add the gaps of what is not recorded, may come or got lost."""
-        run, models, tools, agents, failed, findings = (
-            self.spans, self.models, self.tools, self.agents, self.failures, self.findings
-        )  # fmt: skip
-        self.unfinished = unfinished
+        if unfinished is not None:
+            self.unfinished, self.answer_unknown = unfinished, unfinished.reason
+            rows = self.models, self.tools.calls, self.agents, self.failures
+            add_unfinished(self.spans, unfinished, *rows, self.findings)
+        self.own_gaps = len(self.findings.gaps)
+        self.add_totals()
+
+    def add_totals(self) -> None:
+        """Set `totals` and add the gaps of what is not recorded at all."""
+        run, models, tools, agents, findings = self.spans, self.models, self.tools, self.agents, self.findings
         said = stated(run, models, tools.histories.contradicted, findings)
         add_gaps(run, models, tools, agents, said, self._records, findings)
-        if unfinished is not None:
-            add_unfinished(run, unfinished, models, tools.calls, agents, failed, findings)
-        self.totals = totals(run, models, tools.calls, agents, failed, findings.gaps, said, self._records)
+        self.totals = totals(run, models, tools.calls, agents, self.failures, findings.gaps, said, self._records)
         self.totals |= times(run, self.shifted)
 
     def rows(self, shells: Callable[[str, str], Sequence[ShellRule]]) -> dict[str, Iterable[tuple[Any, ...]]]:
@@ -220,8 +227,8 @@ class RunFacts:
         for column in ("first_start_ns", "last_end_ns", "busy_ns"):
             if self.totals[column] is None:
                 yield (self.run_id, "run_totals", 1, column, "no-time", None)
-        if self.unfinished is not None:
-            yield (self.run_id, "runs", 1, "final_output", self.unfinished.reason, None)
+        if self.answer_unknown is not None:
+            yield (self.run_id, "runs", 1, "final_output", self.answer_unknown, None)
 
     def _gap_rows(self) -> Iterable[tuple[Any, ...]]:
         for g in self.findings.gaps:

@@ -111,7 +111,8 @@ def _rollup(run: RunSpans, used: Sequence[LlmCall], contradicted: Set[int], find
     counted = {} if calls is None else {"llm_calls": calls}
     if running:
         return Stated(low | counted, counted, {})
-    sums = counted | {"cost": cost for cost in [_whole([span.cost_usd for span in top])] if cost is not None}
+    cost = _whole([span.cost_usd for span in top])
+    sums: dict[str, float] = counted if cost is None else counted | {"cost": cost}
     # No request is empty: zero means that the instrumentation did not get the usage, unless there were no calls.
     if not any(span.rollup_input_tokens == 0 and span.rollup_llm_calls != 0 for span in top):
         for name in TOKENS:

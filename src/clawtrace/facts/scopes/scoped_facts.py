@@ -6,13 +6,13 @@ very words in which it is asked of whole runs. `attributes` stay as they are: th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from clawtrace.dialects.rules import ShellRule
 from clawtrace.facts.runs.run_facts import RunFacts, columns
-from clawtrace.facts.scopes.scopes import IN, PERHAPS, Scope, ScopePart, part_of
+from clawtrace.facts.scopes.scopes import Scope, part_of
 from clawtrace.facts.spans.span import Span
 from clawtrace.model.relations import RELATIONS
 from clawtrace.model.verdict import Evidence
@@ -21,7 +21,7 @@ from clawtrace.store.api import FactStore
 __all__ = ["RunScope", "ScopedFacts"]
 
 _NAMED = 3
-"""Activations that evidence names, and spans in doubt."""
+"""Activations that evidence names."""
 
 _FROM_PARTS = tuple(name for name in RELATIONS if name not in ("runs", "spans", "attributes", "messages", "judgements"))
 
@@ -36,20 +36,12 @@ _KEPT = {
 class RunScope(NamedTuple):
     """What is to be known of a scope in one run, in addition to its rows."""
 
-    steady: bool
-    """Whether what is in stays in when more spans arrive."""
     empty: str
     """Why nothing is in, as a sentence; empty when something is."""
-    missing: str
-    """Where nothing is in the unknown fact; ``scope`` when none is."""
-    in_doubt: str
-    """The missing fact that decides what else is in; empty when nothing is in doubt."""
-    doubts: Mapping[str, int]
-    """What is in doubt, by words."""
+    reason: str
+    """Where that is because something is not known: one of `REASONS`."""
     evidence: tuple[Evidence, ...]
     """The activations of the agent."""
-    doubtful: tuple[Evidence, ...]
-    """Spans that are in doubt."""
 
 
 class ScopedFacts:
@@ -65,57 +57,32 @@ class ScopedFacts:
         self.scope = scope
         self.runs: dict[str, RunScope] = {}
         """By run id."""
-        self._rows: dict[int, dict[str, list[tuple[Any, ...]]]] = {least: {} for least in (IN, PERHAPS)}
+        self._rows: dict[str, list[tuple[Any, ...]]] = {}
 
-    def add(
-        self,
-        facts: RunFacts,
-        records: Callable[[Span, str], bool | str],
-        shells: Callable[[str, str], Sequence[ShellRule]],
-    ) -> None:
+    def add(self, facts: RunFacts, shells: Callable[[str, str], Sequence[ShellRule]]) -> None:
         """Take in what of a run belongs to the scope.
 
         Args:
             facts: of the whole run, priced and summed up.
-            records: see `ScopePart.narrowed`.
             shells: see `RunFacts.rows`.
         """
         part = part_of(facts, self.scope)
-        self.runs[facts.run_id] = RunScope(
-            part.steady, part.empty, part.missing, part.in_doubt, part.doubts, _marks(part), _doubtful(part)
-        )
-        if not part.empty:
-            self._add(part, IN, records, shells)
-            if part.in_doubt:
-                self._add(part, PERHAPS, records, shells)
+        run_id, spans = facts.run_id, facts.spans.spans
+        self.runs[run_id] = RunScope(part.empty, part.reason, _marks(spans, part.marks))
+        if part.facts is not None:
+            kept = [(run_id, spans[index].trace_id, spans[index].span_id) for index in part.spans]
+            rows = part.facts.rows(shells) | {"scoped_spans": kept, "scoped_runs": [(run_id, part.answer)]}
+            for name, of_run in rows.items():
+                self._rows.setdefault(name, []).extend(of_run)
 
     def keep(self, run_ids: Collection[str]) -> None:
         """Forget other runs; their rows are never read."""
         self.runs = {run_id: self.runs[run_id] for run_id in run_ids if run_id in self.runs}
 
-    def _add(
-        self,
-        part: ScopePart,
-        least: int,
-        records: Callable[[Span, str], bool | str],
-        shells: Callable[[str, str], Sequence[ShellRule]],
-    ) -> None:
-        narrowed, answer = part.narrowed(least, records)
-        rows = dict(narrowed.rows(shells))
-        run_id, spans = part.facts.run_id, part.facts.spans.spans
-        rows["scoped_spans"] = [
-            (run_id, span.trace_id, span.span_id)
-            for span, state in zip(spans, part.spans, strict=True)
-            if state >= least
-        ]
-        rows["scoped_runs"] = [(run_id, answer)]
-        for name, of_run in rows.items():
-            self._rows[least].setdefault(name, []).extend(of_run)
-
     @contextmanager
-    def holding(self, least: int) -> Iterator[None]:
-        """Let the relations hold, inside, what belongs to the scope: with what is in doubt (`PERHAPS`) or without (`IN`)."""
-        rows, store = self._rows[least], self._store
+    def holding(self) -> Iterator[None]:
+        """Let the relations hold, inside, what belongs to the scope; rows that may belong to it are not certain."""
+        rows, store = self._rows, self._store
         hidden: list[str] = []
         with store.lock:
             _load(store, "scoped_spans", ("run_id", "trace_id", "span_id"), rows.get("scoped_spans", []))
@@ -139,19 +106,8 @@ def _load(store: FactStore, name: str, names: Sequence[str], rows: Sequence[tupl
     store.load(name, {column: ("text", of) for column, of in zip(names, values, strict=True)})
 
 
-def _marks(part: ScopePart) -> tuple[Evidence, ...]:
-    spans = [part.facts.spans.spans[index] for index in part.marks[:_NAMED]]
-    return tuple(_evidence(span, f"agent {span.agent_name} begins here") for span in spans)
-
-
-def _doubtful(part: ScopePart) -> tuple[Evidence, ...]:
-    spans = [
-        span
-        for span, state in zip(part.facts.spans.spans, part.spans, strict=True)
-        if state == PERHAPS and span.kind != "infra"
-    ]
-    return tuple(_evidence(span, "may or may not belong to it") for span in spans[:_NAMED])
-
-
-def _evidence(span: Span, why: str) -> Evidence:
-    return Evidence(span.trace_id, span.span_id, span.name, why, span.start_ns)
+def _marks(spans: Sequence[Span], marks: Sequence[int]) -> tuple[Evidence, ...]:
+    return tuple(
+        Evidence(span.trace_id, span.span_id, span.name, f"agent {span.agent_name} begins here", span.start_ns)
+        for span in (spans[index] for index in marks[:_NAMED])
+    )

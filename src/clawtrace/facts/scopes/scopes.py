@@ -1,29 +1,35 @@
 """The part of a run that belongs to an agent or a turn (`agent`, `turn` of an assertion; spec: assertions.md §1).
 
 To an agent belongs what happened at or under an activation of that name: inside of its spans, and in the activations that
-it delegated to, in whichever trace. Where the owner of something is unknown, it is in doubt: the question is then asked
-without it and with it (verdicts/judging/scoped_judgement.py).
+it delegated to, in whichever trace. Where the owner of something is unknown, its row is not certain in the scope, and spans and
+messages that may be in it are a gap (spec: certain-and-possible.md §2).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.checks.findings import Findings
+from clawtrace.facts.doubts import Doubt, Gap
 from clawtrace.facts.runs.agents import Activation
 from clawtrace.facts.runs.final_output import final_output
 from clawtrace.facts.runs.run_facts import RunFacts
+from clawtrace.facts.runs.totals import times
 from clawtrace.facts.spans.span import Span
 
-__all__ = ["IN", "PERHAPS", "NameMatcher", "Scope", "ScopePart", "part_of"]
+__all__ = ["NameMatcher", "Scope", "ScopePart", "part_of"]
 
 OUT, PERHAPS, IN = 0, 1, 2
 """Whether something belongs to a scope."""
 
 Fact = TypeVar("Fact")
+
+_ANYWHERE = frozenset(("agent-not-received", "parent-not-received"))
+"""Reasons of gaps that lie around the span that shows them."""
 
 
 class NameMatcher(Protocol):
@@ -62,81 +68,21 @@ class Scope(NamedTuple):
         return {name: value for name, value in given.items() if value is not None}
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class ScopePart:
-    """What of one run belongs to a scope. The lists say `IN`, `PERHAPS` or `OUT`, in the order of the facts."""
+class ScopePart(NamedTuple):
+    """What of one run belongs to a scope."""
 
-    facts: RunFacts
-    """Of the whole run."""
+    facts: RunFacts | None
+    """The facts of the part, those in doubt not certain; None where nothing belongs to it."""
+    answer: str | None
+    """What the part answered."""
     spans: list[int]
-    models: list[int]
-    tools: list[int]
-    background: list[int]
-    """Tool calls in work that a timer started."""
-    agents: list[int]
-    failures: list[int]
+    """The spans that belong to it for certain."""
     marks: list[int]
     """The activations of the agent, by span."""
-    steady: bool
-    """Whether what is in stays in when more spans arrive."""
     empty: str = ""
     """Why nothing is in, as a sentence; empty when something is."""
-    missing: str = ""
-    """Where nothing is in the unknown fact, as ``relation`` or ``relation.column``; ``scope`` when none is."""
-    in_doubt: str = ""
-    """The missing fact that decides what else belongs to it; empty when nothing is in doubt."""
-
-    @property
-    def doubts(self) -> dict[str, int]:
-        """How many model calls, tool calls and spans of no call are in doubt, by words."""
-        run = self.facts.spans
-        calls = {call.group for call in self.facts.models} | _groups(self.facts)
-        others = sum(
-            state == PERHAPS and span.kind != "infra" and group not in calls
-            for state, span, group in zip(self.spans, run.spans, run.group, strict=True)
-        )
-        counts = {
-            "model call": self.models.count(PERHAPS),
-            "tool call": self.tools.count(PERHAPS) + self.background.count(PERHAPS),
-            "other span": others,
-        }
-        return {word: count for word, count in counts.items() if count}
-
-    def narrowed(self, least: int, records: Callable[[Span, str], bool | str]) -> tuple[RunFacts, str | None]:
-        """Return the facts of the part and its answer, with what is in doubt (`PERHAPS`) or without (`IN`).
-
-        Totals and the answer follow by the rules for whole runs: spans of other parts count as infrastructure there.
-
-        Args:
-            least: the state that something must have to be in.
-            records: whether the instrumentation that wrote a span records a fact (`Dialect.records`).
-        """
-        whole, run = self.facts, self.facts.spans
-        kept = [state >= least for state in self.spans]
-        agents = _kept(whole.agents, self.agents, least)
-        numbers = {activation.number for activation in agents}
-        found = RunFacts.__new__(RunFacts)
-        found.run_id = whole.run_id
-        found.findings = whole.findings
-        found.shifted = {index for index in whole.shifted if kept[index]}
-        found.models = _kept(whole.models, self.models, least)
-        found.background = _kept(whole.background, self.background, least)
-        found.tools = whole.tools._replace(calls=_kept(whole.tools.calls, self.tools, least))
-        found.failures = _kept(whole.failures, self.failures, least)
-        found.agents = [one if one.parent in numbers else replace(one, parent=None) for one in agents]
-        found.spans = _masked(run, kept)
-        found.sum_up(records)
-        answer = final_output(found.spans, found.models)
-        found.spans = run
-        return found, answer or None  # An empty text is none of the run either.
-
-
-def _groups(facts: RunFacts) -> set[int | None]:
-    return {facts.spans.group[call.index] for call in facts.tools.calls if call.index is not None}
-
-
-def _kept(facts: Sequence[Fact], states: Sequence[int], least: int) -> list[Fact]:
-    return [fact for fact, state in zip(facts, states, strict=True) if state >= least]
+    reason: str = ""
+    """Where that is because something is not known: one of `REASONS`."""
 
 
 def _masked(run: RunSpans, kept: Sequence[bool]) -> RunSpans:
@@ -181,13 +127,12 @@ def _without_totals(span: Span) -> Span:
 
 
 def part_of(facts: RunFacts, scope: Scope) -> ScopePart:
-    """Return what of a run belongs to `scope`.
+    """Return what of a run, whose facts are summed up, belongs to `scope`.
 
     Raises:
         PatternTimeoutError: the agent's regular expression took too long on a name.
     """
-    run = facts.spans
-    wanted = _Wanted(facts, scope)
+    run, wanted = facts.spans, _Wanted(facts, scope)
     models = [wanted.call(call.agent, call.turn, call.index) for call in facts.models]
     tools = [wanted.call(call.agent, call.turn, call.index) for call in facts.tools.calls]
     # A span that describes a call belongs where the call belongs, also from another trace.
@@ -201,29 +146,71 @@ def part_of(facts: RunFacts, scope: Scope) -> ScopePart:
         wanted.span(index) if group is None else calls.get(group, wanted.span(index))
         for index, group in enumerate(run.group)
     ]
-    part = ScopePart(
-        facts,
-        spans,
-        models,
-        tools,
-        [wanted.in_background(call.index) for call in facts.background],
-        agents=[wanted.activation(activation) for activation in facts.agents],
-        failures=[spans[failure.index] for failure in facts.failures],
-        marks=[activation.index for activation in facts.agents if activation.number in wanted.meant],
-        steady=scope.turn is None and wanted.nested,
-    )
-    if IN not in part.spans and IN not in part.models and IN not in part.tools:
-        part.missing, part.empty = wanted.why_empty(part)
-    elif part.doubts:
-        part.in_doubt = "agents.span_id" if wanted.agent_in_doubt else "spans.turn"
-        for relation, states in (
-            ("tool_calls", part.background),
-            ("tool_calls", part.tools),
-            ("llm_calls", part.models),
-        ):
-            if PERHAPS in states:
-                part.in_doubt = f"{relation}.{'agent_span_id' if wanted.agent_in_doubt else 'turn'}"
-    return part
+    marks = [activation.index for activation in facts.agents if activation.number in wanted.meant]
+    if all(IN not in states for states in (spans, models, tools)):
+        reason, sentence = wanted.why_empty()
+        return ScopePart(None, None, [], marks, sentence, reason)
+    unfinished = facts.unfinished
+    if unfinished is not None and (scope.turn is not None or not wanted.nested):
+        # More spans may take out what is in.
+        spans, models, tools = ([min(state, PERHAPS) for state in states] for states in (spans, models, tools))
+    found, answer = _narrowed(facts, wanted, spans, models, tools)
+    return ScopePart(found, answer, [index for index, state in enumerate(spans) if state == IN], marks)
+
+
+def _narrowed(
+    whole: RunFacts, wanted: _Wanted, spans: Sequence[int], models: Sequence[int], tools: Sequence[int]
+) -> tuple[RunFacts, str | None]:
+    """Return the facts of the part and its answer; the lists say what belongs to it.
+
+    Totals and the answer follow by the rules for whole runs: spans of other parts count as infrastructure there.
+    """
+    run = whole.spans
+    perhaps = [index for index, state in enumerate(spans) if state == PERHAPS and run.spans[index].kind != "infra"]
+    sure = _masked(run, [state == IN for state in spans])
+    most = _masked(run, [state >= PERHAPS for state in spans]) if perhaps else sure
+    found = RunFacts.__new__(RunFacts)
+    found.__dict__ |= whole.__dict__
+    found.shifted = {index for index in whole.shifted if spans[index]}
+    found.models = _kept(whole.models, models)
+    requests = [one for one in whole.tools.requests if wanted.call(one.agent, one.turn, one.index) != OUT]
+    found.tools = whole.tools._replace(calls=_kept(whole.tools.calls, tools), requests=requests)
+    found.background = _kept(whole.background, [wanted.in_background(call.index) for call in whole.background])
+    of_failures = [wanted.call(None, None, None) if one.index is None else spans[one.index] for one in whole.failures]
+    found.failures = _kept(whole.failures, of_failures)
+    agents = _kept(whole.agents, [wanted.activation(activation) for activation in whole.agents])
+    numbers = {activation.number for activation in agents}
+    found.agents = [
+        one if one.parent is None or one.parent in numbers else replace(one, parent=None, via="root") for one in agents
+    ]
+    found.findings = Findings(run)
+    found.findings.gaps = [gap for gap in whole.findings.gaps[: whole.own_gaps] if wanted.may_hold(gap, spans)]
+    if perhaps:
+        for relation in ("spans", "messages"):
+            found.findings.gap(relation, "scope-unknown", perhaps[0], at_most=len(perhaps) if relation == "spans" else None)
+        if any(run.spans[index].rollup_input_tokens or run.spans[index].rollup_output_tokens for index in perhaps):
+            found.findings.gap("llm_calls", "scope-unknown", perhaps[0])
+    found.spans = most
+    found.add_totals()
+    answer = final_output(sure, found.models)
+    if perhaps:
+        least = times(sure, found.shifted)
+        found.totals |= {name: None if least[name] != found.totals[name] else least[name] for name in least}
+        if answer != final_output(most, found.models):
+            found.answer_unknown = "scope-unknown"
+    found.spans = run
+    return found, answer or None  # An empty text is none of the run either.
+
+
+def _kept(facts: Sequence[Fact], states: Sequence[int]) -> list[Fact]:
+    """Return the rows that are not out; those that may be are not certain."""
+    return [
+        _doubted(fact) if state == PERHAPS else fact for fact, state in zip(facts, states, strict=True) if state != OUT
+    ]
+
+
+def _doubted(row: Any) -> Any:
+    return replace(row, doubts=[*row.doubts, Doubt(None, "scope-unknown", row.index)])
 
 
 class _Wanted:
@@ -258,11 +245,6 @@ class _Wanted:
         self._ownerless = ownerless.pop() if len(ownerless) == 1 else PERHAPS
         """The state of what is known from messages of no agent."""
 
-    @property
-    def agent_in_doubt(self) -> bool:
-        """Whether it is the unknown owner of something."""
-        return self._scope.agent is not None and (PERHAPS in self._by_span or self._ownerless == PERHAPS)
-
     def _find_agent(self, agent: NameMatcher) -> None:
         activations = self._facts.agents
         self.meant = {number for number, name in self._names.items() if name is not None and agent(name)}
@@ -276,7 +258,9 @@ class _Wanted:
         # A handoff or a spawned session whose agent was not received may have started any activation without a parent.
         parentless = {one.number for one in activations if one.parent is None}
         later = set() if unseen_ns is None else {number for number in parentless if starts[number] >= unseen_ns}
-        perhaps = _under(nameless | later, below)
+        # One of which it is not known who called it may have been called by this one.
+        called = {one.number for one in activations if one.parent is None and one.via != "root"}
+        perhaps = _under(nameless | later | (called if self.meant else self._orphaned()), below)
         self._states = {
             one.number: IN if one.number in inside else PERHAPS if one.number in perhaps else OUT for one in activations
         }
@@ -288,9 +272,15 @@ class _Wanted:
             if one.number in inside
         )
 
+    def _orphaned(self) -> set[int]:
+        """Return the activations below a span that was not received."""
+        orphans = self._facts.unfinished.orphans if self._facts.unfinished else frozenset()
+        return {one.number for one in self._facts.agents if self._run.root[one.index] in orphans}
+
     def _trees_with_agents(self) -> set[int]:
         """Return the roots of the trees in which an agent is at work: what is next to it there is not its own."""
-        return {self._run.root[activation.index] for activation in self._facts.agents}
+        roots = {self._run.root[activation.index] for activation in self._facts.agents}
+        return roots - (self._facts.unfinished.orphans if self._facts.unfinished else frozenset())
 
     def _agent_of_span(self, index: int) -> int:
         agent = self._scope.agent
@@ -341,25 +331,36 @@ class _Wanted:
         whose = IN if self._scope.agent is None else self._states[activation.number]
         return min(whose, self._in_turn(self._run.turn[activation.index]))
 
-    def why_empty(self, part: ScopePart) -> tuple[str, str]:
-        """Return the unknown fact and a sentence for a run of which nothing is in the scope."""
+    def may_hold(self, gap: Gap, spans: Sequence[int]) -> bool:
+        """Return whether the rows of a gap may belong to the scope: their agent, turn and place do not say otherwise."""
+        if gap.turn is not None and self._in_turn(gap.turn) == OUT:
+            return False
+        if self._scope.agent is not None and gap.agent is not None and not self._scope.agent(gap.agent):
+            named = [number for number, name in self._names.items() if name in (gap.agent, None)]
+            if named and all(self._states[number] == OUT for number in named):
+                return False
+        elsewhere = gap.span is not None and spans[gap.span] == OUT
+        return not elsewhere or gap.relation == "agents" or gap.reason in _ANYWHERE
+
+    def why_empty(self) -> tuple[str, str]:
+        """Return the reason, and a sentence, for a run of which nothing is in the scope."""
         if self._scope.turn is not None and self._turn not in self._run.turn:
             if not self._turns:
-                return "spans.turn", "turns are unknown: no agent and no model call is recorded."
-            return "scope", f"the run has {'one turn' if self._turns == 1 else f'{self._turns} turns'}."
+                return "scope-unknown", "turns are unknown: no agent and no model call is recorded."
+            return "", f"the run has {'one turn' if self._turns == 1 else f'{self._turns} turns'}."
         agent = self._scope.agent
         if self.meant and self._scope.turn is None:
-            return "agents.span_id", f"agent `{agent}` was started, but none of its work is recorded."
+            return "scope-unknown", f"agent `{agent}` was started, but none of its work is recorded."
         if agent is None or self.meant:
-            return "scope", f"agent `{agent}` did not work in this turn." if agent else "the turn is empty."
+            return "", f"agent `{agent}` did not work in this turn." if agent else "the turn is empty."
         names = sorted({name for name in self._names.values() if name is not None})
         if not self._facts.agents:
-            return "agents", f"whether agent `{agent}` worked is unknown: no agent is recorded."
-        if PERHAPS in part.agents:
-            count = part.agents.count(PERHAPS)
+            return "agents-not-recorded", f"whether agent `{agent}` worked is unknown: no agent is recorded."
+        count = sum(name is None for name in self._names.values())
+        if count:
             whose = "one agent has" if count == 1 else f"{count} agents have"
-            return "agents.name", f"whether agent `{agent}` worked is unknown: {whose} no recorded name."
-        return "scope", f"no agent `{agent}` worked; the agents were {', '.join(f'`{name}`' for name in names)}."
+            return "name-not-recorded", f"whether agent `{agent}` worked is unknown: {whose} no recorded name."
+        return "", f"no agent `{agent}` worked; the agents were {', '.join(f'`{name}`' for name in names)}."
 
 
 def _name(activation: Activation, run: RunSpans) -> str | None:

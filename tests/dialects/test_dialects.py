@@ -70,7 +70,7 @@ class TestLoading:
         """Rules go before the inherited, mappings over them key by key, and what is said stands instead, be it no."""
         base = (
             MINE
-            + "sdk: yes\nby_time: [handoff]\nrefusals: [nay]\ntool_failed: {always: true}\nverified: [{scope: s, versions: ['1'], recordings: [r]}]\n"
+            + "sdk: yes\nby_time: [handoff]\nanswer_forms: [nay]\ntool_failed: {always: true}\nverified: [{scope: s, versions: ['1'], recordings: [r]}]\n"
         )
         child = (
             MINE.replace("dialect: mine", "dialect: yours")
@@ -79,12 +79,12 @@ class TestLoading:
         )
         write(tmp_path, "mine", base)
         write(tmp_path, "silent", child)
-        write(tmp_path, "yours", child.replace("yours", "loud") + "sdk: no\nby_time: []\nrefusals: [never]\n")
+        write(tmp_path, "yours", child.replace("yours", "loud") + "sdk: no\nby_time: []\nanswer_forms: [never]\n")
         files = {dialect.name: dialect.file for dialect in load_dialects([tmp_path])}
         silent, loud = files["yours"], files["loud"]
 
-        assert (silent.sdk, silent.by_time, silent.refusals[:1]) == (True, ["handoff"], ["nay"])
-        assert (loud.sdk, loud.by_time, loud.refusals[:2]) == (False, [], ["never", "nay"])
+        assert (silent.sdk, silent.by_time, silent.answer_forms[:1]) == (True, ["handoff"], ["nay"])
+        assert (loud.sdk, loud.by_time, loud.answer_forms[:2]) == (False, [], ["never", "nay"])
         assert silent.tool_failed == Condition(always=True)
         assert {"tool_name", "tool_result", "input_tokens"} <= silent.columns.keys()
         assert (len(files["mine"].verified), silent.verified) == (1, [])

@@ -16,10 +16,8 @@ from clawtrace.dialects.python_repr import read_repr
 
 __all__ = ["crewai_history", "haystack_history", "haystack_messages"]
 
-_NOT_RUN = frozenset(("unknown_tool", "invalid_input", "usage_limit", "repeated_call"))
-"""CrewAI's reasons of a failure for which no tool was run."""
-_MISFIT = " arguments validation failed: "
-"""What CrewAI says of arguments that do not fit, for which it runs no tool; the reason that it records is that of a tool's failure."""
+_NOT_RUN = frozenset(("unknown_tool", "usage_limit", "repeated_call"))
+"""CrewAI's reasons of a failure of a call that it did not begin to carry out."""
 
 
 def haystack_history(payload: str, direction: str) -> Iterator[Message]:  # noqa: ARG001 - one signature for all
@@ -101,8 +99,7 @@ def _crewai_part(piece: Piece, asked: dict[str | None, Piece], failures: list[di
     for failure in failures:
         if failure["tool_name"] == call.name and failure["tool_args"] == json.loads(call.text or "{}"):
             failures.remove(failure)
-            said = failure["failure"]
-            refused = said["reason"] in _NOT_RUN or _MISFIT in str(said.get("message"))
+            refused = failure["failure"]["reason"] in _NOT_RUN
             return piece._replace(type="tool_call_refused") if refused else piece._replace(failed=True)
     # Failures may be switched off; then the words are all that there is.
     in_doubt = (piece.text or "").startswith("Error executing tool")

@@ -184,9 +184,7 @@ class SpanTests(DialectPart):
     tool_blocked: Annotated[Condition | None, RecordEffect.ANY] = None
     """A tool call was denied before it ran."""
     tool_refused: Annotated[Condition | None, RecordEffect.ANY] = None
-    """A tool call was answered without running the tool: none has that name, or the arguments are invalid."""
-    tool_perhaps_refused: Annotated[Condition | None, RecordEffect.ALL] = None
-    """Where a tool call failed or may have failed, its span does not show whether the tool was run: its arguments may have been invalid."""
+    """A tool call ended in an error before the tool was run: none has that name, or the arguments are invalid."""
     tool_cancelled: Annotated[Condition | None, RecordEffect.ANY] = None
     """A tool call was given up because something else failed: the tool may have been run, or not."""
     tool_unknown: Annotated[Condition | None, RecordEffect.ALL] = None

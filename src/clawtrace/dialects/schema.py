@@ -117,8 +117,8 @@ class ExecutionsRule(DialectPart):
     """Whether the instrumentation writes a span for every execution of a tool.
 
     Where it does not (``none``, a model's SDK), a result in a later message says that the tool was executed. Where it does
-    (``spans``), a request without a span was never run if the result is what the framework answers in such a case
-    (`refusals`); else the tool may have run where no span is written: at the program that called the agent, or in its own loop.
+    (``spans``), a request without a span was not run, unless the program that called the agent may have run the tool itself, or
+    did so in a loop of its own.
     """
 
     is_: Literal["spans", "none"] = Field(alias="is")
@@ -217,9 +217,6 @@ class DialectFile(SpanTests, DialectPart):
     executions: Annotated[list[ExecutionsRule], Merge.BEFORE] = []
     """Whether a span is written for every tool execution; none that fits: not known. A word alone (``spans``, ``none``) holds
     for every scope."""
-    refusals: Annotated[list[str], Merge.BEFORE] = []
-    """What the framework answers to a call for which it runs no tool (it has none of that name, or the arguments do not fit):
-    regular expressions that fit the result's text from its beginning; `{tool}` stands for the name that was called."""
     by_time: list[Literal["handoff", "tool", "trace"]] = []
     """Delegations (`agents.via`) that are known only from times, because no span names the agents. ``handoff``: it goes to the
     next activation that is a sibling or a child of its own agent's. ``tool``: the span of an agent that was called as a tool
@@ -262,7 +259,7 @@ class DialectFile(SpanTests, DialectPart):
     records: Annotated[dict[str, bool | str | Recorded], Merge.OVER] = {}
     """Per recordable fact: yes, no, or the setting that makes it recorded; or both for `spans` and `logs` (`Recorded`)."""
 
-    @field_validator("refusals", "answer_forms", "handoff_tools")
+    @field_validator("answer_forms", "handoff_tools")
     @classmethod
     def _expressions(cls, value: list[str]) -> list[str]:
         return [_compiled(expression) for expression in value]
@@ -282,9 +279,9 @@ class DialectFile(SpanTests, DialectPart):
 
 
 def _compiled(expression: str) -> str:
-    """Return a regular expression, in which `{tool}` may stand for a name, if it is valid."""
+    """Return a regular expression if it is valid."""
     try:
-        re.compile(expression.replace("{tool}", "tool"))
+        re.compile(expression)
     except re.error as error:
         raise ValueError(f"{expression!r} is not a valid regular expression: {error}") from None
     return expression

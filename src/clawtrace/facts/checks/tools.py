@@ -32,7 +32,7 @@ def check_tools(
     _doubt_unasked(run, models, tools.executions, findings)
     _doubt_without_client(run, tools.executions)
     _find_several_in_one(run, findings)
-    _find_asked_in_silence(run, models, tools, findings)
+    _find_asked_in_silence(run, models, findings)
     _find_ends(run, models, tools, findings)
     _find_failed_beside(run, models, tools, findings, executions_of)
     _find_asked_nowhere(run, models, tools.executions, findings)
@@ -131,7 +131,12 @@ def _find_several_in_one(run: RunSpans, findings: Findings) -> None:
                 findings.gap("errors", "several-in-one", nameless[0], at_most=failed, **where)
 
 
-def _find_asked_in_silence(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings) -> None:
+def _asks_in_silence(run: RunSpans, call: LlmCall) -> bool:
+    said = () if call.voice is None else run.said(call.voice, "output")
+    return call.asks is True and not any(part.type in _REQUESTS for part in said)
+
+
+def _find_asked_in_silence(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
     """Find model calls that asked for tools in words that are not recorded, and after which no work of any is."""
     work = sorted(
         span.start_ns
@@ -143,7 +148,7 @@ def _find_asked_in_silence(run: RunSpans, models: Sequence[LlmCall], tools: Tool
         until = next_ns.get(call.agent)
         if call.outcome == "ok":
             next_ns[call.agent] = call.start_ns
-        if call.outcome != "ok" or not call.asks or call.group in tools.asking:
+        if call.outcome != "ok" or not _asks_in_silence(run, call):
             continue
         if not any(at_ns >= call.start_ns and (until is None or at_ns <= until) for at_ns in work):
             limits = {"agent": _name(run, call.agent), "turn": call.turn, "start_ns": call.start_ns, "end_ns": until}
@@ -184,7 +189,7 @@ def _find_failed_beside(
     holding = _Holding(run, tools.executions)
     for call in last.values():
         names = [request.name for request in pending if request.group == call.group]
-        silent = call.asks is True and call.group not in tools.asking
+        silent = _asks_in_silence(run, call)
         span = run.spans[call.index]
         written = executions_of(span.dialect, span.scope) == "spans"
         if call.outcome != "ok" or written or not (names or silent) or not inside(call.index):

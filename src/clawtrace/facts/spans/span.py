@@ -133,9 +133,7 @@ class Span(NamedTuple):
     tool_failed: bool = False
     tool_blocked: bool = False
     tool_refused: bool = False
-    """No tool was run for the call."""
-    tool_perhaps_refused: bool = False
-    """A call that failed may have been refused: whether it was depends on what the model was offered."""
+    """The call ended in an error before the tool was run."""
     tool_cancelled: bool = False
     """The call was given up, before or while the tool ran."""
     tool_unknown: bool = False

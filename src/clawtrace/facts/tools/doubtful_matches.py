@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from clawtrace.facts.tools.tool_call import Execution
 from clawtrace.facts.tools.tool_requests import ToolRequest
@@ -16,12 +16,13 @@ def unsure(
     executions: Sequence[Execution],
     matched: Mapping[int, int],
     carried_out: Container[int],
+    lacks: Callable[[ToolRequest], bool],
 ) -> set[int]:
     """Return the numbers of the requests of which it is not sure which execution carried them out, or whether any did.
 
     Some of several that one answer gives one id have an execution. Or only the name says that an execution belongs to one of
-    them, and nothing carried out another one of that name, of the same answer or of any where agents are unknown, with other
-    arguments; or their executions began in the same instant, and ended in other ways.
+    them, and nothing carried out another one of that name that was offered (not `lacks`), of the same answer or of any where
+    agents are unknown, with other arguments; or their executions began in the same instant, and ended in other ways.
     """
     named = {
         asked[one]: executions[other]
@@ -35,7 +36,11 @@ def unsure(
     found: set[int] = set()
     at_once: dict[tuple[int | None, str, int], list[ToolRequest]] = defaultdict(list)
     for request, execution in named.items():
-        others = [one for one in left.get(_where(request), ()) if one.arguments != request.arguments]
+        others = [
+            one
+            for one in left.get(_where(request), ())
+            if one.arguments != request.arguments and (lacks(request) or not lacks(one))
+        ]
         if others:
             found.update(one.number for one in (request, *others))
         at_once[*_where(request), execution.start_ns].append(request)

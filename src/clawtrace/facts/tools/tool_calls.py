@@ -67,10 +67,11 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
     asked = [one._replace(number=number) for number, one in enumerate(asked)] if finals else asked
     answers = results(run, models, asked)
     conversations = histories(run)
-    matched = match(asked, executions)
+    offers = Offers(run)
+    matched = match(asked, executions, offers.lack)
     nameless = match_nameless(asked, executions, matched)
     carried_out = {*matched, *(number for number, _ in nameless.values())}
-    mixed = unsure(asked, executions, matched, carried_out)
+    mixed = unsure(asked, executions, matched, carried_out, offers.lack)
     of_execution = {other: asked[one] for one, other in matched.items()}
     of_execution |= {other: asked[one] for other, (one, sure) in nameless.items() if sure}
     waiting = [request for request in asked if request.number not in carried_out]
@@ -92,12 +93,15 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
     found: list[ToolCallRow] = list(executions)
     not_run: list[ToolRequestRow] = []
     pending: list[ToolRequest] = []
-    offers = Offers(run)
     spanned = {execution.name for execution in executions}
+    # Some tools are called that no offer names, as the agents that are called by their names.
+    unnamed = {asked[one].name for one in matched if waiting and offers.lack(asked[one])}
     index_of = {call.group: call.index for call in models}
     for request in waiting:
         answer = answers.get(request.number)
-        reason: RequestReason | None = "not-offered" if offers.lack(request) else None
+        reason: RequestReason | None = None
+        if request.name not in unnamed and offers.lack(request):
+            reason = "not-offered"
         if request.number in gone:
             reason = "handed-over"
         elif request.number not in mixed and reason is None and written is not None and written.none(request, answer):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from clawtrace.dialects.call_ids import canonical, id_kind, of_one_kind
@@ -82,8 +82,13 @@ def _with_later_ids(run: RunSpans, asked: Sequence[ToolRequest]) -> list[ToolReq
     return found
 
 
-def match(asked: Sequence[ToolRequest], executions: Sequence[Execution]) -> dict[int, int]:
-    """Return which request (by its position in `asked`) which execution (by position) carried out, each at most once."""
+def match(
+    asked: Sequence[ToolRequest], executions: Sequence[Execution], lacks: Callable[[ToolRequest], bool]
+) -> dict[int, int]:
+    """Return which request (by its position in `asked`) which execution (by position) carried out, each at most once.
+
+    Where there are as many executions of a name as requests of what was offered (not `lacks`), these were carried out.
+    """
     if not asked or not executions:
         return {}
     matched = _by_id(asked, executions)
@@ -100,7 +105,11 @@ def match(asked: Sequence[ToolRequest], executions: Sequence[Execution]) -> dict
         if position not in taken and name is not None:
             running[name].append(position)
     for name, positions in waiting.items():
-        matched.update(_paired(asked, executions, positions, running.get(name, ())))
+        of_name = running.get(name, ())
+        if 0 < len(of_name) < len(positions):
+            sound = [one for one in positions if not lacks(asked[one])]
+            positions = sound if len(sound) == len(of_name) else positions
+        matched.update(_paired(asked, executions, positions, of_name))
     # Else the next one of a name that lacks, or has, a server's prefix: models are offered `mcp__weather__get` for `get`.
     taken = set(matched.values())
     names = SimilarNames(running)

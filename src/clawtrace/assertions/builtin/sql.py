@@ -31,7 +31,7 @@ _SHOWN_ROWS, _SHOWN_LENGTH = 3, 200
 
 _HAS_CERTAIN = ("llm_calls", "tool_calls", "commands", "agents", "errors")
 """Relations whose rows may be in doubt."""
-_GAPS = {name: (name,) for name in (*_HAS_CERTAIN, "messages")}
+_GAPS: dict[str, tuple[str, ...]] = {name: (name,) for name in (*_HAS_CERTAIN, "messages")}
 _GAPS |= {"run_tools": ("tool_calls",), "commands": ("commands", "tool_calls")}
 """Relations of which rows may be missing, by what a query names: where they are said to be missing."""
 _RELATION = re.compile(rf"(?:(?<![\w.])|(?<=\bmain\.))({'|'.join(_GAPS)})\b", re.IGNORECASE)

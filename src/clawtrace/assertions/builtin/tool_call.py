@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from clawtrace.assertions.base import Assertion, Outcome
+from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import Bounds, Counted, check_bounds, plural, words
 from clawtrace.assertions.forms.count import Count, Tally
 from clawtrace.assertions.forms.evidence import rows_evidence
@@ -52,7 +52,7 @@ def _read(column: str, bound: str) -> str:
 
 @dataclass(frozen=True)
 class _Calls(Count):
-    """The count, whose evidence goes on with the other calls of the tool: they show what was done instead."""
+    """The calls as described, and all calls of the tool; evidence goes on with the others: they show what was done instead."""
 
     def evidence(self) -> Query:
         """Return the calls that are as described, those that may be, and the others."""
@@ -73,6 +73,22 @@ FROM (
 ) AS z
 """
         )
+
+    def actual(self, row: Row) -> Any:
+        """Return how many calls are as described, as an interval, and how many calls of the tool there are for sure."""
+        return {"matching": [row["low"], row["high"]], "calls": row["low_named"]}
+
+    def sentence(self, outcome: Outcome) -> str:
+        """Say how many calls were as described, of how many of the tool."""
+        row, (described, named) = outcome.row, self.tallies
+        low, high, calls = row["low"], row["high"], row["high_named"] or row["low_named"]
+        expected = f"{described.of}, expected {words(described.min, described.max)}.{self.asked_words(row)}"
+        if not calls and row["high_named"] == 0:
+            return f"{named.of} was never called{expected}"
+        if not calls:
+            return f"Whether {named.of} was called is unknown: no call of it is recorded for sure{expected}"
+        found = f"{low}" if low == high else f"At least {low}" if high is None else f"{low} to {high}"
+        return f"{found} of {plural(calls, 'call')} of {named.of}{expected}"
 
 
 class ToolCall(Assertion):
@@ -149,8 +165,8 @@ class ToolCall(Assertion):
             asked.append(Where(_CALLED_BY, among("p.agent", "asked_agent"), ("agent_span_id",), (agents,)))
         source = SOURCES["tool_calls"]._replace(counted=_WITH_AGENTS) if self.by_agent else "tool_calls"
         tallies = (
-            Tally(both(*asked), self.count.min, self.count.max),
-            Tally(named, min=0, key="_named"),
+            Tally(both(*asked), self.count.min, self.count.max, of=self._described()),
+            Tally(named, min=0, of=f"`{self.tool}`", key="_named"),
         )
         return _Calls(source, tallies, named=named, shown=_SHOWN)
 
@@ -158,25 +174,6 @@ class ToolCall(Assertion):
         """Return the description and the count."""
         given = self.model_dump(mode="json", include={"tool", "args", "status", "result_contains", "by_agent", "count"})
         return {name: value for name, value in given.items() if value is not None}
-
-    def actual(self, outcome: Outcome) -> Any:
-        """Return how many calls are as described, as an interval, and how many calls of the tool there were."""
-        row = outcome.row
-        return {"matching": [row["low"], row["high"]], "calls": row["low_named"]}
-
-    def explain(self, outcome: Outcome) -> str:
-        """Say how many calls were as described."""
-        row = outcome.row
-        low, high, calls = row["low"], row["high"], row["high_named"] or row["low_named"]
-        expected = words(self.count.min, self.count.max)
-        asked = self.form.asked_words(row)
-        if not calls:
-            described = f"{self._described()}, expected {expected}"
-            if row["high_named"] == 0:
-                return f"`{self.tool}` was never called{described}.{asked}"
-            return f"Whether `{self.tool}` was called is unknown: no call of it is recorded for sure{described}.{asked}"
-        found = f"{low}" if low == high else f"At least {low}" if high is None else f"{low} to {high}"
-        return f"{found} of {plural(calls, 'call')} of `{self.tool}`{self._described()}, expected {expected}.{asked}"
 
     def _described(self) -> str:
         """Say what is expected of a call in addition to its name."""

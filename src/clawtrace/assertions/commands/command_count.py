@@ -122,7 +122,8 @@ def matching_commands(
   )"""
 
     source = command_source(
-        rows("CASE WHEN 1 = 0 THEN h.text END", ""), rows("k.span_id", f"JOIN {calls} AS k ON k.run_id = h.run_id AND k.call_no = h.call_no")
+        rows("CASE WHEN 1 = 0 THEN h.text END", ""),
+        rows("k.span_id", f"JOIN {calls} AS k ON k.run_id = h.run_id AND k.call_no = h.call_no"),
     )
     resolve = (*resolve_commands(pattern, commands), resolve_other_tools(pattern, calls))
     asked = Where(match, RAN, ("name", "arguments", "outcome"), resolve)

@@ -52,7 +52,7 @@ class TokenBudgetQuestion(Assertion):
             for name, limit in self._budgets.items()
         )
         return Sum(
-            "llm_calls.input_tokens",
+            f"llm_calls.{'output' if list(self._budgets) == ['output'] else 'input'}_tokens",
             totals,
             {
                 "usage_calls": "t.usage_calls",

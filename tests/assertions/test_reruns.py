@@ -73,7 +73,7 @@ def test_where_a_function_decided_its_name_and_rows_are_reported(duck):
     duck.load(join([rows_of("r1", {"tools": again})]))
     texts = ask(duck, registry.parse_assertion({"type": "no_loops", "max_repeats": 2}), ["r1"]).texts_of("r1", 0)
 
-    assert texts.decided_by["function"] == "clawtrace.assertions.builtin.no_loops.NoLoops.decide"
+    assert texts.decided_by["function"] == "clawtrace.assertions.forms.order.Order.decide"
     assert [row["arguments"] for row in texts.decided_by["rows"]] == ['{"q": 1}'] * 3
     assert texts.decided_by["rows_in_all"] == 3
     assert [row["name"] for row in duck.ask_user(texts.sql).dicts()] == ["search"] * 3

@@ -26,6 +26,9 @@ __all__ = ["DelegationPath"]
 
 _FALLBACKS = ("routing_path", "routing_decisions", "state_path")
 
+_UNKNOWN = "r.name IS NULL OR (r.parent_activation_no IS NULL AND coalesce(r.via, 'none') <> 'root')"
+"""Of an activation: its name is not known, or which agent started it, if any."""
+
 _CHAINS = 10_000
 """How many chains of delegations are looked at where parents are unknown; beyond that there may be the expected one."""
 
@@ -77,7 +80,6 @@ class DelegationPath(Assertion):
     def question(self) -> Order:
         """Look at the activations in order; SQL alone finds where the certain ones are as expected."""
         names = tuple(name for matcher in self.expected for name in matcher.names)
-        unknown = "r.name IS NULL OR (r.via IS NULL AND r.parent_activation_no IS NULL)"
         return Order(
             "agents",
             self._answer,
@@ -87,7 +89,7 @@ class DelegationPath(Assertion):
             columns=("start_ns", "parent_activation_no", "via"),
             resolved=(Resolve("expected_agents", AGENT_NAMES, "name", self._items, names=names),),
             where=Where(
-                f"CASE WHEN {unknown} THEN NULL ELSE TRUE END",
+                f"CASE WHEN {_UNKNOWN} THEN NULL ELSE TRUE END",
                 "p.name IN (SELECT m.value FROM expected_agents AS m)",
                 ("name", "via", "parent_activation_no"),
             ),
@@ -105,7 +107,9 @@ class DelegationPath(Assertion):
         else:
             tables = [f"step_{item} AS (\n{_path_step(item)}\n)" for item in range(goal)]
             parts = [Part(f"step_{item} AS d", "d.run_id", {"met": str(item + 1)}) for item in range(goal)]
-        return Short(f"g.met = {goal}", parts, tables)
+        parts = [*parts, Part(f"agents AS r WHERE {_UNKNOWN} OR r.start_ns IS NULL", "r.run_id", {"unknown": "1"})]
+        no_doubt = f"g.met < {goal} AND g.high > 0 AND g.low = g.high AND g.unknown = 0 AND g.gaps = 0"
+        return Short(f"g.met = {goal}", "1 = 0" if self._fallbacks else no_doubt, parts, tables)
 
     def paths_read(self) -> list[str]:
         """Return the router state files."""

@@ -71,7 +71,7 @@ class NoLoops(Assertion):
             self._found,
             Short(
                 "g.most + g.nameless <= :max_repeats AND g.gaps = 0",
-                [
+                parts=[
                     Part(
                         _BY_NAME,
                         "u.run_id",

@@ -76,6 +76,8 @@ class Short(NamedTuple):
     settled: str = "1 = 0"
     """SQL over ``g``: whether the answer is yes for sure; of its columns the run has ``low`` and ``high`` (certain and all
     rows), ``gaps``, and those of the parts."""
+    denied: str = "1 = 0"
+    """Likewise, whether it is no for sure."""
     parts: Sequence[Part] = ()
     tables: Sequence[str] = ()
     """Common table expressions that the parts read."""
@@ -178,12 +180,14 @@ class Order(Form):
             for part in parts
         )
         nothing = "1 = 0" if short.empty is None else "g.high = 0 AND g.gaps = 0 AND g.asked = 0"
+        yes, no = short.settled, short.denied
+        yes, no = (f"{yes} OR ({nothing})", no) if short.empty else (yes, f"{no} OR ({nothing})")
         return Query(
             f"""
 {f"WITH {', '.join(short.tables)}" if short.tables else ""}
 SELECT g.run_id AS run_id, {", ".join(f"g.{name} AS {name}" for name in names if name != "traced")},
-       CASE WHEN {short.settled} THEN TRUE WHEN {nothing} THEN {str(short.empty is True).upper()} ELSE NULL END AS holds,
-       CASE WHEN {short.settled} OR {nothing} THEN FALSE ELSE TRUE END AS by_function
+       CASE WHEN {yes} THEN TRUE WHEN {no} THEN FALSE ELSE NULL END AS holds,
+       CASE WHEN {yes} OR {no} THEN FALSE ELSE TRUE END AS by_function
 FROM (
   SELECT f.run_id AS run_id, {", ".join(f"max(f.{name}) AS {name}" for name in names)}
   FROM (

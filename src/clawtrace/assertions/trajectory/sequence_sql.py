@@ -31,7 +31,7 @@ def ordered_short(goal: int, *, by_start: bool) -> Short:
     """Return what settles an order of `goal` names, distinct ones unless it is the order of starts."""
     begins, ends = ("c.call_no", "c.call_no") if by_start else ("c.start_ns", _ENDS)
     tables, parts = in_turn("tool_calls", "expected_tools", begins, ends, goal)
-    return Short(f"g.met = {goal}", [*parts, *(() if by_start else (_SIDE_BY_SIDE,))], tables, empty=False)
+    return Short(f"g.met = {goal}", parts=[*parts, *(() if by_start else (_SIDE_BY_SIDE,))], tables=tables, empty=False)
 
 
 def strict_short(goal: int) -> Short:
@@ -39,7 +39,7 @@ def strict_short(goal: int) -> Short:
     tables, _ = in_turn("tool_calls", "expected_tools", "c.start_ns", _ENDS, 0)
     same = Part("meeting AS d WHERE d.item = d.no - 1 GROUP BY d.run_id", "d.run_id", {"met": "count(*)"})
     whole = f"g.met = {goal} AND g.high = {goal} AND g.gaps = 0"
-    return Short(whole, [same, _SIDE_BY_SIDE], tables, empty=goal == 0)
+    return Short(whole, parts=[same, _SIDE_BY_SIDE], tables=tables, empty=goal == 0)
 
 
 def contains_short(needs: Sequence[int]) -> Short:
@@ -52,4 +52,4 @@ def contains_short(needs: Sequence[int]) -> Short:
       JOIN selected_runs AS q ON q.run_id = c.run_id
       GROUP BY c.run_id, m.item
     ) AS u WHERE {enough} GROUP BY u.run_id"""
-    return Short(f"g.met = {len(needs)}", [Part(have, "u.run_id", {"met": "count(*)"})], empty=False)
+    return Short(f"g.met = {len(needs)}", parts=[Part(have, "u.run_id", {"met": "count(*)"})], empty=False)

@@ -77,7 +77,7 @@ def test_where_a_function_decided_its_name_and_rows_are_reported(duck):
     assert [row["arguments"] for row in texts.decided_by["rows"]] == ['{"q": 1}'] * 3
     assert texts.decided_by["rows_in_all"] == 3
     assert [row["name"] for row in duck.ask_user(texts.sql).dicts()] == ["search"] * 3
-    assert duck.ask_user(texts.decided_by["row_sql"]).dicts()[0]["settled"] is False
+    assert duck.ask_user(texts.decided_by["row_sql"]).dicts()[0]["by_function"] is True
 
 
 def test_what_a_function_was_given_from_the_world_is_kept(duck, tmp_path):

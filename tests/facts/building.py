@@ -11,6 +11,7 @@ from typing import Any
 from clawtrace.dialects import load_dialects
 from clawtrace.facts.facts import Facts
 from clawtrace.model.query import Query
+from clawtrace.model.relations import COUNTED
 from clawtrace.model.raw import LogBatch, MapColumn, SpanBatch
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.pricing import Pricing
@@ -177,7 +178,12 @@ class Lab:
         return self.store.ask(Query(sql, {"run": run} if ":run" in sql else {})).rows
 
     def totals(self, *columns: str, run: str = "r") -> tuple[Any, ...]:
-        return self.rows(f"SELECT {', '.join(columns)} FROM run_totals WHERE run_id = :run", run)[0]
+        """Return columns of `run_totals`; of a count or sum its value, None where that is not known exactly."""
+        asked = (
+            f"CASE WHEN {column}_low = {column}_high THEN {column}_low END" if column in COUNTED else column
+            for column in columns
+        )
+        return self.rows(f"SELECT {', '.join(asked)} FROM run_totals WHERE run_id = :run", run)[0]
 
     def reasons(self, run: str = "r") -> list[str]:
         """The codes of the reasons against completeness."""

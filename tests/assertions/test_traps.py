@@ -6,7 +6,7 @@ All 32 of them are set for the whole program in tests/traps.
 import random
 
 import pytest
-from assertion_facts import join, rows_of
+from assertion_facts import WITH_GAPS, join, rows_of
 
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.verdicts.asking.ask import ask
@@ -49,32 +49,32 @@ def one(facts, assertion, described, run_id="r1"):
 
 @pytest.mark.parametrize("assertion", NEGATIVE, ids=lambda written: written["type"])
 def test_t2_a_negative_question_is_never_answered_by_an_empty_trace(facts, assertion):
-    """T2: without a trace there is no answer; with a good one the answer is yes, but never finally."""
+    """T2: without a trace there is no answer; with a good one the answer is yes, and open as long as the run is."""
     good = one(facts, assertion, {"llm": [KNOWN]})
 
     assert one(facts, assertion, {"trace": False}) is None
-    assert (good.holds, good.final) == (True, False)
+    assert good.holds is True
+    assert one(facts, assertion, {"llm": [KNOWN], "record": {"closed_by": None}}).holds is None
 
 
 @pytest.mark.parametrize("assertion", DEMANDING, ids=lambda written: written["type"])
 def test_t2_what_was_never_recorded_is_unknown(facts, assertion):
     """T2: a trace that does not hold what is asked about answers nothing, and names what is missing."""
+    untraced = one(facts, assertion, {"trace": False})
     found = one(facts, assertion, {"llm": [KNOWN]})
 
-    assert one(facts, assertion, {"trace": False}) is None
-    assert (found.holds, found.final) == (None, False)
+    assert untraced is None or untraced.holds is None
+    assert found.holds is None
     assert found.missing
 
 
 @pytest.mark.parametrize("assertion", NEGATIVE, ids=lambda written: written["type"])
 def test_t2_a_negative_question_is_never_answered_by_what_cannot_be_recorded(facts, assertion):
     """T2: where every fact that the question needs cannot be known, the answer is unknown."""
-    unknown = dict.fromkeys(
-        ("llm_calls", "tool_calls", "input_tokens", "output_tokens", "cost_high", "errors", "agents", "last_end_ns")
-    )
-    found = one(facts, assertion, {"totals": unknown})
+    gaps = [{"relation": name, "reason": "tool-calls-not-recorded"} for name in WITH_GAPS]
+    found = one(facts, assertion, {"gaps": gaps, "totals": {"last_end_ns": None}})
 
-    assert (found.holds, found.final) == (None, False)
+    assert found.holds is None
     assert found.missing
 
 
@@ -144,8 +144,8 @@ def test_t15_a_failed_call_is_not_called_done(facts):
 
 
 def test_t15_a_call_that_was_only_asked_for_is_not_done(facts):
-    """T15: a request that nothing executed satisfies nothing."""
-    run = {"tools": [{"name": "send", "outcome": "requested"}]}
+    """T15: a request that nothing carried out satisfies nothing."""
+    run = {"requests": ["send"]}
     for written in (
         {"type": "tool_was_called", "tool": "send"},
         {"type": "tool_call", "tool": "send"},
@@ -155,10 +155,8 @@ def test_t15_a_call_that_was_only_asked_for_is_not_done(facts):
         assert one(facts, written, run).holds is False, written
 
 
-def test_t2_a_call_without_a_name_is_seen_although_no_sum_by_name_has_it(facts):
-    """T2: `run_tools` is by name; a nameless call, in `tool_calls` alone, may still be the one asked about."""
-    rows = rows_of("r1", {"tools": [None]})
-    assert rows["run_tools"] == []
+def test_t2_a_call_without_a_name_may_be_the_one_that_is_asked_about(facts):
+    """T2: it is neither found nor excluded."""
     for written in (
         {"type": "tool_not_invoked", "tool": "rm"},
         {"type": "tool_not_called", "tool": "rm"},
@@ -168,7 +166,7 @@ def test_t2_a_call_without_a_name_is_seen_although_no_sum_by_name_has_it(facts):
         {"type": "tool_sequence", "mode": "contains", "expected": ["rm"]},
     ):
         found = one(facts, written, {"tools": [None]})
-        assert (found.holds, found.missing) == (None, "tool_calls.name"), written
+        assert (found.holds, found.missing.partition(".")[0]) == (None, "tool_calls"), written
 
 
 def test_t23_text_that_looks_like_a_call_is_none(facts):
@@ -190,13 +188,13 @@ def test_t28_a_text_that_was_redacted_is_not_known_to_be_absent(facts):
 
 
 def test_t30_everything_over_a_budget_is_reported_however_much_it_is(facts):
-    """T30: `actual` lists every violating span; the sentence names ten and counts the rest."""
+    """T30: the sentence and `actual` count every violating span; evidence shows the first of them."""
     written = {"type": "per_span_budget", "max_tokens": 1}
     assertion = parse_assertion(written)
     outcome = one(facts, written, {"llm": [KNOWN] * 25})
 
-    assert len(assertion.actual(outcome)["over"]) == 25
-    assert "and 15 more" in assertion.explain(outcome)
+    assert assertion.actual(outcome)["over"] == [25, 25]
+    assert "25 spans used more than 1 tokens" in assertion.explain(outcome)
 
 
 def test_t29_a_run_is_not_the_run_whose_id_it_begins_with(facts):
@@ -206,7 +204,7 @@ def test_t29_a_run_is_not_the_run_whose_id_it_begins_with(facts):
     found = {outcome.run_id: outcome for outcome in ask(facts, parse_assertion(written), ["r1", "r10"]).outcomes}
 
     assert found["r1"].holds is True
-    assert (found["r10"].holds, found["r10"].final, found["r10"].missing) == (None, False, "runs.run_id")
+    assert (found["r10"].holds, found["r10"].missing) == (None, "runs.run_id")
 
 
 def test_an_answer_does_not_depend_on_the_runs_asked_about_together(facts):

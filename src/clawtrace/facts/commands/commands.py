@@ -66,14 +66,22 @@ def commands(
             continue
         rules = shells(others if call.index is None else spans[call.index].dialect, call.name)
         if rules:
-            doubts = [
-                doubt._replace(column=None)
-                for doubt in call.doubts
-                if doubt.column is None or (doubt.column == "outcome" and doubt.reason in _PERHAPS_BLOCKED)
-            ]
-            of_call = _of_call(number, call, rules)
-            found.extend((one._replace(doubts=doubts) for one in of_call) if doubts else of_call)
+            found.extend(_with_doubts(_of_call(number, call, rules), call))
     return found
+
+
+def _with_doubts(found: Iterator[Command], call: ToolCallRow) -> Iterator[Command]:
+    """Yield the commands of a call, with why each may not have run.
+
+    The call may be none, or have been stopped before. Where no command is recorded, what was not carried out may have named none.
+    """
+    reasons = [one for one in call.doubts if one.column is None or one.reason in _PERHAPS_BLOCKED]
+    doubts = [one._replace(column=None) for one in reasons]
+    for one in found:
+        if one.text is None and call.outcome != "ok":
+            yield one._replace(doubts=[*doubts, Doubt(None, "arguments-not-recorded", call.index)])
+        else:
+            yield one._replace(doubts=doubts) if doubts else one
 
 
 def unsplit(found: Sequence[Command]) -> int:

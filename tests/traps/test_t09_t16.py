@@ -163,7 +163,7 @@ def test_t14_a_blocked_call(bench: Bench, recordings: Path):
 
 
 def test_t15_a_failed_tool_is_not_done(bench: Bench):
-    """It was called, and the sentence says that it failed; `status: ok` does not hold; a request alone is no call."""
+    """It was called, and the sentence says that it failed; `status: ok` does not hold; a request alone may be no call."""
     asked = json.dumps(
         [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "send", "arguments": {}}]}]
     )
@@ -180,7 +180,7 @@ def test_t15_a_failed_tool_is_not_done(bench: Bench):
 
     assert [one["status"] for one in found["failed"][:2]] == ["pass", "fail"]
     assert "(1 failed)" in found["failed"][0]["message"]
-    assert [one["status"] for one in found["only asked for"][:2]] == ["fail", "fail"]
+    assert [one["status"] for one in found["only asked for"][:2]] == ["inconclusive", "inconclusive"]
     assert [one["status"] for one in found["command"][2:]] == ["pass", "fail", "fail"]
 
 

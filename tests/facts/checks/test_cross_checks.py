@@ -1,4 +1,4 @@
-"""Each cross-check has its smallest trace: what contradicts itself is unknown for that reason, and nothing else is."""
+"""Each cross-check has its smallest trace: what contradicts itself is in doubt for that reason, and without it is not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from building import Lab, S, agent, asks, chat, says, tool
 
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.dialects import load_dialects
-from clawtrace.facts.checks.rules import CROSS_CHECKS
+from clawtrace.model.reasons import REASONS
 from clawtrace.model.verdict import Status
 from clawtrace.verdicts.evaluate import evaluate
 
@@ -201,28 +201,10 @@ SMALLEST = {
 }  # fmt: skip
 
 
-def unknown(lab: Lab, *spans: S) -> dict[str, str]:
-    """Return the reason of each total that a cross-check makes unknown; the cost follows the tokens."""
+def reasons(lab: Lab, *spans: S) -> set[str]:
+    """Return the reasons of the doubts and gaps of a run."""
     lab.put(*spans)
-    rows = lab.rows("SELECT fact, reason FROM unknown_facts WHERE fact <> 'run_totals.cost_high'")
-    return {fact.removeprefix("run_totals."): reason for fact, reason in rows if reason in CROSS_CHECKS}
-
-
-def facts(check: str) -> list[str]:
-    """Return what a check makes unknown, without the cost."""
-    return [fact for fact in CROSS_CHECKS[check].facts if fact != "cost_high"]
-
-
-def test_a_call_under_the_id_of_an_earlier_one_may_have_ended_the_run(lab: Lab) -> None:
-    """OpenAI's Agents SDK raises on it, and records the failure in no span."""
-    spans = (
-        agent("a"),
-        chat("m", "a", **{OUTPUT: ASKED}),
-        tool("t", "a", at=3),
-        chat("n", "a", at=10, **{OUTPUT: ASKED}),
-    )
-
-    assert set(unknown(lab, *spans).items()) >= {("errors", "ended-on-misfit")}
+    return {reason for (reason,) in lab.rows("SELECT reason FROM doubts UNION ALL SELECT reason FROM gaps")}
 
 
 @pytest.fixture
@@ -232,31 +214,24 @@ def verified(tmp_path: Path) -> Lab:
     return Lab(dialects=[tmp_path])
 
 
-def test_every_check_has_its_smallest_trace() -> None:
-    """A check that is added without one fails here."""
-    assert list(SMALLEST) == list(CROSS_CHECKS)
-
-
 @pytest.mark.parametrize("check", SMALLEST)
-def test_what_contradicts_itself_is_unknown(lab: Lab, check: str) -> None:
-    assert unknown(lab, *SMALLEST[check].spans) == dict.fromkeys(facts(check), check)
+def test_what_contradicts_itself_is_in_doubt(lab: Lab, check: str) -> None:
+    assert check in reasons(lab, *SMALLEST[check].spans)
 
 
 @pytest.mark.parametrize("check", SMALLEST)
 def test_the_same_trace_without_the_contradiction_is_known(lab: Lab, check: str) -> None:
-    assert unknown(lab, *SMALLEST[check].agrees) == {}
+    assert check not in reasons(lab, *SMALLEST[check].agrees)
 
 
 @pytest.mark.parametrize("check", SMALLEST)
 def test_verified_rules_are_believed_unless_numbers_contradict(verified: Lab, check: str) -> None:
-    found = unknown(verified, *SMALLEST[check].spans)
-
-    assert found == (dict.fromkeys(facts(check), check) if CROSS_CHECKS[check].always else {})
+    assert (check in reasons(verified, *SMALLEST[check].spans)) == REASONS[check].always
 
 
 def test_a_call_that_may_be_none_is_no_lower_bound(lab: Lab) -> None:
     """That the model was called at least so often is said of calls that were made."""
-    assert unknown(lab, *SMALLEST["given-up-call"].spans)
+    assert reasons(lab, *SMALLEST["given-up-call"].spans)
     once = parse_assertion({"type": "llm_call_count", "min": 1, "id": "once"})
 
     dialects = {dialect.name: dialect for dialect in load_dialects()}
@@ -270,23 +245,26 @@ def test_the_usage_of_the_call_is_unknown_too(lab: Lab) -> None:
     lab.put(chat("m", **{"gen_ai.usage.total_tokens": 111}), chat("n", at=20))
 
     assert lab.rows("SELECT input_tokens, output_tokens FROM llm_calls ORDER BY call_no") == [(None, None), (100, 10)]
-    assert lab.rows("SELECT lacking, of_calls FROM unknown_facts WHERE fact = 'run_totals.input_tokens'") == [(1, 2)]
+    assert lab.rows("SELECT row_no, column_name FROM doubts WHERE reason = 'total-unlike-parts' ORDER BY column_name") == [
+        (1, "input_tokens"),
+        (1, "output_tokens"),
+    ]
 
 
 def test_who_delegated_to_an_agent_inside_of_a_doubtful_one_is_unknown(lab: Lab) -> None:
     lab.put(*SMALLEST["agent-without-calls"].spans)
 
-    assert lab.rows("SELECT name, parent_activation_no, via FROM agents") == [
-        ("runner", None, None),
-        ("assistant", None, None),
+    assert lab.rows("SELECT name, parent_activation_no, via, certain FROM agents") == [
+        ("runner", None, "root", False),
+        ("assistant", None, None, True),
     ]
 
 
-def test_a_doubtful_execution_counts_for_nothing(lab: Lab) -> None:
-    """It may be a second span of the call that a model asked for: neither executed nor not."""
+def test_a_doubtful_execution_is_not_certain(lab: Lab) -> None:
+    """It may be a second span of the call that a model asked for."""
     lab.put(*SMALLEST["execution-without-request"].spans)
 
-    assert lab.rows("SELECT call_id, outcome FROM tool_calls ORDER BY call_no") == [("call_t", "ok"), ("own_u", None)]
+    assert lab.rows("SELECT call_id, certain FROM tool_calls ORDER BY call_no") == [("call_t", True), ("own_u", False)]
 
 
 @pytest.mark.parametrize(
@@ -316,14 +294,14 @@ def test_the_evidence_of_a_span_is_known(tmp_path: Path, version: str, found: st
 )
 def test_a_verdict_names_the_check_and_what_would_settle_it(lab: Lab, check: str, assertion: dict[str, Any]) -> None:
     """The hint of an answer that the contradiction leaves open."""
-    assert unknown(lab, *SMALLEST[check].spans)
+    assert check in reasons(lab, *SMALLEST[check].spans)
     dialects = {dialect.name: dialect for dialect in load_dialects()}
 
     (found,) = evaluate(lab.store, [parse_assertion(assertion)], ["r"], dialects)
 
     assert found.verdicts[0].status is Status.INCONCLUSIVE
     assert f"`{check}`" in found.verdicts[0].hint
-    assert CROSS_CHECKS[check].settled_by in found.verdicts[0].hint
+    assert REASONS[check].settled_by in found.verdicts[0].hint
 
 
 def test_a_stream_that_one_span_says_broke_off_may_be_none(lab: Lab) -> None:
@@ -334,21 +312,19 @@ def test_a_stream_that_one_span_says_broke_off_may_be_none(lab: Lab) -> None:
     lab.put(replace(begun("m", 0), to=5), inner)
 
     assert lab.totals("llm_calls") == (None,)
-    assert "broken-off-answer" in {reason for (reason,) in lab.rows("SELECT reason FROM unknown_facts")}
+    assert "broken-off-answer" in reasons(lab)
 
 
-@pytest.mark.parametrize(("error", "reasons"), [("connection error", {"broken-off-answer"}), (None, set())])
-def test_an_agent_that_fails_with_an_answer_without_an_end(lab: Lab, error: str | None, reasons: set[str]) -> None:
+@pytest.mark.parametrize(("error", "expected"), [("connection error", {"broken-off-answer"}), (None, set())])
+def test_an_agent_that_fails_with_an_answer_without_an_end(lab: Lab, error: str | None, expected: set[str]) -> None:
     """OpenInference marks the model's span of Pydantic AI as one that succeeded."""
     call = replace(begun("m", 1), parent="a")
 
-    found = unknown(lab, replace(agent("a"), error=error), call)
-
-    assert {found[fact] for fact in ("llm_calls", "failed_llm_attempts") if fact in found} == reasons
+    assert reasons(lab, replace(agent("a"), error=error), call) & {"broken-off-answer"} == expected
 
 
 @pytest.mark.parametrize(
-    ("reason", "usage", "reasons"),
+    ("reason", "usage", "expected"),
     [
         ("", None, {"broken-off-answer"}),
         ("other", None, {"broken-off-answer"}),
@@ -358,7 +334,7 @@ def test_an_agent_that_fails_with_an_answer_without_an_end(lab: Lab, error: str 
     ],
 )
 def test_a_finish_reason_that_says_nothing_is_no_end(
-    lab: Lab, reason: str, usage: int | None, reasons: set[str]
+    lab: Lab, reason: str, usage: int | None, expected: set[str]
 ) -> None:
     """Vercel's SDK says `other` of a stream that broke off; a stream that ended has usage, where it is counted."""
     more = {
@@ -367,27 +343,23 @@ def test_a_finish_reason_that_says_nothing_is_no_end(
         "gen_ai.usage.output_tokens": None,
     }
 
-    found = unknown(lab, chat("m", **more))
-
-    assert {found[fact] for fact in ("llm_calls", "failed_llm_attempts") if fact in found} == reasons
+    assert reasons(lab, chat("m", **more)) & {"broken-off-answer"} == expected
 
 
 def test_openllmetry_writes_an_empty_finish_reason_into_the_message(lab: Lab) -> None:
     message = '[{"role": "assistant", "parts": [{"type": "text", "content": "I will"}], "finish_reason": ""}]'
     call = begun("m", 1, **{OUTPUT: message, "gen_ai.request.model": "gpt-4o", "gen_ai.is_streaming": True})
 
-    assert (
-        unknown(lab, replace(call, scope="opentelemetry.instrumentation.openai.v1"))["llm_calls"] == "broken-off-answer"
-    )
+    assert "broken-off-answer" in reasons(lab, replace(call, scope="opentelemetry.instrumentation.openai.v1"))
 
 
-@pytest.mark.parametrize(("tokens", "reasons"), [(200, set()), (201, {"stated-beyond-calls"})])
-def test_what_an_agent_states_may_run_on_from_its_last_activation(lab: Lab, tokens: int, reasons: set[str]) -> None:
+@pytest.mark.parametrize(("tokens", "expected"), [(200, set()), (201, {"stated-beyond-calls"})])
+def test_what_an_agent_states_may_run_on_from_its_last_activation(lab: Lab, tokens: int, expected: set[str]) -> None:
     """Strands sums up all turns of a conversation."""
     second = {**SPENT, INPUT_TOKENS: tokens, "gen_ai.usage.output_tokens": 20}
-    lab.put(agent("a", to=20, **SPENT), chat("m", "a", at=1), agent("b", at=30, **second), chat("n", "b", at=31))
+    spans = agent("a", to=20, **SPENT), chat("m", "a", at=1), agent("b", at=30, **second), chat("n", "b", at=31)
 
-    assert {reason for (reason,) in lab.rows("SELECT reason FROM unknown_facts") if "stated" in reason} == reasons
+    assert reasons(lab, *spans) & {"stated-beyond-calls"} == expected
 
 
 def test_an_answer_of_which_nothing_is_recorded_may_be_none_where_its_step_failed(lab: Lab) -> None:
@@ -396,7 +368,7 @@ def test_an_answer_of_which_nothing_is_recorded_may_be_none_where_its_step_faile
     lab.put(replace(agent("a"), error="no final response"), step, bare("m", "s"))
 
     assert lab.totals("llm_calls") == (None,)
-    assert "given-up-call" in {reason for (reason,) in lab.rows("SELECT reason FROM unknown_facts")}
+    assert "given-up-call" in reasons(lab)
 
 
 def bare(id: str, parent: str, **more: Any) -> S:
@@ -407,18 +379,18 @@ def bare(id: str, parent: str, **more: Any) -> S:
 @pytest.mark.parametrize(
     ("spans", "outcome"),
     [
-        ((given_up("t"), bare("n", "t")), "unknown"),
-        ((given_up("t"), bare("n", "t", error="cancelled", events=[("exception", CANCELLED)])), "unknown"),
+        ((given_up("t"), bare("n", "t")), None),
+        ((given_up("t"), bare("n", "t", error="cancelled", events=[("exception", CANCELLED)])), None),
         ((given_up("t"), bare("n", "t", error="status code 429")), "error"),
         ((given_up("t"), chat("n", "t", at=2)), "ok"),
-        ((replace(agent("a"), error="status code 400"), bare("n", "a")), "unknown"),
+        ((replace(agent("a"), error="status code 400"), bare("n", "a")), None),
         ((replace(agent("a"), error="no such city"), bare("n", "a"), replace(tool("t", "a", at=9), error="x")), "ok"),
         ((agent("a"), bare("n", "a")), "ok"),
     ],
 )
-def test_a_model_call_that_was_given_up_counts_for_no_bound(lab: Lab, spans: tuple[S, ...], outcome: str) -> None:
+def test_a_model_call_that_was_given_up_counts_for_no_bound(lab: Lab, spans: tuple[S, ...], outcome: str | None) -> None:
     """Its outcome is unknown, where it does not say itself that it failed."""
     lab.put(*spans)
 
     assert lab.rows("SELECT outcome FROM llm_calls") == [(outcome,)]
-    assert lab.totals("llm_calls") == ({"unknown": None, "error": 0, "ok": 1}[outcome],)
+    assert lab.totals("llm_calls") == ({None: None, "error": 0, "ok": 1}[outcome],)

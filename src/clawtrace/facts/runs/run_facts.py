@@ -109,7 +109,7 @@ class RunFacts:
     def add_totals(self) -> None:
         """Set `totals` and add the gaps of what is not recorded at all."""
         run, models, tools, agents, findings = self.spans, self.models, self.tools, self.agents, self.findings
-        said = stated(run, models, tools.histories.contradicted, findings)
+        said = self._stated = stated(run, models, tools.histories.contradicted, findings)
         add_gaps(run, models, tools, agents, said, self._records, findings)
         self.totals = totals(run, models, tools.calls, agents, self.failures, findings.gaps, said, self._records)
         self.totals |= times(run, self.shifted)
@@ -227,6 +227,9 @@ class RunFacts:
         for column in ("first_start_ns", "last_end_ns", "busy_ns"):
             if self.totals[column] is None:
                 yield (self.run_id, "run_totals", 1, column, "no-time", None)
+        if self._stated.inner is not None:
+            for column in ("input_tokens_high", "output_tokens_high"):
+                yield (self.run_id, "run_totals", 1, column, "stated-inside-stated", self._id(self._stated.inner))
         if self.answer_unknown is not None:
             yield (self.run_id, "runs", 1, "final_output", self.answer_unknown, None)
 

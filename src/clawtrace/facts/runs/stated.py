@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from typing import Any, NamedTuple
 
 from clawtrace.facts.calls.llm_calls import LlmCall
@@ -25,6 +25,8 @@ class Stated(NamedTuple):
     """Of the sums that are stated as a whole: at most so much."""
     turns: dict[str, tuple[int, bool]]
     """What whole turns used beside the model calls, and whether each of them states it."""
+    inner: int | None = None
+    """A span that states sums inside of another one that does, where it is not known whether the outer ones include them."""
 
 
 def stated(run: RunSpans, models: Sequence[LlmCall], contradicted: Set[int], findings: Findings) -> Stated:
@@ -119,20 +121,18 @@ def _rollup(run: RunSpans, used: Sequence[LlmCall], contradicted: Set[int], find
             value = _whole([getattr(span, f"rollup_{name}") for span in top], at_least_one=True)
             if value or (value is not None and name not in ("input_tokens", "output_tokens")):
                 sums[name] = value
-    return Stated(low | sums, _with_inner(run, stated, found, sums, findings), {})
-
-
-def _with_inner(
-    run: RunSpans, stated: Sequence[int], found: Sequence[int], sums: Mapping[str, float], findings: Findings
-) -> dict[str, float]:
-    """Return the most that was used: whether outer sums include those of agents inside of them may be unknown."""
     inside = run.inside([index for index in found if findings.holds("stated-inside-stated", index)])
-    inner = [run.spans[index] for index in stated if inside(index) and run.words(index).rollup == "all"]
-    return {
-        name: value + sum(getattr(span, f"rollup_{name}", None) or 0 for span in inner)
+    inner = [index for index in stated if run.words(index).rollup == "all" and _uses(run.spans[index]) and inside(index)]
+    high = {
+        name: value + sum(getattr(run.spans[index], f"rollup_{name}", None) or 0 for index in inner)
         for name, value in sums.items()
         if not inner or name != "cost"
     }
+    return Stated(low | sums, high, {}, inner[0] if inner else None)
+
+
+def _uses(span: Span) -> bool:
+    return bool(span.rollup_input_tokens or span.rollup_output_tokens)
 
 
 def _stated_at_least(run: RunSpans, stated: Sequence[int]) -> dict[str, float]:

@@ -29,6 +29,10 @@ class Offers:
         offered = self._groups().get(request.group)
         return bool(offered) and request.name not in (offered or ())
 
+    def hold(self, request: ToolRequest) -> bool:
+        """Return whether the tool that a model asked for is in the recorded offer to it."""
+        return request.name in self._groups().get(request.group, ())
+
     def _groups(self) -> Mapping[int, frozenset[str]]:
         if self._of_group is None:
             read: dict[str, frozenset[str]] = {}

@@ -86,6 +86,10 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
                 execution.doubts.append(Doubt("arguments", "one-request-or-another", execution.index))
         elif request is not None:
             _fill_from_request(execution, request, answers.get(request.number, Result(None)))
+            if not (execution.arguments or "{").startswith(("{", '"{')) and offers.hold(request):
+                # What a tool gets by name for a text or a number is the framework's choice.
+                execution.arguments = None
+                execution.doubts.append(Doubt("arguments", "arguments-not-recorded", execution.index))
         elif place in nameless:
             execution.doubts.append(Doubt("name", "one-request-or-another", execution.index))
         _fill_from_history(execution, conversations)

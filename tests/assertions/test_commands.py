@@ -1,7 +1,10 @@
 """Assertions on commands: what is refused when they are loaded, what a pattern may hide, and how much a message shows."""
 
+import random
+from itertools import product
+
 import pytest
-from assertion_facts import rows_of
+from assertion_facts import join, rows_of
 
 from clawtrace.assertions.commands.commands import SHOWN, _anchored
 from clawtrace.assertions.matching.matchers import PatternTimeoutError
@@ -89,3 +92,61 @@ def test_a_pattern_that_takes_too_long_is_an_error(duck):
     """It is neither a match nor none."""
     with pytest.raises(PatternTimeoutError):
         one(duck, {"type": "not_ran", "pattern": "(a|aa)+$"}, {"commands": ["a" * 5000 + "b"]})
+
+
+def worlds(commands):
+    """Every way in which the commands of a run may have been: those in doubt ran or not, an unknown exit code is one."""
+    ways = [
+        [
+            {"text": one["text"], "exit_code": code}
+            for code in ([0, 1] if one["exit_code"] is None else [one["exit_code"]])
+        ]
+        + ([] if one["certain"] else [None])
+        for one in commands
+    ]
+    return [[one for one in world if one is not None] for world in product(*ways)]
+
+
+def makes(world):
+    return [one for one in world if one["text"] == "make"]
+
+
+def ended(of):
+    return lambda world: bool(world) and of([one["exit_code"] == 0 for one in world])
+
+
+ASKED = [
+    ({"type": "ran", "pattern": "make"}, lambda world: bool(makes(world))),
+    (
+        {"type": "ran", "pattern": "make", "status": "ok"},
+        lambda world: any(not one["exit_code"] for one in makes(world)),
+    ),
+    ({"type": "not_ran", "pattern": "make"}, lambda world: not makes(world)),
+    ({"type": "run_count", "pattern": "make", "min": 1, "max": 2}, lambda world: 1 <= len(makes(world)) <= 2),
+    ({"type": "exit_code", "value": 0}, ended(lambda fits: fits[-1])),
+    ({"type": "exit_code", "value": 0, "of": "any"}, ended(any)),
+    ({"type": "exit_code", "value": 0, "of": "all"}, ended(all)),
+    ({"type": "exit_code", "value": 0, "of": {"matching": "make"}}, lambda w: ended(lambda fits: fits[-1])(makes(w))),
+]
+
+
+def test_an_answer_is_what_holds_in_every_world(duck):
+    """Of random runs whose commands may not have run, or ended nobody knows how."""
+    rng = random.Random(7)
+    runs = {
+        f"r{place}": [
+            {
+                "text": rng.choice(["make", "ls"]),
+                "exit_code": rng.choice([0, 0, 1, None]),
+                "certain": rng.random() < 0.6,
+            }
+            for _ in range(rng.randint(0, 4))
+        ]
+        for place in range(150)
+    }
+    duck.load(join(rows_of(run_id, {"commands": commands} if commands else {}) for run_id, commands in runs.items()))
+    for written, holds in ASKED:
+        found = {outcome.run_id: outcome.holds for outcome in ask(duck, parse_assertion(written), list(runs)).outcomes}
+        for run_id, commands in runs.items():
+            answers = {holds(world) for world in worlds(commands)}
+            assert found[run_id] is (answers.pop() if len(answers) == 1 else None), (written, commands)

@@ -133,7 +133,10 @@ class TestOneAgent:
         lab.put(pipeline(result), haystack("a", "p", result))
 
         assert lab.totals("tool_calls") == (0,)
-        assert lab.rows(TOOLS) == [("pay", '{"eur":5}', words, "unexecuted", "message")]
+        assert lab.rows(TOOLS) == []
+        assert lab.rows("SELECT name, arguments, result, reason FROM tool_requests") == [
+            ("pay", '{"eur":5}', words, "not-run")
+        ]
 
     @pytest.mark.parametrize(
         "result",

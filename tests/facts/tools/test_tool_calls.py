@@ -37,15 +37,15 @@ class TestToolCalls:
         lab.put_sdk(agent("a"), chat("m1", "a", at=1, **first), chat("m2", "a", at=10, **second))
 
         assert lab.rows("SELECT name, result, outcome, source FROM tool_calls") == [
-            ("web_search", "found", "unknown", "message")
+            ("web_search", "found", None, "message")
         ]
         assert lab.totals("tool_calls") == (1,)
 
-    def test_a_request_that_nothing_answered_is_no_call(self, lab: Lab) -> None:
+    def test_a_request_that_nothing_answered_may_have_become_a_call(self, lab: Lab) -> None:
         lab.put(agent("a"), chat("m", "a", at=1, **{"gen_ai.output.messages": asks(("c1", "rm", {}))}))
 
-        assert lab.rows("SELECT name, outcome FROM tool_calls") == [("rm", "requested")]
-        assert lab.totals("tool_calls") == (0,)
+        assert lab.rows("SELECT name, outcome, certain FROM tool_calls") == [("rm", None, False)]
+        assert lab.rows("SELECT tool_calls_low, tool_calls_high FROM run_totals") == [(0, 1)]
 
     def test_text_that_looks_like_a_call_is_text(self, lab: Lab) -> None:
         """T23: what an agent prints is never a fact."""
@@ -59,7 +59,7 @@ class TestToolCalls:
         open_tool.to = 0
         lab.put(agent("a"), open_tool)
 
-        assert lab.rows("SELECT outcome FROM tool_calls") == [("unknown",)]
+        assert lab.rows("SELECT outcome FROM tool_calls") == [(None,)]
 
 
 class TestCallIds:
@@ -87,8 +87,8 @@ class TestCallIds:
         )
 
         assert lab.rows("SELECT arguments, result, outcome FROM tool_calls ORDER BY call_no") == [
-            ('{"c":"Paris"}', "sunny", "unknown"),
-            ('{"c":"Rome"}', "rain", "unknown"),
+            ('{"c":"Paris"}', "sunny", None),
+            ('{"c":"Rome"}', "rain", None),
         ]
 
     def test_a_result_of_an_earlier_conversation_answers_nothing(self, lab: Lab) -> None:
@@ -100,16 +100,13 @@ class TestCallIds:
             chat("m3", "b", at=21, **{"gen_ai.output.messages": asks(("call_1", "rm", {}))}),
         )
 
-        assert lab.rows("SELECT name, outcome FROM tool_calls ORDER BY call_no") == [
-            ("get", "unknown"),
-            ("rm", "requested"),
-        ]
+        assert lab.rows("SELECT name, certain FROM tool_calls ORDER BY call_no") == [("get", True), ("rm", False)]
 
     def test_two_known_ids_that_differ_are_two_calls(self, lab: Lab) -> None:
         request = {"gen_ai.output.messages": asks(("call_1", "rm", {"path": "/"}))}
         lab.put(agent("a"), chat("m", "a", at=1, **request), tool("t", "a", at=9, tool="rm", **{"gen_ai.tool.call.id": "call_2"}))  # fmt: skip
 
         assert lab.rows("SELECT call_id, arguments, outcome FROM tool_calls ORDER BY call_id") == [
-            ("call_1", '{"path":"/"}', "requested"),
+            ("call_1", '{"path":"/"}', None),
             ("call_2", None, "ok"),
         ]

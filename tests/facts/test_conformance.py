@@ -23,8 +23,8 @@ from pydantic import TypeAdapter
 
 from clawtrace.dialects import load_dialects
 from clawtrace.dialects.unread import unknown_attributes
-from clawtrace.facts.runs.unknown_totals import UNKNOWN_REASONS
-from clawtrace.model.relations import RELATIONS
+from clawtrace.model.reasons import REASONS
+from clawtrace.model.relations import COUNTED
 from clawtrace.report.inspection import Inspection
 from clawtrace.session.session import Session
 from clawtrace.support.yaml_reading import read_yaml
@@ -38,7 +38,6 @@ STRANGERS = SHARED / "strangers"
 TO_MEND: set[str] = set()
 """Clients of the strangers' folder of which a fact is still wrong. One that no longer is must leave this set."""
 
-TOTALS = [column.name for column in RELATIONS["run_totals"].columns if column.name != "run_id"]
 DIALECTS = {dialect.name: dialect for dialect in load_dialects()}
 SAYING = sorted(name for name, one in DIALECTS.items() if any(rule.is_ == "spans" for rule in one.file.executions))
 """The dialects that say that every execution has a span."""
@@ -259,23 +258,33 @@ def test_a_pairing_of_instrumentations_counts_nothing_twice(
     assert any(all(of_one[fact][0] == "true" for fact in COUNTED) for of_one in facts)
 
 
-class TestUnknownTotals:
-    """Every total that is unknown has a reason, and no other one (the relation `unknown_facts`)."""
+class TestReasons:
+    """What is not known has a reason (the relations `doubts` and `gaps`)."""
 
-    def test_each_of_every_recording_has_one_reason(self, recorded: tuple[Recorded, Recorded]) -> None:
+    def test_a_sum_that_is_not_exact_has_one(self, recorded: tuple[Recorded, Recorded]) -> None:
         session = recorded[0].session
-        totals = session.query(f"SELECT run_id, {', '.join(TOTALS)} FROM run_totals").rows
-        unknown = {
-            (run_id, f"run_totals.{name}")
-            for run_id, *values in totals
-            for name, value in zip(TOTALS, values, strict=True)
-            if value is None
-        }
-        rows = session.query("SELECT run_id, fact, reason FROM unknown_facts").rows
+        open_ = " OR ".join(f"{name}_low IS DISTINCT FROM {name}_high" for name in (*COUNTED, "cost"))
+        unknown = {run for (run,) in session.query(f"SELECT run_id FROM run_totals WHERE {open_}").rows}
+        rows = session.query("SELECT run_id, reason FROM doubts UNION ALL SELECT run_id, reason FROM gaps").rows
 
         assert len(unknown) > 100
-        assert sorted((run_id, fact) for run_id, fact, _ in rows) == sorted(unknown)
-        assert {reason for *_, reason in rows} <= set(UNKNOWN_REASONS)
+        assert unknown <= {run for run, _ in rows}
+        assert {reason for _, reason in rows} <= set(REASONS)
+
+    def test_a_row_that_is_not_certain_has_one(self, recorded: tuple[Recorded, Recorded]) -> None:
+        """And what says that a row is not certain names one."""
+        numbers = {"llm_calls": "call_no", "tool_calls": "call_no", "agents": "activation_no", "errors": "error_no"}
+        uncertain = " UNION ALL ".join(
+            f"SELECT run_id, '{name}' AS relation, {number} AS row_no FROM {name} WHERE NOT certain"
+            for name, number in numbers.items()
+        )
+        session = recorded[0].session
+        rows = session.query(uncertain).rows
+        doubted = session.query(
+            "SELECT DISTINCT run_id, relation, row_no FROM doubts WHERE column_name IS NULL AND relation <> 'commands'"
+        ).rows
+
+        assert sorted(rows) == sorted(doubted)
 
 
 class TestVerified:

@@ -80,8 +80,8 @@ def counted(folder: Path, runs: Sequence[tuple[str, int]]) -> Work:
         spans_of_runs = normaliser._runs(rows)
         for name, key in zip(names, runs, strict=True):
             with Lines() as lines:
-                facts = RunFacts(name, next(spans_of_runs), normaliser.executions)
-                facts.sum_up(normaliser.records)
+                facts = RunFacts(name, next(spans_of_runs), normaliser.executions, normaliser.records)
+                facts.sum_up(None)
                 for of_relation in facts.rows(normaliser.shells).values():
                     list(of_relation)
                 facts.placed()

@@ -65,7 +65,7 @@ def test_judged_as_an_interval(limit: float, status: Status, said: str) -> None:
 def test_printed_as_a_bound() -> None:
     low, high = lab().totals("cost_low", "cost_high")
 
-    assert cost_of({"cost_low": low, "cost_high": high, "priced_calls": 1}) == "≤$1.25"
+    assert cost_of({"cost_low": low, "cost_high": high, "priced_calls": 1}) == "$0.1000 to $1.25"
     assert cost_of({"cost_low": high, "cost_high": high, "priced_calls": 1}) == "$1.25"
 
 

@@ -142,7 +142,7 @@ class TestTokens:
     def test_a_rollup_around_one_agent_is_not_the_usage_of_another(self, lab: Lab) -> None:
         """The second crew failed, and states nothing; a record that no agent works in is of them all."""
         scope = "opentelemetry.instrumentation.crewai.instrumentation"
-        usage = {"crewai.crew.usage_metrics": "{'prompt_tokens': 50, 'completion_tokens': 5}"}
+        usage = {"crewai.crew.usage_metrics": "{'prompt_tokens': 50, 'completion_tokens': 5, 'successful_requests': 1}"}
         crew = S("first", name="crewai.workflow", attrs=usage, scope=scope)
         other = S("second", name="crewai.workflow", at=200, to=300, scope=scope)
         lab.put(crew, agent("a", "first"), other, agent("b", "second", at=201, to=300))

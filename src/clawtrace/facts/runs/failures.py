@@ -40,7 +40,7 @@ def failures(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCallR
     """Return the failures of a run, in order of start."""
     found = _of_spans(run, models, tools) + _of_messages(tools)
     for failure in found:
-        if failure.recovered is None and failure.kind in ("tool", "llm"):
+        if failure.recovered is None:
             failure.doubts.append(Doubt("recovered", "recovery-unknown", failure.index))
     return sorted(found, key=lambda failure: (failure.start_ns, -1 if failure.index is None else failure.index))
 

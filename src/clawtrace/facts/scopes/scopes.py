@@ -194,8 +194,7 @@ def _narrowed(
     found.add_totals()
     answer = final_output(sure, found.models)
     if perhaps:
-        least = times(sure, found.shifted)
-        found.totals |= {name: None if least[name] != found.totals[name] else least[name] for name in least}
+        found.totals |= times(sure, found.shifted)  # the gap in `spans` says that it may have taken longer
         if answer != final_output(most, found.models):
             found.answer_unknown = "scope-unknown"
     found.spans = run

@@ -81,11 +81,12 @@ def counted(folder: Path, runs: Sequence[tuple[str, int]]) -> Work:
         for name, key in zip(names, runs, strict=True):
             with Lines() as lines:
                 facts = RunFacts(name, next(spans_of_runs), normaliser.executions, normaliser.records)
-                facts.sum_up(None)
+                state = whole.state(name, facts)
+                facts.sum_up(state.unfinished)
                 for of_relation in facts.rows(normaliser.shells).values():
                     list(of_relation)
                 facts.placed()
-                whole.row(name, facts)
+                whole.row(name, facts, state)
                 part_of(facts, Scope(Matcher("helper"), "last"))
             found[key] = lines.count
     finally:

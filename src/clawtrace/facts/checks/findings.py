@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from clawtrace.facts.calls.run_spans import RunSpans
@@ -14,9 +15,14 @@ __all__ = ["Findings"]
 class Findings:
     """The gaps of one run, and which checks apply to a span of it."""
 
-    def __init__(self, run: RunSpans) -> None:
+    def __init__(self, run: RunSpans, gaps: Iterable[Gap] = ()) -> None:
         self._run = run
-        self.gaps: list[Gap] = []
+        self._gaps = dict.fromkeys(gaps)
+
+    @property
+    def gaps(self) -> list[Gap]:
+        """The gaps, in the order in which they were found."""
+        return list(self._gaps)
 
     def holds(self, reason: str, index: int) -> bool:
         """Return whether a check is to be applied to a span: always, or where only general rules read it."""
@@ -24,6 +30,4 @@ class Findings:
 
     def gap(self, relation: str, reason: str, span: int | None = None, **limits: Any) -> None:
         """Add a gap, unless it is there; `limits` are the other fields of `Gap`."""
-        gap = Gap(relation, reason, span=span, **limits)
-        if gap not in self.gaps:
-            self.gaps.append(gap)
+        self._gaps[Gap(relation, reason, span=span, **limits)] = None

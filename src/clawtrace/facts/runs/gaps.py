@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
@@ -77,10 +76,13 @@ def add_gaps(
         if at_work:
             findings.gap("errors", "tool-calls-not-recorded", outcome="error")
     if tells_tools:
-        unclear = [call for call in tools.calls if call.outcome is None]
-        for name, count in Counter(call.name for call in unclear).items():
-            first = next(call.index for call in unclear if call.name == name)
-            findings.gap("errors", "outcome-not-recorded", first, at_most=count, name=name, outcome="error")
+        unclear: dict[str | None, list[ToolCallRow]] = {}
+        for call in tools.calls:
+            if call.outcome is None:
+                unclear.setdefault(call.name, []).append(call)
+        for name, calls in unclear.items():
+            reason = "outcome-not-recorded"
+            findings.gap("errors", reason, calls[0].index, at_most=len(calls), name=name, outcome="error")
     # Steps alone, of an instrumentation that does not record how what is done in them ends; or no work at all.
     if not (models or at_work) and not any(span.kind != "infra" and records(span, "errors") is True for span in run.spans):
         findings.gap("errors", "errors-not-recorded")

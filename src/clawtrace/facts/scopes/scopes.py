@@ -183,8 +183,8 @@ def _narrowed(
     found.agents = [
         one if one.parent is None or one.parent in numbers else replace(one, parent=None, via="root") for one in agents
     ]
-    found.findings = Findings(run)
-    found.findings.gaps = [gap for gap in whole.findings.gaps[: whole.own_gaps] if wanted.may_hold(gap, spans)]
+    own = whole.findings.gaps[: whole.own_gaps]
+    found.findings = Findings(run, [gap for gap in own if wanted.may_hold(gap, spans)])
     if perhaps:
         for relation in ("spans", "messages"):
             found.findings.gap(relation, "scope-unknown", perhaps[0], at_most=len(perhaps) if relation == "spans" else None)

@@ -74,6 +74,10 @@ class Ledger:
             call = self._became[call]
         return call
 
+    def members(self, call: int) -> list[int]:
+        """Return the spans of a call."""
+        return list(self._of_calls()[call])
+
     def scopes(self, call: int) -> set[str]:
         """Return the instrumentation scopes whose model or tool spans are in a call."""
         found = self._scopes.get(call)

@@ -220,7 +220,7 @@ class RunFacts:
         }
         for relation, rows in numbered.items():
             for number, doubts in rows:
-                for column, reason, span in dict.fromkeys(doubts):
+                for column, reason, span in dict.fromkeys(doubts) if doubts else ():
                     yield (self.run_id, relation, number, column, reason, self._id(span))
         for relation, column, reason, span in null_reasons(self.models, self.tools.calls, self.agents, self.spans):
             yield (self.run_id, relation, None, column, reason, self._id(span))

@@ -115,7 +115,7 @@ class _Calls:
                 self._ledger.merge(first.group, second.group, rule)
             for first, second, rule in doubtful:
                 number = self._ledger.of(first.group)
-                members = [index for index, group in enumerate(self._ledger.group) if group == number]
+                members = [] if number is None else self._ledger.members(number)
                 self._ledger.merge(first.group, second.group, rule)
                 if self._ledger.of(first.group) == self._ledger.of(second.group) != number:
                     self.doubtful.append(members)

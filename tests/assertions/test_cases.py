@@ -112,7 +112,8 @@ def test_every_query_runs_against_the_contracts_tables_alone(facts):
         for fields in asked_once(type_name):
             asked = ask(facts, registry.parse_assertion({"type": type_name} | fields), ["r2"])
 
-            assert asked.outcomes == ()
+            asks_all = not asked.assertion.needs_trace
+            assert [outcome.holds for outcome in asked.outcomes] == ([None] if asks_all else [])
             assert asked.evidence(["r2"]) == {"r2": []}
 
 

@@ -41,4 +41,5 @@ class ForbiddenTool(Assertion):
         if not outcome.holds:
             return f"`{self.tool}` was attempted {split(row)}; it must not be."
         unblocked = "" if self.count_blocked else ", but for blocked attempts"
+        assert isinstance(self.form, Count)
         return f"`{self.tool}` was never attempted{unblocked}.{self.form.asked_words(row)}"

@@ -41,4 +41,5 @@ class ToolWasCalled(LogSource):
             return f"`{self.tool}` was called {split(outcome.row)}."
         if outcome.holds is None:
             return f"`{self.tool}` may have been called: no call of it is certain."
+        assert isinstance(self.form, Count)
         return f"`{self.tool}` was never called.{self.form.asked_words(outcome.row)}"

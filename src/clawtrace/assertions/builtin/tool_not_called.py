@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from clawtrace.assertions._log_source import LogSource
 from clawtrace.assertions._forbidden_tool import ForbiddenTool
+from clawtrace.assertions._log_source import LogSource
 
 __all__ = ["ToolNotCalled"]
 

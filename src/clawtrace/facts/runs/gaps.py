@@ -112,18 +112,22 @@ def add_unfinished(
             one.via = None
             one.doubts += [Doubt(column, "missing_parent", one.index) for column in ("parent_activation_no", "via")]
     _doubt_side_by_side(run, unfinished.orphans, tools)
-    if not unfinished.is_open:
-        return
     alone = len({span.scope for span in run.spans}) == 1
-    rows: list[tuple[int, str | None, list[Doubt]]] = [
-        *((call.index, run.spans[call.index].response_id, call.doubts) for call in models),
-        *((call.index, call.call_id, call.doubts) for call in tools if call.index is not None),
-        *((one.index, one.via, one.doubts) for one in agents if one.seen),
-        *((one.index, one.kind if one.kind in ("tool", "llm") else None, one.doubts) for one in failed if one.index is not None),
-    ]  # fmt: skip
-    for index, own_id, doubts in rows:
-        if certain(doubts) and (run.spans[index].end_ns is None or not (own_id or alone)):
+    at_work = {call.agent for call in models if call.outcome == "ok"} | {call.agent for call in tools}
+    rows: list[tuple[int | None, bool, list[Doubt]]] = [
+        *((call.index, alone or run.spans[call.index].response_id is not None, call.doubts) for call in models),
+        *((call.index, alone or call.call_id is not None, call.doubts) for call in tools),
+        *((one.index, one.index in at_work, one.doubts) for one in agents if one.seen),
+        *((one.index, one.kind in ("tool", "llm"), one.doubts) for one in failed),
+    ]
+    for index, is_own, doubts in rows if unfinished.is_open else ():
+        if index is not None and certain(doubts) and (run.spans[index].end_ns is None or not is_own):
             doubts.append(Doubt(None, unfinished.reason, index))
+    # What failed may be an attempt at a call that was answered.
+    for call in (*models, *failed):
+        below = call.index is not None and run.root[call.index] in unfinished.orphans and run.spans[call.index].kind == "llm"
+        if below and (isinstance(call, Failure) or call.outcome == "error") and certain(call.doubts):
+            call.doubts.append(Doubt(None, "missing_parent", call.index))
 
 
 def _doubt_side_by_side(run: RunSpans, orphans: Collection[int], tools: Sequence[ToolCallRow]) -> None:

@@ -225,7 +225,7 @@ def _truth(path: Path) -> dict[str, Any]:
 
 def _unmade(truth: dict[str, Any]) -> Counter[str]:
     """Return what models asked for and no tool was run for: an attempt, or none."""
-    asked = Counter(name for call in truth["llm_calls"] for name in call["requested_tools"])
+    asked = Counter(name for call in truth["llm_calls"] for name in call.get("requested_tools", ()))
     return asked - Counter(tool["name"] for tool in truth["tools"])
 
 

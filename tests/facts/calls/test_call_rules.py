@@ -110,6 +110,9 @@ SMALLEST = {
         ), 2, frozenset({"same-answer-and-usage"}),
     ),
     "same-time": Smallest((by("one", chat("m", **said(None, (7, 3)))), by("two", chat("n", **said()))), 1),
+    "one-call-or-two": Smallest(
+        (by("one", chat("m", **said("yes", (7, 3)))), by("two", chat("n", **said("no", (7, 3))))), 2
+    ),
     "stream-answer": Smallest(
         (agent("a"), logfire("m", 1, 3), logfire("n", 20, 20, **{"gen_ai.usage.input_tokens": 9, "gen_ai.usage.output_tokens": 1})), 1
     ),

@@ -108,7 +108,7 @@ class TestNames:
         lab.put(agent("w", agent="pipeline"), agent("a", "w", to=40, agent="one"), chat("m", "a"),
                 agent("b", "w", at=50, to=90, agent="two"), chat("n", "b", at=51))  # fmt: skip
 
-        assert lab.rows(ACTIVATIONS) == [("pipeline", None, None), ("one", None, None), ("two", None, None)]
+        assert lab.rows(ACTIVATIONS) == [("pipeline", None, "root"), ("one", None, None), ("two", None, None)]
 
     def test_one_agent_recorded_twice_is_one(self, lab: Lab) -> None:
         """An instrumentation writes the method and what it calls, and both name the agent."""

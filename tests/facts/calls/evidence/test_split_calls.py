@@ -56,7 +56,7 @@ class TestNamelessExecutions:
         sent = {"gen_ai.tool.call.arguments": '{"city":"Rome"}'}
         lab.put(agent("a"), asking("m", 1, ("c1", "get_weather", {"city": "Paris"})), nameless("t", "a", 8, **sent))
 
-        assert [(row[0], row[2]) for row in lab.rows(TOOLS)] == [("get_weather", "requested"), (None, "ok")]
+        assert [(row[0], row[2]) for row in lab.rows(TOOLS)] == [("get_weather", None), (None, "ok")]
 
 
 class TestRequestedHandoffs:
@@ -81,7 +81,7 @@ class TestRequestedHandoffs:
         )  # fmt: skip
 
         assert [row[2] for row in lab.rows(ACTIVATIONS)] == ["root", "root"]
-        assert [(row[0], row[2]) for row in lab.rows(TOOLS)] == [("transfer_to_billing", "requested")]
+        assert [(row[0], row[2]) for row in lab.rows(TOOLS)] == [("transfer_to_billing", None)]
 
 
 def side(id: str, at: int, to: int, trace: str, request: int = 7, session: str | None = "s1", **attrs: Any) -> S:
@@ -286,7 +286,7 @@ class TestCallsOfOneTool:
         heard = {"gen_ai.input.messages": answered("call_2", "sent")}
         lab.put(agent("a"), asking("m", 1, ("call_1", "delete_all", {})), chat("n", "a", at=20, **heard))
 
-        assert lab.rows("SELECT name, outcome FROM tool_calls") == [("delete_all", "requested")]
+        assert lab.rows("SELECT name, outcome, certain FROM tool_calls") == [("delete_all", None, False)]
 
 
 class TestRequestsAroundATool:
@@ -304,13 +304,13 @@ class TestRequestsAroundATool:
     def test_a_tool_between_two_was_asked_for_by_the_first(self, lab: Lab) -> None:
         lab.put(*self.around(self.request("n", 2, 10), tool("t", "m", at=20), self.request("o", 30, 40)))
 
-        assert lab.totals("llm_calls") == (2,)
+        assert lab.rows("SELECT count(*) FROM llm_calls") == [(2,)]
 
     def test_the_first_may_end_after_the_tool(self, lab: Lab) -> None:
         """It is a generator's, which goes on when its answer was used."""
         lab.put(*self.around(self.request("n", 2, 25), tool("t", "m", at=20), self.request("o", 30, 40)))
 
-        assert lab.totals("llm_calls") == (2,)
+        assert lab.rows("SELECT count(*) FROM llm_calls") == [(2,)]
 
     def test_without_a_tool_between_them_they_may_be_attempts(self, lab: Lab) -> None:
         lab.put(*self.around(self.request("n", 2, 10), self.request("o", 30, 40), tool("t", "m", at=50)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
@@ -60,15 +61,19 @@ def _doubt_other_spans(run: RunSpans, tools: ToolCalls, findings: Findings) -> N
         if at_ns >= call.start_ns:
             call.outcome = None
             call.doubts.append(Doubt(None, reason, index))
+    moved: set[int] = set()
     for request in unrun:
         at_ns, index = last_ns.get(request.name, (-1, -1))
         if at_ns >= request.asked_ns:
-            tools.requests.remove(request)
+            moved.add(id(request))
             call = ToolCallRow(
                 None, request.call_id, request.name, request.agent, request.turn, request.asked_ns, None,
                 request.arguments, request.result, None, None, "message", None, None, [Doubt(None, reason, index)],
             )  # fmt: skip
             tools.calls.append(call)
+    if not moved:
+        return
+    tools.requests[:] = [request for request in tools.requests if id(request) not in moved]
     tools.calls.sort(key=lambda call: (call.start_ns, len(run.spans) if call.index is None else call.index))
 
 
@@ -150,7 +155,8 @@ def _find_asked_in_silence(run: RunSpans, models: Sequence[LlmCall], findings: F
             next_ns[call.agent] = call.start_ns
         if call.outcome != "ok" or not _asks_in_silence(run, call):
             continue
-        if not any(at_ns >= call.start_ns and (until is None or at_ns <= until) for at_ns in work):
+        place = bisect_left(work, call.start_ns)
+        if place == len(work) or (until is not None and work[place] > until):
             limits = {"agent": _name(run, call.agent), "turn": call.turn, "start_ns": call.start_ns, "end_ns": until}
             findings.gap("tool_calls", "asked-not-seen", call.index, **limits)
             findings.gap("errors", "asked-not-seen", call.index, **limits)
@@ -206,8 +212,8 @@ class _Holding:
         self._known: dict[str | None, bool] = {}
         at_work = sorted(run.enter[index] for kind in ("agent", "llm") for index in run.kinds.get(kind, ()))
         for one in executions:
-            first, last = run.enter[one.index], run.leave[one.index]
-            holds = any(first < place < last for place in at_work)
+            place = bisect_right(at_work, run.enter[one.index])
+            holds = place < len(at_work) and at_work[place] < run.leave[one.index]
             self._known[one.name] = self._known.get(one.name, False) or holds
 
     def may_hold(self, name: str) -> bool:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from building import Lab, S, agent, asks, chat, hex_id, tool
 
 from clawtrace.assertions.base import Assertion
+from clawtrace.assertions.forms.form import Form, Outcome
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.dialects import load_dialects
-from clawtrace.model.query import Query
+from clawtrace.model.query import Query, Resolve
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.model.verdict import RunResult, Status, Verdict
 from clawtrace.verdicts.evaluate import evaluate
@@ -152,10 +155,11 @@ class TestUnknownFacts:
 
         assert verdict(lab, {"type": "delegation_path", "expected": ["a", "b"]}).status is Status.WARN
 
-    def test_requested_calls_are_no_attempts(self, lab: Lab) -> None:
+    def test_requested_calls_may_be_attempts(self, lab: Lab) -> None:
+        """Of a request nothing tells whether it was carried out, unless there is a span for every execution."""
         lab.put(agent("a"), chat("m", "a", at=1, **{"gen_ai.output.messages": asks(("c", "rm", {}))}))
 
-        assert verdict(lab, NOT_INVOKED).status is Status.PASS
+        assert verdict(lab, NOT_INVOKED).status is Status.INCONCLUSIVE
 
 
 class TestSeverity:
@@ -170,13 +174,28 @@ class TestSeverity:
         assert judge(whole(lab)).status is None
 
 
+@dataclass(frozen=True)
+class _BrokenForm(Form):
+    sql: str
+    fact = "runs"
+
+    def resolve(self) -> Sequence[Resolve]:
+        return ()
+
+    def query(self) -> Query:
+        return Query(self.sql)
+
+    def sentence(self, outcome: Outcome) -> str:
+        return ""
+
+
 class _Broken(Assertion):
     """A question whose SQL is wrong in one way or another."""
 
     sql: str
 
-    def query(self) -> Query:
-        return Query(self.sql)
+    def question(self) -> Form:
+        return _BrokenForm(self.sql)
 
     def expectation(self) -> Any:
         return None
@@ -186,7 +205,7 @@ class _Broken(Assertion):
     "sql",
     [
         "SELECT nothing FROM nowhere",
-        "SELECT s.run_id AS run_id, TRUE AS holds, TRUE AS final FROM selected_runs AS s WHERE FALSE",
+        "SELECT s.run_id AS run_id, TRUE AS holds FROM selected_runs AS s WHERE FALSE",
     ],
     ids=["refused", "forgets the run"],
 )

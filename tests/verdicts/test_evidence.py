@@ -32,7 +32,7 @@ def two_runs(lab: Lab) -> Lab:
 
 
 ROWS = """
-SELECT z.run_id AS run_id, z.span_id AS span_id, 'seen' AS why,
+SELECT z.run_id AS run_id, z.span_id AS span_id, 'seen' AS why, NULL AS reason,
        row_number() OVER (PARTITION BY z.run_id ORDER BY z.start_ns DESC) AS rank
 FROM spans AS z JOIN selected_runs AS s ON s.run_id = z.run_id
 """

@@ -32,9 +32,8 @@ def test_a_long_text_is_cut(monkeypatch, recordings) -> None:
     """It ends with an ellipsis; the page cannot hold megabytes of one text."""
     with Session.open(settings=SessionSettings()) as session:
         session.load_recordings([recordings / "pydantic-ai" / "delegation"], Grouping.one_run("r"))
-        monkeypatch.setattr(
-            reading, "_MESSAGES", reading._MESSAGES.replace(str(reading.LONGEST_TEXT), "10")
-        )  # ten characters, so that a recording has longer ones
+        short = tuple(sql.replace(str(reading.LONGEST_TEXT), "10") for sql in reading._ASKED)
+        monkeypatch.setattr(reading, "_ASKED", short)  # ten characters, so that a recording has longer ones
         (details,) = session.details(["r"])
 
     texts = [part.text for part in details.messages if part.text and len(part.text) > 10]

@@ -211,7 +211,7 @@ class TestDoubt:
         assert (found.status, found.missing) == (Status.INCONCLUSIVE, "tool_calls")
         assert found.message.endswith("To which agent or turn it belongs is not known.")
         assert [(one.span_id, one.why) for one in found.evidence] == [
-            (hex_id("x"), "may or may not belong to it"),
+            (hex_id("x"), "rm: ok (in doubt: To which agent or turn it belongs is not known.)"),
             (hex_id("b"), "agent boss begins here"),
         ]
 

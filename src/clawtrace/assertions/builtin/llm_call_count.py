@@ -18,7 +18,7 @@ class LlmCallCount(Assertion):
     """The number of answered model calls is as asked: exactly `count`, or within the bounds.
 
     Too many calls are a loop that costs money, too few an agent that did not work. A logical call counts once, however
-    many spans record it.
+    many spans record it; the evidence says how spans became calls.
 
     Example:
         - type: llm_call_count

@@ -30,7 +30,7 @@ _CALLS = calls_evidence(
     " ELSE '' || c.cost_usd || ' USD (' || coalesce(c.cost_source, 'unknown source') || ')' END",
     "coalesce(c.cost_usd, 0)",
     "c.cost_usd IS NULL",
-    ("cost_usd", "input_tokens", "output_tokens", "cache_read_tokens"),
+    ("cost_usd",),
 )
 """The dearest calls, those without a price, and why."""
 

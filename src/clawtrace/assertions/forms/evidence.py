@@ -10,6 +10,9 @@ from clawtrace.model.query import Query, Scalar
 
 __all__ = ["doubts_of", "gap_rows", "rows_evidence"]
 
+_NOUN = """CASE p.relation WHEN 'llm_calls' THEN ' model calls' WHEN 'tool_calls' THEN ' tool calls' WHEN 'errors' THEN ' errors'
+           ELSE ' ' || p.relation END"""
+
 
 def rows_evidence(
     source: Source, asked: Sequence[Where], shown: str, order: str, params: Mapping[str, Scalar]
@@ -78,7 +81,7 @@ def gap_rows(relation: str, asked: Sequence[Where] = (), which: str = "") -> str
     """
     out = " AND ".join(f"({where.gap}) = FALSE" for where in asked) or "1 = 0"
     return f"""SELECT p.run_id AS run_id, p.span_id AS span_id,
-         'not recorded: ' || coalesce('' || p.at_most, 'any number') || ' of ' || coalesce(p.name, p.relation) AS why,
+         'may be missing: ' || coalesce('at most ' || p.at_most, 'any number of') || {_NOUN} || coalesce(' `' || p.name || '`', '') AS why,
          0 AS first, 0 AS no, 2 AS place, p.reason AS reason
   FROM gaps AS p
   JOIN selected_runs AS q ON q.run_id = p.run_id

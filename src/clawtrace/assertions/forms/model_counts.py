@@ -16,12 +16,37 @@ ANSWERED = Where("r.outcome = 'ok'", "CASE WHEN p.outcome = 'error' THEN FALSE E
 
 _SHOWN = "coalesce(r.model, 'unknown model') || ', ' || coalesce(r.outcome, 'whether it was answered is unknown')"
 
+_RECONCILED = """
+SELECT b.run_id AS run_id, b.span_id AS span_id, b.why AS why, b.reason AS reason, b.rank AS rank
+FROM ({calls}) AS b
+UNION ALL
+SELECT m.run_id AS run_id, NULL AS span_id,
+       count(*) || ' model spans: call ' || count(CASE WHEN m.counted_as = 'call' THEN 1 END)
+         || ', wrapper ' || count(CASE WHEN m.counted_as = 'wrapper' THEN 1 END)
+         || ', accounting ' || count(CASE WHEN m.counted_as = 'accounting' THEN 1 END)
+         || ', duplicate ' || count(CASE WHEN m.counted_as = 'duplicate' THEN 1 END) AS why,
+       NULL AS reason, 1 AS rank
+FROM spans AS m
+JOIN selected_runs AS o ON o.run_id = m.run_id
+WHERE m.kind = 'llm'
+GROUP BY m.run_id
+"""
+
+
+class _ModelCalls(Count):
+    """A count whose evidence says how raw spans became calls, too (spec: assertions.md §5)."""
+
+    def evidence(self) -> Query:
+        """Return the calls, and the line that reconciles spans with them."""
+        calls = super().evidence()
+        return Query(_RECONCILED.format(calls=calls.sql), calls.params)
+
 
 def model_calls(minimum: int | None, maximum: int | None, *, include_failed: bool = False) -> Count:
     """Return the count of calls that were answered; with `include_failed` of requests, answered or not."""
     if include_failed:
-        return Count("model_requests", (Tally(ANY, minimum, maximum, "model request"),), shown=_SHOWN)
-    return Count("llm_calls", (Tally(ANSWERED, minimum, maximum, "answered model call"),), shown=_SHOWN)
+        return _ModelCalls("model_requests", (Tally(ANY, minimum, maximum, "model request"),), shown=_SHOWN)
+    return _ModelCalls("llm_calls", (Tally(ANSWERED, minimum, maximum, "answered model call"),), shown=_SHOWN)
 
 
 def calls_evidence(why: str, size: str, unknown: str, columns: Sequence[str]) -> Query:

@@ -108,7 +108,8 @@ class EvidenceByRun(Mapping[str, list[Evidence]]):
         why = row["why"] if len(row["why"]) <= _WHY_LENGTH else row["why"][: _WHY_LENGTH - 1] + "…"
         if row["reason"] is not None:
             reason = REASONS.get(row["reason"])
-            why = f"{why} (in doubt: {row['reason'] if reason is None else reason.sentence})"
+            because = row["reason"] if reason is None else reason.sentence
+            why = f"{why}: {because}" if why.startswith("may be missing") else f"{why} (in doubt: {because})"
         span = self._spans.find(row["run_id"], row["span_id"])
         if span is None:
             return Evidence(None, row["span_id"], "", why, None)

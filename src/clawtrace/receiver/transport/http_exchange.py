@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any, Protocol
 
-__all__ = ["App", "Exchange", "Wire"]
+__all__ = ["App", "HttpExchange", "HttpWire"]
 
 _LOG = logging.getLogger("clawtrace.receiver.http")
 
@@ -21,7 +21,7 @@ App = Callable[
 _BROKEN = b"clawtrace failed on this request; see its log"
 
 
-class Wire(Protocol):
+class HttpWire(Protocol):
     """The connection of a request."""
 
     async def write(self, data: bytes) -> None:
@@ -33,14 +33,14 @@ class Wire(Protocol):
     def release(self) -> None:
         """Read on."""
 
-    def answered(self, exchange: Exchange) -> None:
+    def answered(self, exchange: HttpExchange) -> None:
         """An answer is complete."""
 
     def close(self) -> None:
         """End the connection."""
 
 
-class Exchange:
+class HttpExchange:
     """A request, whose body comes in while the application runs.
 
     Args:
@@ -52,7 +52,7 @@ class Exchange:
     _HIGH = 1 << 16
     """Bytes of a body that are read ahead."""
 
-    def __init__(self, wire: Wire, scope: dict[str, Any], *, awaited: bool, keep_alive: bool) -> None:
+    def __init__(self, wire: HttpWire, scope: dict[str, Any], *, awaited: bool, keep_alive: bool) -> None:
         self._wire = wire
         self._scope = scope
         self._awaited = awaited

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import httptools
 
 from clawtrace.receiver.attribution.connections import Connection
-from clawtrace.receiver.transport.http_exchange import App, Exchange
+from clawtrace.receiver.transport.http_exchange import App, HttpExchange
 from clawtrace.receiver.transport.site import Site, unread
 
 __all__ = ["HttpConnection"]
@@ -44,11 +44,11 @@ class HttpConnection(asyncio.Protocol):
         self._app = app
         self._parser = self._new_parser()
         self._scheme = "http"
-        self._current: Exchange | None = None
+        self._current: HttpExchange | None = None
         """The request that is being answered, or the last that was."""
-        self._newest: Exchange | None = None
+        self._newest: HttpExchange | None = None
         """The request whose body is being read, or the last that was."""
-        self._next: deque[Exchange] = deque()
+        self._next: deque[HttpExchange] = deque()
         """Requests that came before those before them were answered."""
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
@@ -156,7 +156,7 @@ class HttpConnection(asyncio.Protocol):
         """End the connection."""
         self.transport.close()
 
-    def answered(self, exchange: Exchange) -> None:
+    def answered(self, exchange: HttpExchange) -> None:
         """Begin the next request, wait for one, or close what the sender has closed."""
         del exchange
         self.site.activity.set()
@@ -170,7 +170,7 @@ class HttpConnection(asyncio.Protocol):
             self._idle_end = asyncio.get_running_loop().call_later(_KEEP_ALIVE_SECONDS, self.transport.close)
         self.release()
 
-    def _begin(self, exchange: Exchange) -> None:
+    def _begin(self, exchange: HttpExchange) -> None:
         self._current = exchange
         task = asyncio.get_running_loop().create_task(exchange.run(self._app))
         self.site.tasks.add(task)
@@ -220,7 +220,7 @@ class HttpConnection(asyncio.Protocol):
         }
         awaited = any(name == b"expect" and value.lower() == b"100-continue" for name, value in self._headers)
         keep_alive = version != "1.0" and self._parser.should_keep_alive()
-        new = Exchange(self, scope, awaited=awaited, keep_alive=keep_alive)
+        new = HttpExchange(self, scope, awaited=awaited, keep_alive=keep_alive)
         self._newest = new
         if self._current is None or self._current.complete:
             self._begin(new)

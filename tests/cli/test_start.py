@@ -10,7 +10,7 @@ from pathlib import Path
 UNUSED = {
     "asyncio", "concurrent", "difflib", "fastapi", "genai_prices", "google", "grpc", "h11", "http", "httptools", "httpx",
     "jinja2", "jsonschema_rs", "logging", "multiprocessing", "numpy", "opentelemetry", "pandas", "pyarrow", "regex",
-    "requests", "rich", "sqlite3", "ssl", "starlette", "unittest", "uvicorn", "xml",
+    "requests", "rich", "sqlite3", "ssl", "starlette", "unittest", "xml",
 }  # fmt: skip
 """Top-level packages that a passing evaluation of JSON with `--quiet` has no use for."""
 

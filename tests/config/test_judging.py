@@ -53,6 +53,12 @@ class TestCase:
         assert set(config.for_judges()) == {"expectations", "rubric"}
         assert loaded.warnings == (WARNING,)
 
+    def test_anchors_may_stand_in_the_scale(self, case):
+        """Either place describes a score; one score has one description."""
+        loaded = case('rubric: {scale: {max: 5, anchors: {"5": Perfect.}}, anchors: {"0": Wrong.}}\n').load()
+
+        assert loaded.cases[0].config.rubric.scale.anchors == {"5": "Perfect."}
+
     def test_a_case_without_them_warns_of_nothing(self, case):
         """Empty expectations ask no judge anything."""
         loaded = case("expectations: {hard_expectations: []}\n").load()
@@ -80,6 +86,14 @@ class TestCase:
             (
                 'rubric: {anchors: {"11": x}}\n',
                 "test.yaml:12:20: `rubric.anchors.11` the score 11 is outside of the scale, 0 to 10",
+            ),
+            (
+                'rubric: {scale: {max: 5, anchors: {"6": x}}}\n',
+                "test.yaml:12:36: `rubric.scale.anchors.6` the score 6 is outside of the scale, 0 to 5",
+            ),
+            (
+                'rubric: {scale: {anchors: {"5": x}}, anchors: {"5": y}}\n',
+                'the score "5" has two descriptions, in `anchors` and in `scale.anchors`',
             ),
             ("rubric: {anchors: {best: x}}\n", "an anchor must be a score of the scale, such as \"10\", found 'best'"),
             ("rubric: {anchors: {10: x}}\n", 'a key must be text, found 10. Write "10": in quotes.'),

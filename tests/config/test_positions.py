@@ -51,6 +51,21 @@ class TestYaml:
         assert len(first) < 160
         assert second.startswith("f.yaml:3:6: '2024-99-99' looks like a date")
 
+    @pytest.mark.parametrize(
+        ("written", "value"),
+        [("1e+22", 1e22), ("1e-3", 0.001), ("-2E6", -2e6), (".5e1", 5.0), ("1.e2", 100.0), ("1.0e+3", 1000.0)],
+    )
+    def test_numbers_with_an_exponent(self, written, value):
+        """They are numbers as YAML 1.2 has them, also where YAML 1.1 reads a text: `max_usd: 1e-3` is a thousandth."""
+        found = parse_document(f"a: {written}\n", "f.yaml").data["a"]
+
+        assert (found, type(found)) == (value, float)
+
+    @pytest.mark.parametrize("written", ["'1e3'", '"1e3"', "!!str 1e3", "1e", "e3", "1e3x", "12e999999"])
+    def test_texts_that_resemble_numbers(self, written):
+        """What is quoted, tagged, or no finite number stays a text."""
+        assert isinstance(parse_document(f"a: {written}\n", "f.yaml").data["a"], str)
+
     def test_repeated_keys_are_errors(self):
         """A key that is used twice is refused, wherever it is, with the line of the first."""
         assert yaml_problems("a: 1\nb:\n  c: 1\n  c: 2\na: 3\n") == [

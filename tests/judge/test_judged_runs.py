@@ -119,6 +119,17 @@ def test_each_failure_is_named_and_none_is_green(project, steps, missing, reques
     assert len(found.asked) == requests
 
 
+def test_a_malformed_answer_says_which_field_was_wrong(project):
+    """The message of the last answer names each wrong field, and shows how the answer begins."""
+    project.judge["retries"] = 0
+    found = project.evaluate({**says(answer(11)), "repeat": True})
+
+    message = found.verdict()["message"]
+    assert found.verdict()["missing"] == "judge.malformed"
+    assert "`overall.score`: Input should be less than or equal to 10" in message
+    assert 'the last answer begins: {"' in message
+
+
 def test_what_passes_is_waited_for(project):
     """A rate limit and an outage before the answer change nothing."""
     project.profile |= threshold(7)

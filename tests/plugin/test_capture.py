@@ -123,6 +123,19 @@ def test_a_failure_without_evidence_shows_the_tree_all_the_same():
     assert trace.tree() in str(caught.value)
 
 
+def test_one_check_takes_several_assertions():
+    """As everybody tries first: all verdicts, or one error that shows each that did not pass."""
+    with clawtrace.capture() as trace:
+        run_agent("search")
+
+    verdicts = trace.check(tool_not_invoked("rm"), {"type": "tool_was_called", "tool": "search"})
+    assert [one.status for one in verdicts] == [Status.PASS, Status.PASS]
+    with pytest.raises(clawtrace.CheckFailedError) as caught:
+        trace.check(tool_was_called("pay"), tool_was_called("search"), tool_not_invoked("search"))
+    assert "tool_was_called" in str(caught.value)
+    assert "tool_not_invoked" in str(caught.value)
+
+
 def test_nothing_captured_is_no_pass():
     """A forbidden tool is not shown to be absent by a trace that is not there; the error says what to look at."""
     with clawtrace.capture() as trace:
@@ -353,6 +366,12 @@ def test_missing_data_fails_unless_allowed():
     [
         (lambda trace: trace.check(tool_was_called), UsageError, r"call it: `tool_was_called\(…\)`"),
         (lambda trace: trace.check(tool_was_called("a"), tool="b"), UsageError, r"fields \(tool\) go with"),
+        (
+            lambda trace: trace.check(tool_was_called("a"), tool_was_called("b"), tool="c"),
+            UsageError,
+            r"fields \(tool\)",
+        ),
+        (lambda trace: trace.check("no_span_errors", tool_was_called("b")), UsageError, "asked alone"),
         (lambda trace: trace.check("tool_was_caled", tool="a"), InvalidAssertionError, "Did you mean"),
         (lambda trace: trace.check("tool_was_called"), InvalidAssertionError, "tool.*missing"),
         (lambda trace: trace.check_all([]), UsageError, "at least one"),

@@ -363,7 +363,7 @@ class TestRefused:
     @pytest.mark.parametrize(
         "junk", [b"\x00\x01garbage\r\n\r\n", b"GET / HTTP/1.1\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"]
     )
-    def test_nothing_is_said_in_uvicorn_s_words(self, base, caplog, junk):
+    def test_nothing_is_logged(self, base, caplog, junk):
         """What is answered and counted is not reported a second time, nor with advice to install something."""
         with connect(base) as connection:
             connection.sendall(junk)

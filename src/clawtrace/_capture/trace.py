@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from clawtrace._capture.asking import Allowed, Asked, as_assertion, as_gate, is_warning
 from clawtrace._capture.children import Children, injected, run_child
@@ -245,25 +245,40 @@ class Trace:
 
     # Questions --------------------------------------------------------------------------------
 
-    def check(self, asked: Asked | str, /, *, allow: Iterable[Allowed] = (), **fields: Any) -> Verdict:
-        """Ask one question; return its verdict when it passed.
+    @overload
+    def check(self, asked: Asked | str, /, *, allow: Iterable[Allowed] = (), **fields: Any) -> Verdict: ...
+
+    @overload
+    def check(
+        self, asked: Asked, second: Asked, /, *more: Asked, allow: Iterable[Allowed] = ()
+    ) -> tuple[Verdict, ...]: ...
+
+    def check(
+        self, asked: Asked | str, /, *more: Asked, allow: Iterable[Allowed] = (), **fields: Any
+    ) -> Verdict | tuple[Verdict, ...]:
+        """Ask one question, or several at once; return the verdict, of several all of them, when they passed.
 
         Args:
             asked: an assertion (`clawtrace.expect` makes them), a mapping in the long notation, or a type's name.
+            more: further assertions; one error lists all that did not pass.
             allow: what may pass although it did not: `missing_trace`, `missing_data`, `inconclusive`.
             fields: the assertion's fields, when `asked` is a type's name.
 
         Raises:
-            CheckFailedError: it did not pass, or what was received does not decide it.
-            InvalidAssertionError: the assertion is invalid.
+            CheckFailedError: one did not pass, or what was received does not decide it.
+            InvalidAssertionError: an assertion is invalid.
         """
         __tracebackhide__ = True
         if isinstance(asked, str):
+            if more:
+                raise UsageError(
+                    f"a type's name ({asked}) is asked alone; for several, take `clawtrace.expect` or mappings."
+                )
             asked = {"type": asked, **fields}
         elif fields:
             raise UsageError(f"fields ({', '.join(fields)}) go with a type's name; an assertion has its own.")
-        (verdict,) = self._judge([asked], allow)
-        return verdict
+        verdicts = self._judge([asked, *more], allow)
+        return verdicts if more else verdicts[0]
 
     def check_all(self, asked: Iterable[Asked], /, *, allow: Iterable[Allowed] = ()) -> tuple[Verdict, ...]:
         """Ask several questions at once, as `check` does; one error lists all that did not pass."""

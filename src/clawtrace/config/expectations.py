@@ -46,6 +46,8 @@ class RubricScale(ConfigModel):
     """The worst score."""
     max: float = Field(default=10.0, allow_inf_nan=False)
     """The best score."""
+    anchors: dict[str, str] = Field(default_factory=dict)
+    """What a score means, as `anchors` of the rubric; each score is described in one of the two."""
 
     @model_validator(mode="after")
     def _rises(self) -> RubricScale:
@@ -79,16 +81,24 @@ class Rubric(ConfigModel):
     scoring_instructions: str | None = None
     """Further words on how to come to the score."""
 
+    @model_validator(mode="after")
+    def _describes_once(self) -> Rubric:
+        twice = [score for score in self.anchors if score in self.scale.anchors]
+        if twice:
+            raise ValueError(f'the score "{twice[0]}" has two descriptions, in `anchors` and in `scale.anchors`')
+        return self
+
 
 def rubric_problems(rubric: Rubric | None, document: Document) -> list[ConfigProblem]:
     """Return the anchors that are no scores of the rubric's scale, each at its place."""
     if rubric is None:
         return []
     found = []
-    for anchor in rubric.anchors:
-        message = _anchor_problem(anchor, rubric.scale)
-        if message:
-            found.append(document.problem(("rubric", "anchors", anchor), message, key=True))
+    for place, anchors in ((("anchors",), rubric.anchors), (("scale", "anchors"), rubric.scale.anchors)):
+        for anchor in anchors:
+            message = _anchor_problem(anchor, rubric.scale)
+            if message:
+                found.append(document.problem(("rubric", *place, anchor), message, key=True))
     return found
 
 

@@ -45,7 +45,7 @@ class Subject(NamedTuple):
 def scale_of(target: Mapping[str, Any]) -> Scale:
     """Return the scale of a case's rubric, 0 to 10 where it has none."""
     scale = target.get("rubric", {}).get("scale", {})
-    return Scale(**scale)
+    return Scale(**{bound: scale[bound] for bound in ("min", "max") if bound in scale})
 
 
 def expectations_of(target: Mapping[str, Any], group: str) -> Sequence[Mapping[str, Any]]:
@@ -89,7 +89,7 @@ def _criteria(target: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _rubric(rubric: Mapping[str, Any]) -> Iterator[str]:
     yield f"Scale: {scale_of({'rubric': rubric})}."
-    for score, meaning in rubric["anchors"].items():
+    for score, meaning in {**rubric["scale"].get("anchors", {}), **rubric["anchors"]}.items():
         yield f"{score}: {meaning}"
     for one in rubric["criteria"]:
         yield f"- {one['name']}"

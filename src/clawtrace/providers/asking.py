@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +22,8 @@ FIRST_PAUSE_SECONDS = 1.0
 """Before the first retry; each further pause is twice as long."""
 _INVALID_ANSWERS = 2
 """How often a model may correct an answer that is not valid; it is given the error."""
+_SHOWN = 120
+"""Characters of an answer that is not valid which a message shows."""
 
 
 class Wording(NamedTuple):
@@ -102,11 +104,37 @@ async def _ask(of: AskedModel, wording: Wording, env: Mapping[str, str], stopped
                     failure = failure_of(error)
                     if failure is None:
                         raise
-            exchange += json.loads(ModelMessagesTypeAdapter.dump_json(messages))
+            said = json.loads(ModelMessagesTypeAdapter.dump_json(messages))
+            if failure is not None and failure.kind == "malformed":
+                failure = failure._replace(message=_with_answer(failure.message, said))
+            exchange += said
             tokens = [known + new for known, new in zip(tokens, _tokens(messages), strict=True)]
             if failure is None or not failure.passes or attempt > of.retries or stopped():
                 return ModelAnswer(answer, failure, exchange, attempt, *tokens)
             await asyncio.sleep(pause_before(attempt + 1, failure, FIRST_PAUSE_SECONDS))
+
+
+def _with_answer(message: str, exchange: Sequence[Mapping[str, Any]]) -> str:
+    """Return a message about an answer that is not valid, with the fields that were wrong and the answer's beginning.
+
+    Args:
+        message: pydantic-ai's.
+        exchange: the messages of one attempt, as JSON.
+    """
+    parts = [part for one in exchange for part in one["parts"]]
+    refused = [part["content"] for part in parts if isinstance(part.get("content"), list)]
+    wrong = [
+        f"`{'.'.join(map(str, one['loc']))}`: {one['msg']}" if one["loc"] else one["msg"]
+        for one in (refused[-1] if refused else ())
+        if isinstance(one, dict) and {"loc", "msg"} <= one.keys()
+    ]
+    answers = [part for one in exchange if one["kind"] == "response" for part in one["parts"]]
+    given = [text for part in answers if (text := part.get("args") or part.get("content"))]
+    said = ["; ".join(wrong)] if wrong else []
+    if given:
+        text = given[-1] if isinstance(given[-1], str) else json.dumps(given[-1], ensure_ascii=False)
+        said.append(f"the last answer begins: {text[:_SHOWN]}{'…' if len(text) > _SHOWN else ''}")
+    return ". ".join((message.rstrip("."), *said))
 
 
 def _tokens(messages: list[ModelMessage]) -> tuple[int, int]:

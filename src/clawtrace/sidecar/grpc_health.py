@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 from clawtrace.receiver.transport.answers import Code
-from clawtrace.receiver.transport.grpc_calls import Call, Talk
+from clawtrace.receiver.transport.grpc_calls import Call, RefusedError, Work
 
 __all__ = ["HEALTH", "HealthService"]
 
 HEALTH = "grpc.health.v1.Health"
 _SERVING, _NOT_SERVING, _SERVICE_UNKNOWN = 1, 2, 3
-_WATCHERS = 64
-"""Who may watch at once: watching needs no token."""
+_WATCHERS = 16
+"""Who may watch at once, each in a thread: watching needs no token."""
 
 
 class HealthService:
@@ -26,78 +26,54 @@ class HealthService:
 
     def __init__(self, *services: str) -> None:
         self._services = ("", *services)
-        self._lock = threading.Lock()
-        self._watching: dict[Call, bool] = {}
-        """Whether each has been sent how it stands."""
+        self._changed = threading.Condition()
+        self._watching: set[Call] = set()
         self._stopped = False
 
-    def talk(self, method: str) -> Talk | None:
-        """Return what takes the message of a call; None where there is no such method."""
-        return {"Check": _Asked(self._check), "Watch": _Asked(self._watch)}.get(method)
+    def work(self, method: str) -> Work | None:
+        """Return what answers a call; None where there is no such method."""
+        return {"Check": self._check, "Watch": self._watch}.get(method)
 
     def stop(self) -> None:
         """Tell who watches, and end their calls."""
-        with self._lock:
+        with self._changed:
             self._stopped = True
-            answered = [call for call, sent in self._watching.items() if sent]
-        for call in answered:
-            self._end(call)
+            self._changed.notify_all()
 
-    def _check(self, call: Call, service: str) -> None:
+    def _check(self, call: Call) -> Iterator[bytes]:
+        service = _service_of(call)
         if service not in self._services:
-            call.refuse(Code.NOT_FOUND, f"there is no service {service[:100]!r}")
-            return
-        call.answer(_answer(_NOT_SERVING if self._stopped else _SERVING))
+            raise RefusedError(Code.NOT_FOUND, f"there is no service {service[:100]!r}")
+        yield _answer(_NOT_SERVING if self._stopped else _SERVING)
 
-    def _watch(self, call: Call, service: str) -> None:
-        with self._lock:
-            full = len(self._watching) >= _WATCHERS
-            if not full:
-                self._watching[call] = False
-        if full:
-            call.refuse(Code.RESOURCE_EXHAUSTED, f"{_WATCHERS} watch already")
-            return
-        call.when_gone(lambda _: self._forget(call))
-        status = _SERVING if service in self._services else _SERVICE_UNKNOWN  # as the protocol has it
-        call.post(_answer(status), lambda event: self._sent(call) if event.success else call.finish())
-
-    def _sent(self, call: Call) -> None:
-        with self._lock:
-            if call in self._watching:
-                self._watching[call] = True
-            stopped = self._stopped
-        if stopped:
-            self._end(call)
-
-    def _end(self, call: Call) -> None:
-        self._forget(call)
-        call.post(_answer(_NOT_SERVING), lambda _: call.finish())
+    def _watch(self, call: Call) -> Iterator[bytes]:
+        service = _service_of(call)
+        with self._changed:
+            if len(self._watching) >= _WATCHERS:
+                raise RefusedError(Code.RESOURCE_EXHAUSTED, f"{_WATCHERS} watch already")
+            self._watching.add(call)
+        call.when_gone(lambda: self._forget(call))
+        yield _answer(_SERVING if service in self._services else _SERVICE_UNKNOWN)  # as the protocol has it
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or call not in self._watching)
+            watching = call in self._watching
+        if watching:
+            yield _answer(_NOT_SERVING)
 
     def _forget(self, call: Call) -> None:
-        with self._lock:
-            self._watching.pop(call, None)
+        with self._changed:
+            self._watching.discard(call)
+            self._changed.notify_all()
 
 
-class _Asked:
-    """Takes the one message of a call."""
+def _service_of(call: Call) -> str:
+    from clawtrace._pb import message
 
-    def __init__(self, answer: Callable[[Call, str], None]) -> None:
-        self._answer = answer
-
-    def heard(self, call: Call, message: bytes, then: Callable[[], None]) -> None:
-        """Say how it stands."""
-        del then
-        from clawtrace._pb import message as pb
-
-        self._answer(call, pb("grpc.health.v1.HealthCheckRequest").FromString(message).service)
-
-    def over(self, call: Call) -> None:
-        """Refuse a call without a message."""
-        call.refuse(Code.INVALID_ARGUMENT, "a call needs exactly one message")
+    return str(message("grpc.health.v1.HealthCheckRequest").FromString(call.message()).service)
 
 
 def _answer(status: int) -> bytes:
-    from clawtrace._pb import message as pb
+    from clawtrace._pb import message
 
-    body: Any = pb("grpc.health.v1.HealthCheckResponse")(status=status)
+    body: Any = message("grpc.health.v1.HealthCheckResponse")(status=status)
     return bytes(body.SerializeToString())

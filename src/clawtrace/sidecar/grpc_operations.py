@@ -36,8 +36,8 @@ class Operations:
     def __init__(self, control: Control) -> None:
         self._control = control
 
-    def find(self, method: str) -> tuple[Any, Callable[[Any], Iterator[Any]], bool] | None:
-        """Return what its request is, what answers it, and whether with several messages; None where there is none such."""
+    def find(self, method: str) -> tuple[Any, Callable[[Any], Iterator[Any]]] | None:
+        """Return what its request is and what answers it; None where there is none such."""
         answers = {
             "BeginRun": self._begin,
             "EndRun": self._end,
@@ -54,7 +54,7 @@ class Operations:
         from clawtrace._pb import message, pool
 
         described = pool().FindMethodByName(f"clawtrace.v1.ControlService.{method}")
-        return message(described.input_type.full_name), answers, described.server_streaming
+        return message(described.input_type.full_name), answers
 
     def _begin(self, asked: Any) -> Iterator[Any]:
         yield _pb("BeginRunResponse", self._control.begin_run(_model(BeginRun, asked))._asdict())

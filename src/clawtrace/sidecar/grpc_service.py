@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from clawtrace.errors import ClawtraceError, ConfigError, QueryError, UsageError
 from clawtrace.receiver.transport.answers import Code
-from clawtrace.receiver.transport.grpc_calls import Call, RefusedError, Talk
+from clawtrace.receiver.transport.grpc_calls import Call, RefusedError, Work
 from clawtrace.sidecar.control import Control, NoSuchRunError, RunExistsError
 from clawtrace.sidecar.grpc_health import HEALTH, HealthService
 
@@ -23,9 +26,10 @@ _LOG = logging.getLogger("clawtrace.sidecar")
 _CONTROL = "clawtrace.v1.ControlService"
 _REFLECTION = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
 """Both versions have the same messages."""
+_CALLS = 48
+"""Calls at the same time; each has a thread of the gRPC server."""
 _REQUEST_BYTES = 1 << 20
 _NO_TOKEN = "the token of the sidecar's ready file is required: send the metadata `authorization: Bearer TOKEN`"
-_ONE = "a call needs exactly one message"
 _BUSY = "too many requests are waiting, or the store is being closed; try again"
 
 Busy = Callable[[], AbstractContextManager[None]]
@@ -39,75 +43,84 @@ class ControlGrpc:
 
         self._operations = Operations(control)
         self._health = HealthService(_CONTROL)
+        self._free = threading.BoundedSemaphore(_CALLS)
 
     def stop(self) -> None:
         """Tell who watches the health of the service that it ends."""
         self._health.stop()
 
-    def talk(self, call: Call, questions: Questions, busy: Busy) -> Talk | None:
-        """Return what takes the messages of a call; None where there is no such method.
+    def work(self, call: Call, questions: Questions, busy: Busy) -> Work | None:
+        """Return what answers a call; None where there is no such method.
 
         Raises:
             RefusedError: it lacks the token. Health needs none.
         """
         service, _, method = call.method.strip("/").rpartition("/")
         if service == HEALTH:
-            return self._health.talk(method)
+            return self._health.work(method)
         if service != _CONTROL and service not in _REFLECTION:
             return None
         if not questions.allowed(call.metadata):
             raise RefusedError(Code.UNAUTHENTICATED, _NO_TOKEN)
         if service in _REFLECTION:
-            return _Reflection() if method == "ServerReflectionInfo" else None
+            return self._bounded(_reflect) if method == "ServerReflectionInfo" else None
         found = self._operations.find(method)
-        return None if found is None else _Operation(*found, questions, busy)
+        return None if found is None else self._bounded(partial(_operate, *found, questions, busy))
 
+    def _bounded(self, work: Work) -> Work:
+        """Return work that is refused where too many calls are under way: exporters need threads, too."""
 
-class _Operation:
-    """One method of the control service, whose work is done in a thread of `Questions`."""
-
-    def __init__(
-        self, request: Any, answers: Callable[[Any], Iterator[Any]], several: bool, questions: Questions, busy: Busy
-    ) -> None:
-        self._request = request
-        self._answers = answers
-        self._several = several
-        self._questions = questions
-        self._busy = busy
-
-    def heard(self, call: Call, message: bytes, then: Callable[[], None]) -> None:
-        """Do what the message asks for; it is the only one."""
-        del then
-        from google.protobuf.message import DecodeError
-
-        if len(message) > _REQUEST_BYTES:
-            call.refuse(Code.RESOURCE_EXHAUSTED, f"a request has at most {_REQUEST_BYTES} bytes")
-            return
-        try:
-            asked = self._request.FromString(message)
-        except DecodeError as error:
-            call.refuse(Code.INVALID_ARGUMENT, str(error))
-            return
-        if self._questions.submit(lambda: self._work(call, asked)) is None:
-            call.refuse(Code.UNAVAILABLE, _BUSY)
-
-    def over(self, call: Call) -> None:
-        """Refuse a call without a message."""
-        call.refuse(Code.INVALID_ARGUMENT, _ONE)
-
-    def _work(self, call: Call, asked: Any) -> None:
-        if self._questions.stopping:
-            call.refuse(Code.UNAVAILABLE, _BUSY)
-            return
-        with self._busy():
+        def answer(call: Call) -> Iterator[bytes]:
+            if not self._free.acquire(blocking=False):
+                raise RefusedError(Code.UNAVAILABLE, _BUSY)
             try:
-                if self._several:
-                    all(call.send(one.SerializeToString()) for one in self._answers(asked))
-                    call.finish()
-                else:
-                    call.answer(next(self._answers(asked)).SerializeToString())
-            except Exception as error:
-                call.refuse(*_refusal(error))
+                yield from work(call)
+            finally:
+                self._free.release()
+
+        return answer
+
+
+def _operate(
+    request: Any, answers: Callable[[Any], Iterator[Any]], questions: Questions, busy: Busy, call: Call
+) -> Iterator[bytes]:
+    """Answer a call to one method of the control service; the work is done in a thread of `Questions`."""
+    from google.protobuf.message import DecodeError
+
+    body = call.message()
+    if len(body) > _REQUEST_BYTES:
+        raise RefusedError(Code.RESOURCE_EXHAUSTED, f"a request has at most {_REQUEST_BYTES} bytes")
+    try:
+        asked = request.FromString(body)
+    except DecodeError as error:
+        raise RefusedError(Code.INVALID_ARGUMENT, str(error)) from None
+
+    pieces: SimpleQueue[bytes | Exception | None] = SimpleQueue()
+    gone = threading.Event()
+    call.when_gone(gone.set)
+
+    def work() -> None:
+        try:
+            if questions.stopping:
+                raise RefusedError(Code.UNAVAILABLE, _BUSY)
+            with busy():
+                for one in answers(asked):
+                    if gone.is_set():
+                        break
+                    pieces.put(one.SerializeToString())
+        except Exception as error:
+            pieces.put(error)
+        else:
+            pieces.put(None)
+
+    if questions.submit(work) is None:
+        raise RefusedError(Code.UNAVAILABLE, _BUSY)
+    while (piece := pieces.get()) is not None:
+        if isinstance(piece, RefusedError):
+            raise piece
+        if isinstance(piece, Exception):
+            raise RefusedError(*_refusal(piece)) from piece
+        yield piece
 
 
 def _refusal(error: Exception) -> tuple[int, str]:
@@ -126,20 +139,14 @@ def _refusal(error: Exception) -> tuple[int, str]:
     return Code.INTERNAL, f"the service failed on this call: {error}"
 
 
-class _Reflection:
+def _reflect(call: Call) -> Iterator[bytes]:
     """``grpc.reflection``: clients such as grpcurl find the methods by it."""
+    from clawtrace._pb import message
 
-    def heard(self, call: Call, message: bytes, then: Callable[[], None]) -> None:
-        """Answer one request."""
-        from clawtrace._pb import message as pb
-
-        request = pb("grpc.reflection.v1.ServerReflectionRequest").FromString(message)
-        answer = pb("grpc.reflection.v1.ServerReflectionResponse")(original_request=request, **_described(request))
-        call.post(answer.SerializeToString(), lambda event: then() if event.success else call.finish())
-
-    def over(self, call: Call) -> None:
-        """End the call."""
-        call.finish()
+    for body in call.messages():
+        request = message("grpc.reflection.v1.ServerReflectionRequest").FromString(body)
+        answer = message("grpc.reflection.v1.ServerReflectionResponse")(original_request=request, **_described(request))
+        yield bytes(answer.SerializeToString())
 
 
 def _described(request: Any) -> Mapping[str, Any]:

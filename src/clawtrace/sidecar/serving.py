@@ -91,7 +91,7 @@ class Service:
             threads=_THREADS,
             waiting=_WAITING,
             events=self._events,
-            calls=lambda call, asked: self._grpc.talk(call, asked, self._busy),
+            calls=lambda call, asked: self._grpc.work(call, asked, self._busy),
             page=_page(),
         )
         endpoints = self._session.serve(questions, self.token)

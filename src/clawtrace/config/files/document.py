@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ _NO_TEXT: re.Pattern[str] = yaml.reader.Reader.NON_PRINTABLE
 """Characters that YAML has only as escapes."""
 _SCALARS = {"timestamp": "date", "int": "number", "float": "number", "bool": "truth value"}
 """What YAML's own names of scalars mean."""
+_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+")
+"""Numbers with an exponent as YAML 1.2 has them; YAML 1.1, which PyYAML reads, asks for a point and a sign."""
 _SHOWN = 40
 """Characters of a scalar that a message shows."""
 
@@ -210,6 +213,10 @@ class _Builder:
         return built
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
+        bare = node.end_mark.index - node.start_mark.index == len(node.value)  # neither quoted nor tagged
+        if bare and _NUMBER.fullmatch(node.value):
+            number = float(node.value)
+            return number if isfinite(number) else node.value
         try:
             made = self._loader.construct_object(node)
             str(made)  # Python writes no number of more than 4300 digits, and a message may have to

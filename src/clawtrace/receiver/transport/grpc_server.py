@@ -1,9 +1,12 @@
-"""OTLP/gRPC: a call waits, without a thread, for the commit of its request."""
+"""OTLP/gRPC: each call is answered when its request is committed."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from functools import partial
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from clawtrace.errors import ReceiverError
@@ -12,7 +15,7 @@ from clawtrace.receiver.payload import Signal
 from clawtrace.receiver.request import Request, RequestAnswer, RequestOutcome, sender_of
 from clawtrace.receiver.transport.admission import NO_TOKEN, PRESSURE, STOPPING, Desk
 from clawtrace.receiver.transport.answers import Code, retry_info, status_body, success_body
-from clawtrace.receiver.transport.grpc_calls import Call, CallServer, Reader, Talk
+from clawtrace.receiver.transport.grpc_calls import Call, CallServer, NoMessageError, RefusedError, Work
 
 if TYPE_CHECKING:
     import grpc
@@ -28,6 +31,8 @@ _METHODS: dict[str, Signal] = {
 }
 _ORDER = "/clawtrace.receiver.Order/Pass"
 _STOP_SECONDS = 5.0
+_THREADS = 128
+"""Calls at the same time, most of which wait for a commit; the control service takes at most half of them."""
 
 
 class GrpcServer:
@@ -44,6 +49,7 @@ class GrpcServer:
         self._server: CallServer | None = None
         self._channel: grpc.Channel | None = None
         self._lock = threading.Lock()
+        self._reading = threading.BoundedSemaphore(desk.settings.grpc_reading)
         self.address = ("", 0)
 
     def start(self) -> None:
@@ -55,7 +61,7 @@ class GrpcServer:
         settings = self._settings
         self._server = CallServer(
             self._service,
-            reading=settings.grpc_reading,
+            threads=_THREADS,
             options=[
                 ("grpc.max_receive_message_length", settings.max_request_bytes),
                 ("grpc.so_reuseport", 0),
@@ -92,48 +98,40 @@ class GrpcServer:
 
     # --------------------------------------------------------------------------------------------------------------
 
-    def _service(self, call: Call) -> Reader | Talk | None:
-        """Return what takes the message of a call, or its messages; None for methods that do not exist."""
+    def _service(self, call: Call) -> Work | None:
+        """Return what answers a call; None for methods that do not exist."""
         if call.method == _ORDER:
-            return lambda body, _: call.answer(b"") if body is not None else None
+            return lambda _: iter((b"",))
         signal = _METHODS.get(call.method)
-        talk = None if signal is not None or self._questions is None else self._questions.talk(call)
-        if talk is not None:
-            return talk
-        if signal is None:
+        if signal is not None:
+            return partial(self._export, signal=signal)
+        work = None if self._questions is None else self._questions.work(call)
+        if work is None:
             self._desk.counters.turned_away(f"unknown gRPC method {call.method[:100]!r}")
-            return None
-        return lambda body, problem: self._export(call, signal, body, problem)
+        elif self._server is not None:
+            self._server.settled(call)
+        return work
 
-    def _export(self, call: Call, signal: Signal, body: bytes | None, problem: str) -> None:
-        """Queue the request of an Export call, to be answered once its spans are durable."""
+    def _export(self, call: Call, signal: Signal) -> Iterator[bytes]:
+        """Queue the request of an Export call, and answer it once its spans are durable."""
         desk, metadata = self._desk, call.metadata
         run = metadata.get("x-clawtrace-run-id", "")
         connection = desk.connections.of_call(call.peer) or Connection(0)
-        if body is None:
+        try:
+            with self._reading:
+                body = call.message()
+        except NoMessageError as no:
             limit = self._settings.max_request_bytes
             lost = f"a message was larger than {limit} bytes, or its connection was closed before its end"
-            desk.refused(signal, "grpc", run, connection, problem or lost)
-            return
+            desk.refused(signal, "grpc", run, connection, str(no) if no.several else lost)
+            raise
         if not desk.allowed(metadata.get("authorization", ""), metadata.get("x-clawtrace-token", "")):
             desk.counters.turned_away(NO_TOKEN)
-            call.refuse(Code.UNAUTHENTICATED, NO_TOKEN)
-            return
+            raise RefusedError(Code.UNAUTHENTICATED, NO_TOKEN)
         if not desk.writer.budget.take(len(body)):
             desk.refused(signal, "grpc", run, connection, PRESSURE)
-            self._turn_away(call, PRESSURE)
-            return
-
-        def answer(given: RequestAnswer) -> None:
-            if given.outcome is RequestOutcome.ACCEPTED:
-                call.answer(success_body(signal, given, as_json=False))
-            elif given.outcome is RequestOutcome.REFUSED:
-                self._turn_away(call, given.message)
-            else:
-                call.refuse(
-                    Code.INVALID_ARGUMENT if given.outcome is RequestOutcome.BAD else Code.INTERNAL, given.message
-                )
-
+            raise self._later(PRESSURE)
+        answers: SimpleQueue[RequestAnswer] = SimpleQueue()
         request = Request(
             signal,
             "grpc",
@@ -144,20 +142,27 @@ class GrpcServer:
             header_run=run,
             sender=sender_of(metadata.get("user-agent", "")),
             connection=connection,
-            answer=answer,
+            answer=answers.put,
         )
         if not desk.writer.submit(request):
-            self._turn_away(call, STOPPING)
+            raise self._later(STOPPING)
+        given = answers.get()
+        if given.outcome is RequestOutcome.REFUSED:
+            raise self._later(given.message)
+        if given.outcome is not RequestOutcome.ACCEPTED:
+            bad = given.outcome is RequestOutcome.BAD
+            raise RefusedError(Code.INVALID_ARGUMENT if bad else Code.INTERNAL, given.message)
+        yield success_body(signal, given, as_json=False)
 
-    def _turn_away(self, call: Call, message: str) -> None:
-        """End the call with UNAVAILABLE and the time to wait.
+    def _later(self, message: str) -> RefusedError:
+        """Return UNAVAILABLE with the time to wait.
 
         The Python exporter reads its own trailer ``google.rpc.retryinfo-bin``, others the standard status details.
         """
         seconds = self._settings.retry_after_s
         details = status_body(Code.UNAVAILABLE, message, as_json=False, retry_after_s=seconds)
         trailers = (("grpc-status-details-bin", details), ("google.rpc.retryinfo-bin", retry_info(seconds)))
-        call.refuse(Code.UNAVAILABLE, message, trailers)
+        return RefusedError(Code.UNAVAILABLE, message, trailers)
 
     def _pass(self, seconds: float) -> bool:
         """Pass a call of our own through the server, to know that all earlier ones were handed out."""

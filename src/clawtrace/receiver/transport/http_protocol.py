@@ -1,28 +1,23 @@
-"""Connections that speak HTTP/1.1: uvicorn's protocol, taught to say what state a connection is in.
-
-uvicorn may change the class that this one extends: pyproject.toml allows no version that was not tested
-(`tests/project/test_next_releases.py`).
-"""
+"""Connections that speak HTTP/1.1, read by httptools, whose requests an ASGI application answers one after another."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
+from collections import deque
 from typing import Any
+from urllib.parse import unquote
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from clawtrace.receiver.attribution.connections import Connection
+from clawtrace.receiver.transport.http_exchange import App, HttpExchange
 from clawtrace.receiver.transport.site import Site, unread
 
-__all__ = ["ExporterProtocol"]
-
-_LOG = logging.getLogger("clawtrace.receiver.http")
-# What uvicorn warns of is a sender's mistake, which is answered and counted here.
-_LOG.setLevel(logging.ERROR)
+__all__ = ["HttpConnection"]
 
 _HEAD_LIMIT = 64 * 1024
+_KEEP_ALIVE_SECONDS = 120
+"""Longer than exporters rest: closing a connection that is about to be used costs them a retry."""
 _HELLO = b"\x16\x03"
 """How a client begins to speak TLS."""
 _TLS = "the client started a TLS handshake, and this receiver has no TLS: its address begins with `http://`"
@@ -32,115 +27,243 @@ _UPGRADE = (b"upgrade", b"http2-settings")
 """Headers of a request that offers another protocol (Java's own HTTP client offers HTTP/2 in each)."""
 
 
-class ExporterProtocol(HttpToolsProtocol):
+class HttpConnection(asyncio.Protocol):
     """One connection.
 
-    Beyond uvicorn's: a request that was sent whole is answered (or at least stored) although the sender closed its
-    side right after it; headers are bounded in bytes and time; TLS where there is none is explained; the offer of another
-    protocol is passed over (RFC 9110 §7.8) and the request read as it is, where uvicorn reads one without a body.
+    A request that was sent whole is answered (or at least stored) although the sender closed its side right after it; headers
+    are bounded in bytes and time; TLS where there is none is explained; the offer of another protocol is passed over
+    (RFC 9110 §7.8) and the request read as it is.
     """
 
     relayed = False
-    transport: asyncio.Transport
 
-    def __init__(self, site: Site, link: Connection, **arguments: Any) -> None:
-        super().__init__(**arguments, app_state={"link": link})
-        self.logger = _LOG
+    def __init__(self, site: Site, link: Connection, app: App) -> None:
         self.site = site
         self.link = link
-        self.in_head = False
+        self.transport: asyncio.Transport
+        self._app = app
+        self._parser = self._new_parser()
+        self._scheme = "http"
+        self._current: HttpExchange | None = None
+        """The request that is being answered, or the last that was."""
+        self._newest: HttpExchange | None = None
+        """The request whose body is being read, or the last that was."""
+        self._next: deque[HttpExchange] = deque()
+        """Requests that came before those before them were answered."""
+        self._url = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._in_head = False
         """Whether a request's headers have begun and not ended."""
         self._head_bytes = 0
         """Bytes that came since they began, without those that came with the first of them."""
         self._head_end: asyncio.TimerHandle | None = None
         """When headers that have begun must have ended."""
+        self._idle_end: asyncio.TimerHandle | None = None
+        self._held = False
+        """Whether reading waits."""
         self._sender_ended = False
+        self._writable = asyncio.Event()
+        self._writable.set()
 
     @property
     def halfway(self) -> bool:
         """Whether headers have begun and not ended, or reading is held back until something before is done."""
-        return self.in_head or (self.flow.read_paused and not self.transport.is_closing())
+        return self._in_head or (self._held and not self.transport.is_closing())
 
     def has_unread(self) -> bool:
         """Say whether the socket holds bytes, or an end, that the event loop is about to read."""
-        if self.transport.is_closing() or self._sender_ended or self.flow.read_paused:
+        if self.transport.is_closing() or self._sender_ended or self._held:
             return False
         socket = self.transport.get_extra_info("socket")
         return socket is not None and unread(socket.fileno())
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def shutdown(self) -> None:
+        """Take no more requests: end the connection, once what is under way is answered."""
+        if self._current is None or self._current.complete:
+            self.transport.close()
+        else:
+            self._current.keep_alive = False
+
+    # -- asyncio's side --------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Note the connection."""
-        super().connection_made(transport)
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self._scheme = "http" if transport.get_extra_info("ssl_object") is None else "https"
         self.site.visitors.add(self)
         self.site.activity.set()
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio's signature)
         """Note the end of the connection."""
-        super().connection_lost(exc)
+        for one in (self._current, *self._next):
+            if one is not None:
+                one.lost()
+        self._next.clear()
+        self._writable.set()
         self._head_is_over()
+        self._not_idle()
         self.site.visitors.discard(self)
         self.site.connections.closed(self.link)
         self.site.activity.set()
 
+    def pause_writing(self) -> None:
+        """Have answers wait until the other side has read those it has."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Send answers again."""
+        self._writable.set()
+
     def data_received(self, data: bytes) -> None:
         """Feed the parser."""
         self._head_bytes += len(data)
-        self._unset_keepalive_if_required()
+        self._not_idle()
         while data:
             data = self._feed(data)
-        if self.in_head:
+        if self._in_head:
             self._check_head()
         self.site.activity.set()
 
-    def eof_received(self) -> bool:  # type: ignore[override]
-        """Keep the connection until a request that came whole is answered; others are cut short by uvicorn."""
+    def eof_received(self) -> bool:
+        """Keep the connection until a request that came whole is answered; others are cut short."""
         self.site.activity.set()
-        whole = self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
-        self._sender_ended = whole and self.scheme == "http"
+        last = self._newest
+        self._sender_ended = last is not None and last.whole and not last.complete and self._scheme == "http"
         return self._sender_ended
 
+    # -- the exchanges' side ---------------------------------------------------------------------------------------
+
+    async def write(self, data: bytes) -> None:
+        """Send bytes, once the other side has read what was sent before."""
+        await self._writable.wait()
+        if not self.transport.is_closing():
+            self.transport.write(data)
+
+    def hold(self) -> None:
+        """Read no more for now."""
+        if not self._held:
+            self._held = True
+            self.transport.pause_reading()
+
+    def release(self) -> None:
+        """Read on."""
+        if self._held and not self._next:
+            self._held = False
+            self.transport.resume_reading()
+
+    def close(self) -> None:
+        """End the connection."""
+        self.transport.close()
+
+    def answered(self, exchange: HttpExchange) -> None:
+        """Begin the next request, wait for one, or close what the sender has closed."""
+        del exchange
+        self.site.activity.set()
+        if self.transport.is_closing():
+            return
+        if self._next:
+            self._begin(self._next.popleft())
+        elif self._sender_ended:
+            self.transport.close()
+        else:
+            self._idle_end = asyncio.get_running_loop().call_later(_KEEP_ALIVE_SECONDS, self.transport.close)
+        self.release()
+
+    def _begin(self, exchange: HttpExchange) -> None:
+        self._current = exchange
+        task = asyncio.get_running_loop().create_task(exchange.run(self._app))
+        self.site.tasks.add(task)
+        task.add_done_callback(self.site.tasks.discard)
+
+    def _not_idle(self) -> None:
+        if self._idle_end is not None:
+            self._idle_end.cancel()
+            self._idle_end = None
+
+    # -- httptools' side -------------------------------------------------------------------------------------------
+
     def on_message_begin(self) -> None:
-        """Note that headers begin."""
-        super().on_message_begin()
-        self.in_head = True
+        """Headers begin."""
+        self._url, self._headers = b"", []
+        self._in_head = True
         self._head_bytes = 0
 
+    def on_url(self, url: bytes) -> None:
+        """Take a piece of the address."""
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header."""
+        self._headers.append((name.lower(), value))
+
     def on_headers_complete(self) -> None:
-        """Note that headers end."""
-        super().on_headers_complete()
+        """Begin a request; one that offers another protocol is begun by `_decline`."""
         self._head_is_over()
+        if self._parser.should_upgrade():
+            return
+        address = httptools.parse_url(self._url)
+        path = address.path or b"/"
+        version = self._parser.get_http_version()
+        scope: dict[str, Any] = {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": version,
+            "method": self._parser.get_method().decode("ascii"),
+            "scheme": self._scheme,
+            "path": unquote(path.decode("ascii")),
+            "raw_path": path,
+            "query_string": address.query or b"",
+            "root_path": "",
+            "headers": self._headers,
+            "state": {"link": self.link},
+        }
+        awaited = any(name == b"expect" and value.lower() == b"100-continue" for name, value in self._headers)
+        keep_alive = version != "1.0" and self._parser.should_keep_alive()
+        new = HttpExchange(self, scope, awaited=awaited, keep_alive=keep_alive)
+        self._newest = new
+        if self._current is None or self._current.complete:
+            self._begin(new)
+        else:
+            self._next.append(new)
+            self.hold()
 
-    def on_response_complete(self) -> None:
-        """Close what the sender has closed, once nothing is left to answer."""
-        super().on_response_complete()
-        if self._sender_ended and self.cycle.response_complete and not self.pipeline:
-            self.transport.close()
-        self.site.activity.set()
+    def on_body(self, body: bytes) -> None:
+        """Pass on a piece of a body."""
+        if self._newest is not None:
+            self._newest.body_came(body)
 
-    def _should_upgrade(self) -> bool:
-        """Say that no request is to be begun where the parser stops at an offer: `_decline` begins it."""
-        return True
+    def on_message_complete(self) -> None:
+        """Pass on that a body is whole."""
+        if self._newest is not None and not self._parser.should_upgrade():
+            self._newest.body_ended()
+
+    # --------------------------------------------------------------------------------------------------------------
+
+    def _new_parser(self) -> httptools.HttpRequestParser:
+        parser = httptools.HttpRequestParser(self)
+        parser.set_dangerous_leniencies(lenient_data_after_close=True)  # a second request after `connection: close`
+        return parser
 
     def _feed(self, data: bytes) -> bytes:
         """Feed the parser, and return what it is to be fed next."""
         try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserError:
-            self._refuse(_TLS if data.startswith(_HELLO) else _NOT_HTTP)
+            self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as offer:
             return self._decline(data[offer.args[0] :])
+        except httptools.HttpParserError:
+            self._refuse(_TLS if data.startswith(_HELLO) else _NOT_HTTP)
         return b""
 
     def _decline(self, rest: bytes) -> bytes:
         """Return a request that offers another protocol as if it did not, to be read anew; `rest` came after its headers."""
-        method = self.scope["method"]
-        if method == "CONNECT":
+        method = self._parser.get_method()
+        if method == b"CONNECT":
             self._refuse(_NOT_HTTP)
             return b""
-        request = f"{method} ".encode() + self.url + f" HTTP/{self.parser.get_http_version()}".encode()
-        kept = [name + b": " + value for name, value in self.headers if name not in _UPGRADE]
-        self.parser = httptools.HttpRequestParser(self)
-        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        request = method + b" " + self._url + f" HTTP/{self._parser.get_http_version()}".encode()
+        kept = [name + b": " + value for name, value in self._headers if name not in _UPGRADE]
+        self._parser = self._new_parser()
         return b"\r\n".join((request, *kept, b"", rest))
 
     def _check_head(self) -> None:
@@ -150,10 +273,10 @@ class ExporterProtocol(HttpToolsProtocol):
         elif self._head_end is None:
             seconds = self.site.head_seconds
             late = f"the request's headers did not end within {seconds:g} s"
-            self._head_end = self.loop.call_later(seconds, self._refuse, late)
+            self._head_end = asyncio.get_running_loop().call_later(seconds, self._refuse, late)
 
     def _head_is_over(self) -> None:
-        self.in_head = False
+        self._in_head = False
         if self._head_end is not None:
             self._head_end.cancel()
             self._head_end = None
@@ -163,4 +286,6 @@ class ExporterProtocol(HttpToolsProtocol):
         self._head_is_over()
         self.site.counters.turned_away(reason)
         if not self.transport.is_closing():
-            self.send_400_response(reason)
+            head = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\nconnection: close\r\n"
+            self.transport.write(head + f"content-length: {len(reason)}\r\n\r\n{reason}".encode())
+            self.transport.close()

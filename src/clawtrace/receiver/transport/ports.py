@@ -1,6 +1,6 @@
 """The announced ports: an event loop in its own thread, in which each connection finds its protocol.
 
-HTTP/1.1 is read here, with uvicorn's protocol; what speaks HTTP/2 is carried to the gRPC server and back.
+HTTP/1.1 is read here; what speaks HTTP/2 is carried to the gRPC server and back.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from clawtrace.errors import ReceiverError
 from clawtrace.receiver.transport.admission import Desk
 
 if TYPE_CHECKING:
-    from uvicorn.config import Config
-
     from clawtrace.receiver.transport.first_bytes import FirstBytes
     from clawtrace.receiver.transport.questions import Questions
     from clawtrace.receiver.transport.site import Site
@@ -30,8 +28,6 @@ __all__ = ["Ports"]
 _STOP_SECONDS = 5.0
 _QUIET_TURNS = 6
 """Turns of the event loop without anything to do; asyncio takes four from accepting a connection to reading it."""
-_KEEP_ALIVE_SECONDS = 120
-"""Longer than exporters rest: closing a connection that is about to be used costs them a retry."""
 
 
 class Ports:
@@ -146,19 +142,18 @@ class Ports:
             self._ready.set()
 
     async def _serve(self) -> None:
-        from uvicorn.server import ServerState
-
         from clawtrace.receiver.transport.first_bytes import FirstBytes
-        from clawtrace.receiver.transport.http_protocol import ExporterProtocol
+        from clawtrace.receiver.transport.http_app import HttpApp
+        from clawtrace.receiver.transport.http_protocol import HttpConnection
         from clawtrace.receiver.transport.site import Site
 
         loop = self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         self._site = Site(self._desk, head_seconds=self._settings.body_timeout_s)
-        config, state = self._config(), ServerState()
+        app = HttpApp(self._desk, self._site, self._questions)
 
         def over_http(new: FirstBytes) -> asyncio.Protocol:
-            return ExporterProtocol(self._site, new.link, config=config, server_state=state, _loop=loop)
+            return HttpConnection(self._site, new.link, app)
 
         servers = [
             await loop.create_server(
@@ -173,14 +168,14 @@ class Ports:
         await self._stopping.wait()
         for server in servers:
             server.close()
-        await self._end(state.tasks)
+        await self._end()
 
-    async def _end(self, tasks: set[asyncio.Task[None]]) -> None:
+    async def _end(self) -> None:
         """End the connections, once what is under way is answered."""
         for visitor in list(self._site.visitors):
             visitor.shutdown()
-        if tasks:
-            await asyncio.wait(set(tasks), timeout=_STOP_SECONDS)
+        if self._site.tasks:
+            await asyncio.wait(set(self._site.tasks), timeout=_STOP_SECONDS)
         with suppress(TimeoutError):  # an exporter that does not read its answers
             async with asyncio.timeout(_STOP_SECONDS):
                 while self._site.relaying():
@@ -188,30 +183,6 @@ class Ports:
                     await self._site.activity.wait()
         for visitor in list(self._site.visitors):
             visitor.transport.close()
-
-    def _config(self) -> Config:
-        """Return uvicorn's configuration: our protocol class, and no messages on stderr."""
-        from uvicorn.config import Config
-
-        from clawtrace.receiver.transport.http_app import HttpApp
-        from clawtrace.receiver.transport.http_protocol import ExporterProtocol
-
-        config = Config(
-            HttpApp(self._desk, self._site, self._questions),
-            interface="asgi3",
-            http=ExporterProtocol,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            date_header=False,
-            workers=1,
-            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        )
-        config.load()
-        return config
 
     async def _rest(self, run_no: int) -> None:
         from clawtrace.receiver.transport.site import unread

@@ -21,7 +21,7 @@ from clawtrace.receiver.inbox import ByteBudget
 from clawtrace.receiver.transport.http_body import Body, BodyError, Receive, TooLargeError
 
 if TYPE_CHECKING:
-    from clawtrace.receiver.transport.grpc_calls import Call, Talk
+    from clawtrace.receiver.transport.grpc_calls import Call, Work
 
 __all__ = [
     "EVENTS_PATH",
@@ -84,7 +84,7 @@ class Questions:
         waiting: how many are answered or wait; any more get 503.
         events: returns what is sent piece by piece to a request for `EVENTS_PATH`, None where too many follow already.
         page: what a browser gets at `PAGE_PATH`, without the token; it holds nothing of a run.
-        calls: returns what takes the messages of a gRPC call, None where there is no such method; it looks at the token.
+        calls: returns what answers a gRPC call, None where there is no such method; it looks at the token.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Questions:
         waiting: int = 8,
         events: Callable[[Mapping[str, Sequence[str]]], AsyncIterator[bytes] | None] | None = None,
         page: QuestionReply | None = None,
-        calls: Callable[[Call, Questions], Talk | None] | None = None,
+        calls: Callable[[Call, Questions], Work | None] | None = None,
     ) -> None:
         self._answer = answer
         self._token = token
@@ -144,8 +144,8 @@ class Questions:
             self.stopping = True
         self._pool.shutdown()
 
-    def talk(self, call: Call) -> Talk | None:
-        """Return what takes the messages of a gRPC call; None where there is no such method.
+    def work(self, call: Call) -> Work | None:
+        """Return what answers a gRPC call; None where there is no such method.
 
         Raises:
             RefusedError: it lacks the token.

@@ -45,6 +45,8 @@ class Site:
         self.head_seconds = head_seconds
         """How long the headers of a request may take."""
         self.visitors: set[Visitor] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
+        """Requests over HTTP that are being answered."""
         self.reading: dict[Connection, int] = {}
         """Connections whose request is being read and has not reached the queue."""
         self.activity = asyncio.Event()

@@ -114,7 +114,9 @@ def _recorded(gaps: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _worlds(
-    seen: Sequence[tuple[tuple[Any, ...], bool]], gaps: Sequence[dict[str, Any]], must: Sequence[tuple[Any, ...]],
+    seen: Sequence[tuple[tuple[Any, ...], bool]],
+    gaps: Sequence[dict[str, Any]],
+    must: Sequence[tuple[Any, ...]],
     may: Sequence[tuple[Any, ...]] = (),
 ) -> tuple[str, Any]:
     """Compare rows (each with whether it is certain) with what happened, and what may be a row of it; None is any value."""

@@ -398,7 +398,11 @@ def test_facts_and_scopes_are_read_from_the_raw_rows_once(monkeypatch: pytest.Mo
 def test_a_running_total_is_not_what_its_turn_used(lab: Lab) -> None:
     """That of the second crew may include what the first used, which is known."""
     for turn, (trace, tokens) in enumerate(((TRACE, 50), (OTHER, 80))):
-        usage = {"crewai.crew.usage_metrics": repr({"prompt_tokens": tokens, "completion_tokens": 5, "successful_requests": 1})}
+        usage = {
+            "crewai.crew.usage_metrics": repr(
+                {"prompt_tokens": tokens, "completion_tokens": 5, "successful_requests": 1}
+            )
+        }
         at = 100 * turn
         scope = "opentelemetry.instrumentation.crewai.instrumentation"
         crew = S(f"c{turn}", name="crewai.workflow", at=at, to=at + 50, attrs=usage, scope=scope)
@@ -415,7 +419,18 @@ def test_a_running_total_is_not_what_its_turn_used(lab: Lab) -> None:
 
 
 RECORDED = sorted(path.parent.relative_to(RECORDINGS) for path in RECORDINGS.glob("*/*/truth.json"))
-COMPARED = ("llm_calls", "tool_calls", "tool_requests", "commands", "agents", "errors", "run_totals", "run_tools", "messages", "runs")
+COMPARED = (
+    "llm_calls",
+    "tool_calls",
+    "tool_requests",
+    "commands",
+    "agents",
+    "errors",
+    "run_totals",
+    "run_tools",
+    "messages",
+    "runs",
+)
 SUMS = ("llm_calls", "tool_calls", "input_tokens", "output_tokens", "errors")
 
 OF_AGENT = """

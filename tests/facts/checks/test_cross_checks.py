@@ -245,7 +245,9 @@ def test_the_usage_of_the_call_is_unknown_too(lab: Lab) -> None:
     lab.put(chat("m", **{"gen_ai.usage.total_tokens": 111}), chat("n", at=20))
 
     assert lab.rows("SELECT input_tokens, output_tokens FROM llm_calls ORDER BY call_no") == [(None, None), (100, 10)]
-    assert lab.rows("SELECT row_no, column_name FROM doubts WHERE reason = 'total-unlike-parts' ORDER BY column_name") == [
+    assert lab.rows(
+        "SELECT row_no, column_name FROM doubts WHERE reason = 'total-unlike-parts' ORDER BY column_name"
+    ) == [
         (1, "input_tokens"),
         (1, "output_tokens"),
     ]
@@ -387,7 +389,9 @@ def bare(id: str, parent: str, **more: Any) -> S:
         ((agent("a"), bare("n", "a")), None),
     ],
 )
-def test_a_model_call_that_was_given_up_counts_for_no_bound(lab: Lab, spans: tuple[S, ...], outcome: str | None) -> None:
+def test_a_model_call_that_was_given_up_counts_for_no_bound(
+    lab: Lab, spans: tuple[S, ...], outcome: str | None
+) -> None:
     """Its outcome is unknown, where it does not say itself that it failed."""
     lab.put(*spans)
 

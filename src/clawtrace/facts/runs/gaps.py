@@ -84,7 +84,9 @@ def add_gaps(
             reason = "outcome-not-recorded"
             findings.gap("errors", reason, calls[0].index, at_most=len(calls), name=name, outcome="error")
     # Steps alone, of an instrumentation that does not record how what is done in them ends; or no work at all.
-    if not (models or at_work) and not any(span.kind != "infra" and records(span, "errors") is True for span in run.spans):
+    if not (models or at_work) and not any(
+        span.kind != "infra" and records(span, "errors") is True for span in run.spans
+    ):
         findings.gap("errors", "errors-not-recorded")
 
 
@@ -125,7 +127,11 @@ def add_unfinished(
             doubts.append(Doubt(None, unfinished.reason, index))
     # What failed may be an attempt at a call that was answered.
     for call in (*models, *failed):
-        below = call.index is not None and run.root[call.index] in unfinished.orphans and run.spans[call.index].kind == "llm"
+        below = (
+            call.index is not None
+            and run.root[call.index] in unfinished.orphans
+            and run.spans[call.index].kind == "llm"
+        )
         if below and (isinstance(call, Failure) or call.outcome == "error") and certain(call.doubts):
             call.doubts.append(Doubt(None, "missing_parent", call.index))
 
@@ -164,9 +170,7 @@ def null_reasons(
             break
 
 
-def _tells_attempts(
-    run: RunSpans, models: Sequence[LlmCall], records: Callable[[Span, str], bool | str]
-) -> bool:
+def _tells_attempts(run: RunSpans, models: Sequence[LlmCall], records: Callable[[Span, str], bool | str]) -> bool:
     """Return whether the spans of the model calls show every request, also those that an SDK makes again by itself."""
     tellers: set[int | None] = set()
     recorded: dict[tuple[str, str], bool] = {}

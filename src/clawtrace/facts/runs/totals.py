@@ -45,7 +45,9 @@ def totals(
         stated: what spans state that was used.
         records: whether the instrumentation that wrote a span records a fact (`Dialect.records`).
     """
-    of = {name: [gap for gap in gaps if gap.relation == name] for name in ("llm_calls", "tool_calls", "errors", "agents")}
+    of = {
+        name: [gap for gap in gaps if gap.relation == name] for name in ("llm_calls", "tool_calls", "errors", "agents")
+    }
     sure = [call for call in models if certain(call.doubts)]
     answered = [gap for gap in of["llm_calls"] if gap.outcome != "error"]
     row: dict[str, Any] = {}
@@ -78,7 +80,9 @@ def totals(
             low = max(low, int(stated.low[name]))
         if name in stated.high:
             high = int(stated.high[name])
-        elif high is not None and any(gap.reason in _STATED and not (whole and gap.reason == "whole-turn") for gap in answered):
+        elif high is not None and any(
+            gap.reason in _STATED and not (whole and gap.reason == "whole-turn") for gap in answered
+        ):
             high = None
         row[f"{name}_low"] = low + more
         row[f"{name}_high"] = None if high is None or unstated else high + more
@@ -125,7 +129,9 @@ def _tokens(
     """Return the least and the most tokens of the model calls; None where one of them may have used any number."""
     known = [(call, value) for call in used if (value := getattr(call, name)) is not None]
     low = sum(value for call, value in known if certain(call.doubts))
-    whole = len(known) == len(used) or (name not in ("input_tokens", "output_tokens") and _leaves_out_none(run, used, name, records))
+    whole = len(known) == len(used) or (
+        name not in ("input_tokens", "output_tokens") and _leaves_out_none(run, used, name, records)
+    )
     return low, sum(value for _, value in known) if whole else None
 
 

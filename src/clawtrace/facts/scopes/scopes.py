@@ -187,7 +187,9 @@ def _narrowed(
     found.findings = Findings(run, [gap for gap in own if wanted.may_hold(gap, spans)])
     if perhaps:
         for relation in ("spans", "messages"):
-            found.findings.gap(relation, "scope-unknown", perhaps[0], at_most=len(perhaps) if relation == "spans" else None)
+            found.findings.gap(
+                relation, "scope-unknown", perhaps[0], at_most=len(perhaps) if relation == "spans" else None
+            )
         if any(run.spans[index].rollup_input_tokens or run.spans[index].rollup_output_tokens for index in perhaps):
             found.findings.gap("llm_calls", "scope-unknown", perhaps[0])
     found.spans = most

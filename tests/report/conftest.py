@@ -104,7 +104,7 @@ def mixed(weather_tree: list[Node]) -> CampaignReport:
         make_run(
             unsure, warned, run_id="run-4", case_id="a-case-with-a-rather-long-identifier", model_id="gpt-4o",
             complete=False, incomplete_because=("The parent of span b7ad was never received.",),
-            totals={**TOTALS, "input_tokens": None, "cost_high": None, "priced_calls": 1, "cost_low": 0.0012},
+            totals={**TOTALS, "input_tokens": None, "input_tokens_high": None, "cost_usd": None, "cost_high": None, "cost_low": 0.0012},
             diagnostics=("2 spans were rejected: their span id was all zero.",),
         ),
         make_run(run_id="run-5", case_id="broken", model_id="gpt-4o", status=Status.ERROR, run_status="failed",

@@ -30,7 +30,7 @@ def packed(page: str, attribute: str) -> Any:
 
 def test_the_page_holds_the_results_and_the_spans(verdict, run, campaign) -> None:
     """What `--report json` writes is in it, and the details of each run under its id."""
-    details = RunDetails("r1", 10, "done", [], [], [], [], [], [])
+    details = RunDetails("r1", 10, "done", [], [], [], [], [], [], [], [], [])
     page = written(campaign(run(verdict(), run_id="r1"), details={"r1": packed_details(details)}))
 
     assert packed(page, 'id="results"')["cases"][0]["runs"][0]["run_id"] == "r1"
@@ -43,7 +43,7 @@ def test_what_a_trace_holds_is_data(verdict, run, campaign) -> None:
     judged = verdict("fail", message=HOSTILE, actual=HOSTILE, evidence=evidence)
     fields = dict.fromkeys(SpanDetails.__dataclass_fields__) | {"span_id": "1", "name": HOSTILE, "kind": "llm"}
     span = SpanDetails(**fields)
-    details = RunDetails(HOSTILE, 1, HOSTILE, [span], [], [], [], [], [])
+    details = RunDetails(HOSTILE, 1, HOSTILE, [span], [], [], [], [], [], [], [], [])
     empty = written(campaign(run(verdict())))
     page = written(campaign(run(judged, run_id=HOSTILE), details={HOSTILE: packed_details(details)}))
 

@@ -23,10 +23,10 @@ function callsOf(details: RunDetails): Call[] {
   const calls: Call[] = [
     ...details.model_calls.map((call) => ({
       span: call.span_id, kind: "llm", name: call.model ?? "model", agent: agent(call.agent_span_id), arguments: null,
-      outcome: call.outcome as string | null,
+      outcome: call.outcome,
     })),
     ...details.tool_calls.map((call) => ({
-      span: call.span_id, kind: "tool", name: call.name, agent: agent(call.agent_span_id), arguments: call.arguments, outcome: call.outcome,
+      span: call.span_id, kind: "tool", name: call.name ?? "?", agent: agent(call.agent_span_id), arguments: call.arguments, outcome: call.outcome,
     })),
   ];
   const start = (call: Call) => place.get(call.span ?? "")?.span.start_us ?? Infinity;

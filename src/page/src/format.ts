@@ -39,21 +39,29 @@ function total(run: Summed, name: string): number | null {
   return typeof value === "number" ? value : null;
 }
 
-/** Input and output tokens together; a lower bound carries ≥. */
-export function tokensOf(run: Summed): { value: number | null; text: string } {
-  const input = total(run, "input_tokens");
-  const output = total(run, "output_tokens");
-  if (input != null && output != null) return { value: input + output, text: count(input + output) };
-  const low = (total(run, "input_tokens_low") ?? 0) + (total(run, "output_tokens_low") ?? 0);
-  return { value: null, text: low ? `≥${count(low)}` : "?" };
+/** A number that lies between two bounds; ≥ where nothing bounds it above. */
+function between(low: number, high: number | null, written: (value: number) => string): string {
+  if (high == null) return low ? `≥${written(low)}` : "?";
+  return low === high ? written(high) : low ? `${written(low)} to ${written(high)}` : `≤${written(high)}`;
 }
 
-/** Cost; a bound carries ≥ or ≤. */
+/** A total by its name: the number, or between which it lies. */
+export function totalOf(run: Summed, name: string): string {
+  return between(total(run, `${name}_low`) ?? 0, total(run, `${name}_high`), count);
+}
+
+/** Input and output tokens together; the value is null where it is not exactly known. */
+export function tokensOf(run: Summed): { value: number | null; text: string } {
+  const low = (total(run, "input_tokens_low") ?? 0) + (total(run, "output_tokens_low") ?? 0);
+  const [input, output] = [total(run, "input_tokens_high"), total(run, "output_tokens_high")];
+  const high = input == null || output == null ? null : input + output;
+  return { value: low === high ? high : null, text: between(low, high, count) };
+}
+
+/** Cost likewise. */
 export function costOf(run: Summed): { value: number | null; text: string } {
-  const low = total(run, "cost_low");
-  const high = total(run, "cost_high");
-  if (high != null) return { value: high, text: low != null && low < high ? `≤${dollars(high)}` : dollars(high) };
-  return { value: null, text: low && total(run, "priced_calls") ? `≥${dollars(low)}` : "?" };
+  const [low, high] = [total(run, "cost_low") ?? 0, total(run, "cost_high")];
+  return { value: low === high ? high : null, text: between(low, high, dollars) };
 }
 
 export function median(values: (number | null)[]): number | null {

@@ -1,7 +1,7 @@
 // The runs of a service as they come: a list, and the view of one run that reports have.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ListedRun, RunList } from "./data";
-import { amount, costOf, count, tokensOf } from "./format";
+import { amount, costOf, count, tokensOf, totalOf } from "./format";
 import { Data, Frame, StatusMark } from "./parts";
 import { runLink, setQuery, usePlace } from "./router";
 import { RunPage } from "./run";
@@ -166,7 +166,6 @@ function Runs({ token, query, turnedAway }: Asked) {
 }
 
 function Row({ run }: { run: ListedRun }) {
-  const calls = run.totals["tool_calls"];
   return (
     <tr>
       <th scope="row">
@@ -178,7 +177,7 @@ function Row({ run }: { run: ListedRun }) {
       <td><Trace run={run} /></td>
       <td class="numbers">{tokensOf(run).text}</td>
       <td class="numbers">{costOf(run).text}</td>
-      <td class="numbers">{count(typeof calls === "number" ? calls : null)}</td>
+      <td class="numbers">{totalOf(run, "tool_calls")}</td>
       <td>
         {run.verdicts
           ? Object.entries(run.verdicts).map(([status, number]) => <div key={status} class="verdict">{number} <StatusMark status={status} /></div>)

@@ -57,6 +57,7 @@ export function RunPage({ results, details, id, query }: Shown) {
                 details={details} marked={marked} chosen={span?.span_id ?? null}
                 choose={(chosen) => setQuery({ span: chosen })}
               />
+              <Open details={details} />
               {span ? <SpanPanel span={span} details={details} /> : <Answer details={details} />}
             </>
           )}
@@ -121,6 +122,25 @@ function NoSpans({ found }: { found: RunOfCase }) {
       <p>The spans of this run are not in this file: it holds those of the first runs only. This shows them:</p>
       <Copyable label="command" text={`clawtrace inspect --store STORE --run-id ${found.run.run_id}`} />
     </div>
+  );
+}
+
+/** What the spans leave open: rows that may not exist, rows that may be missing, and what was asked for in vain. */
+function Open({ details }: { details: RunDetails }) {
+  const doubts = new Set(details.doubts.filter((one) => one.column_name == null).map((one) => `${one.relation} ${one.row_no ?? ""}: ${one.because}`));
+  return (
+    <>
+      {[...doubts].map((text) => <p key={text} class="note">In doubt: <Data>{text}</Data></p>)}
+      {details.gaps.map((gap, index) => (
+        <p key={index} class="note">
+          May be missing: {gap.at_most == null ? "any number" : `at most ${gap.at_most}`} of {gap.relation}
+          {gap.name && <> (<Data>{gap.name}</Data>)</>}: <Data>{gap.because}</Data>
+        </p>
+      ))}
+      {details.tool_requests.map((one) => (
+        <p key={one.request_no} class="note">Asked for, not run ({one.reason}): <Data>{one.name ?? "a tool without a name"}</Data></p>
+      ))}
+    </>
   );
 }
 

@@ -13,10 +13,17 @@ const COUNTED: Record<string, string> = {
   none: "no call",
 };
 
+/** Return whether a doubt is about one call. */
+function concerns(doubt: RunDetails["doubts"][number], relation: string, call: { call_no: number } | undefined): boolean {
+  return call != null && doubt.relation === relation && doubt.row_no === call.call_no;
+}
+
 export function SpanPanel({ span, details }: { span: Span; details: RunDetails }) {
   const messages = details.messages.filter((part) => part.span_id === span.span_id);
   const tool = details.tool_calls.find((call) => call.span_id === span.span_id);
   const model = details.model_calls.find((call) => call.span_id === span.span_id);
+  const asked = details.tool_requests.filter((one) => one.span_id === span.span_id);
+  const open = details.doubts.filter((one) => one.span_id === span.span_id || concerns(one, "tool_calls", tool) || concerns(one, "llm_calls", model));
   const command = tool && details.commands.find((one) => one.tool_call_no === tool.call_no);
   return (
     <div class="panel" aria-live="polite">
@@ -24,6 +31,12 @@ export function SpanPanel({ span, details }: { span: Span; details: RunDetails }
         <h2><span class={`kind ${span.kind}`}>{KIND[span.kind] ?? span.kind}</span> <Data>{span.name}</Data></h2>
         <button type="button" class="quiet" onClick={() => setQuery({ span: null })}>close</button>
       </div>
+      {open.map((one, index) => (
+        <p key={index} class="note">{one.column_name == null ? "In doubt" : `Unknown ${one.column_name}`}: <Data>{one.because}</Data></p>
+      ))}
+      {asked.map((one) => (
+        <p key={one.request_no} class="note">Asked for, not run ({one.reason}): <Data>{one.name ?? "a tool without a name"}</Data></p>
+      ))}
       {span.error != null && <TraceText label="error" text={span.error} />}
       <dl class="facts">
         <Fact name="duration">{span.ended ? duration(span.duration_us == null ? null : span.duration_us / 1000) : "never ended"}</Fact>

@@ -53,7 +53,8 @@ def print_open(run: Mapping[str, Any], console: ConsoleOutput) -> None:
         console.paragraph(text, first="  in doubt: ", indent="    ", style="yellow")
     gaps: dict[str, dict[str, None]] = defaultdict(dict)
     for gap in run["gaps"]:
-        if not REASONS[gap["reason"]].unfinished:
+        # Of most SDKs it is unknown whether they ask again: who counts failed requests is told by the total.
+        if not REASONS[gap["reason"]].unfinished and gap["reason"] != "attempts-not-recorded":
             gaps[gap["because"]][_missing(gap)] = None
     for because, missing in gaps.items():
         console.paragraph(f"{', '.join(missing)}: {because}", first="  may be missing: ", indent="    ", style="yellow")

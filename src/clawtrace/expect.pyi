@@ -166,7 +166,6 @@ def agent_exit_code(
 
     An agent that crashed may have answered before. It is the code of the agent's own process, not of a command that
     the agent ran. A process that was killed by a signal has none, and neither has a recording: then it is unknown.
-    No span can change it, so that the answer is final.
 
     Args:
         value: The exit code that is right.
@@ -329,7 +328,7 @@ def delegation_occurred(
 
     An orchestrator that answers itself looks like one that delegated. Handoffs, agents as tools, spawned sessions
     and nested agents all delegate; an agent that was only started as the root did not get its work from another.
-    Where no agent is recorded, or a delegated one has no name, an absence is unknown.
+    Where the instrumentation cannot record agents, or a delegated one has no name, an absence is unknown.
 
     Args:
         to_agent: Name or id of the agent, whole and case-sensitive; or `glob:`, `re:`, `literal:`.
@@ -351,10 +350,11 @@ def delegation_path(
 
     A pipeline that skips its reviewer looks the same from outside. `ordered` finds the names in this order among
     the agent activations by start, others may come between; `path` wants a chain in which each delegated to the
-    next, beginning at a root. Handoffs, agents as tools and spawned sessions all delegate. When the telemetry shows
-    no agent at all the assertion warns; an agent without a name makes absence unknown. Where it shows none but a
-    root, the decisions in a router state file are used, if one is named: a YAML or JSON mapping or a list of them,
-    the agent of each being `selected_agent`, else `agent`, else `to`; the recorded root comes before them.
+    next, beginning at a root: an agent that no other one started. Handoffs, agents as tools and spawned sessions
+    all delegate. When the telemetry shows no agent at all the assertion warns; an agent without a name may be the
+    missing one. Where it shows none but a root, the decisions in a router state file are used, if one is named: a
+    YAML or JSON mapping or a list of them, the agent of each being `selected_agent`, else `agent`, else `to`; the
+    recorded root comes before them.
 
     Args:
         expected: Agent names in order, whole and case-sensitive; or `glob:`, `re:`, `literal:`.
@@ -562,9 +562,7 @@ def llm_call_count(
     """The number of answered model calls is as asked: exactly `count`, or within the bounds.
 
     Too many calls are a loop that costs money, too few an agent that did not work. A logical call counts once,
-    however many spans record it; the evidence says how spans became calls. While the run is open two calls may
-    still turn out to be one: a passed maximum or a reached minimum is final when enough of the calls are sure to
-    stay apart.
+    however many spans record it; the evidence says how spans became calls.
 
     Args:
         count: The exact number of calls, or `{min, max}`.
@@ -628,21 +626,25 @@ def model_used(
     *,
     not_expected: str | None = ...,
     only: _List[str] | None = ...,
+    answered_by: bool = ...,
     **common: Unpack[_Fields],
 ) -> Assertion:
     """The run's model calls used the expected model, none that is forbidden, and only those listed, as far as each is asked.
 
     A silent fallback to another model changes cost, quality and where data go. The requested and the responding
     model both count: for `expected` one of them in an answered call is enough, for `not_expected` and `only`
-    neither may offend in any call. Where no responding model is recorded, these two never pass, because a fallback
-    would not show; and a requested `gpt-4o` does not decide whether one of its versions (`gpt-4o-2024-08-06`) is
-    the `expected` one. Without any recorded model call the two are undecided. Names: see "Models" in the guide; a
-    text with a digit names a version (`gpt-4o` is not `gpt-4o-mini`), one without a family (`sonnet`).
+    neither may offend in any call. Where no responding model is recorded the requested one counts alone, although a
+    fallback would not show; `answered_by: true` asks for the responding model, and then leaves such calls open. A
+    requested `gpt-4o` does not decide whether one of its versions (`gpt-4o-2024-08-06`) answered. Without any
+    recorded model call `not_expected` and `only` are undecided. Names: see "Models" in the guide; a text with a
+    digit names a version (`gpt-4o` is not `gpt-4o-mini`), one without a family (`sonnet`).
 
     Args:
         expected: Model that at least one answered call used; or `glob:`, `re:`, `literal:`.
         not_expected: Model that no call may use, matched widely: `gpt-4` forbids `gpt-4-turbo` too, not `gpt-4o`.
         only: Models of which every call used one.
+        answered_by: Whether only the responding model counts; where it is not recorded, which model answered is
+            unknown.
     """
 
 def no_loops(
@@ -654,7 +656,7 @@ def no_loops(
     An agent that repeats itself burns money without getting anywhere. In a row means without another call in
     between, among all calls of the run by start or among those of one agent. Executed, failed and blocked calls
     count. Arguments are compared as JSON values; where they were not captured or were cut off, calls of one tool
-    may be the same. A call that arrives late can part a row, so that nothing is final before the trace is whole.
+    may be the same. A call that nothing records may part a row as well as lengthen it.
 
     Args:
         max_repeats: Most calls in a row of one tool with the same arguments; 1 allows no repetition.
@@ -692,9 +694,8 @@ def no_span_errors(
 
     An error that an agent swallows leaves no trace in its answer. Each cause counts once, however far it travels up
     to parent spans; infrastructure spans such as HTTP clients do not count. With `unrecovered: true` an error is
-    tolerated when a later call of the same tool or model succeeded; such a call may still come, so that a fail is
-    not final. A span around an ignored error that failed right after it, with other words, may have failed for
-    another reason: that leaves the question open.
+    tolerated when a later call of the same tool or model succeeded. A span around an ignored error that failed
+    right after it, with other words, may have failed for another reason: that leaves the question open.
 
     Args:
         ignore: Names of spans, tools or models (bare) whose errors do not count, whole, or `glob:`, `re:`, `literal:`.
@@ -813,10 +814,9 @@ def per_span_budget(
     """No span of the type, with `span_name` in its name, used more than `max_tokens` tokens.
 
     One overlong prompt hides in a total. A model call counts input and output once, however many spans report it;
-    any other span counts the usage recorded on it or the calls under it, whichever is more. Every span over the
-    budget is listed. A span whose tokens are unknown leaves the question open, and so do a run without any such
-    span and model calls that were made and are not recorded. Another span may know the tokens of a call better:
-    over the budget is final once the run is closed.
+    any other span counts the usage recorded on it or the calls under it, whichever is more. The spans over the
+    budget are the evidence, the largest first. A span whose tokens are unknown leaves the question open, and so do
+    a run without any such span and model calls that are not recorded.
 
     Args:
         max_tokens: Most tokens of one span, input and output together.
@@ -860,7 +860,7 @@ def ran(
     command of a compound one (`a && b; c | d`, `sh -c 'a'`, `env X=1 a`, `sudo a`), so that `^docker build` also
     finds `cd app && sudo docker build .`. A part of a compound command counts although a shell may have skipped it;
     `status: ok` asks for one that succeeded: its own exit code is known to be 0, not that of a later command in the
-    same text. A command that was blocked, or that nothing executed, did not run.
+    same text. A command that was blocked, or that nothing carried out, did not run.
 
     Args:
         pattern: Regular expression, found anywhere in the text of a command or of a simple command in it; `^` asks for
@@ -947,9 +947,10 @@ def sql(
     """The SELECT returns no row for the run, or exactly the rows that are expected.
 
     For what no other type asks: write the query so that each row is something wrong. It reads the relations (see
-    `clawtrace query`) in the store's own SQL, once for each run; it cannot write, attach or read files. Where it
-    names a relation that the run's instrumentation cannot record, an empty one says nothing and the answer is
-    unknown. More spans can always change it.
+    `clawtrace query`) in the store's own SQL, once for each run; it cannot write, attach or read files. Where rows
+    may be missing in a relation that it names (`gaps`), the answer is unknown. Where rows of one are in doubt, it
+    is asked over the certain ones as well, and answers that differ are no answer. A query that names `certain`,
+    `doubts` or `gaps` minds them itself; of a trace that is not complete the answer is unknown in any case.
 
     Args:
         select: One SELECT; `:run_id` is replaced by the run's id and must be used.
@@ -994,8 +995,7 @@ def status_is(
 
     It distinguishes a wrong answer from no answer, and asserts intended time limits and refusals. It is the
     runner's word: `success` and `failed` by the agent's exit code, `timed_out` by our time limit, `provider_error`
-    when the model's provider gave up. Clawtrace did not run a recording, so that its status is unknown. No span can
-    change it.
+    when the model's provider gave up. Clawtrace did not run a recording, so that its status is unknown.
 
     Args:
         status: The status that is right.
@@ -1040,9 +1040,9 @@ def tool_call(
     """The tool was called as described: with these arguments, this outcome, this result, by this agent.
 
     That a tool ran says little when it ran on the wrong file. All that is given must hold of one call; `count` says
-    how many such calls are right (by default at least one). Executed, failed and blocked calls are looked at, calls
-    that nothing executed are not. Where arguments, outcome, result or agent were not captured, such a call counts
-    as possible.
+    how many such calls are right (by default at least one). Executed, failed and blocked calls are looked at,
+    requests that nothing carried out are not. Where arguments, outcome, result or agent were not captured, such a
+    call counts as possible.
 
     Args:
         tool: Name of the tool, whole and case-sensitive; or `glob:`, `re:`, `literal:`.
@@ -1065,9 +1065,8 @@ def tool_call_count(
 ) -> Assertion:
     """The number of tool calls is as asked: of one tool, or of all tools together.
 
-    Executed, failed and blocked calls count; a call that the model requested and nothing executed does not. A call
-    without a name may be of the asked tool. While the run is open two calls may still turn out to be one: a passed
-    maximum or a reached minimum is final when enough of the calls are sure to stay apart.
+    Every attempt counts, whatever came of it; a call that the model asked for and nothing carried out does not. A
+    call without a name may be of the asked tool.
 
     Args:
         count: The exact number of calls, or `{min, max}`.
@@ -1198,7 +1197,7 @@ def trace_cost(
     Unknown cached tokens make the cost of a call an interval, from all of its input cached to none of it. A call
     without a recorded cost and without a price makes the cost an interval: over the limit for sure fails, under it
     for sure passes, anything else is undecided and names the models without a price. Without any cost the run only
-    warns. A span that records the same call can lower the sum: over the limit is final once the run is closed.
+    warns.
 
     Args:
         max_usd: Highest cost, in US dollars.

@@ -24,7 +24,7 @@ from pydantic import TypeAdapter
 from clawtrace.dialects import load_dialects
 from clawtrace.dialects.unread import unknown_attributes
 from clawtrace.model.reasons import REASONS
-from clawtrace.model.relations import COUNTED
+from clawtrace.model.relations import COUNTED as TOTALS
 from clawtrace.report.inspection import Inspection
 from clawtrace.session.session import Session
 from clawtrace.support.yaml_reading import read_yaml
@@ -263,7 +263,7 @@ class TestReasons:
 
     def test_a_sum_that_is_not_exact_has_one(self, recorded: tuple[Recorded, Recorded]) -> None:
         session = recorded[0].session
-        open_ = " OR ".join(f"{name}_low IS DISTINCT FROM {name}_high" for name in (*COUNTED, "cost"))
+        open_ = " OR ".join(f"{name}_low IS DISTINCT FROM {name}_high" for name in (*TOTALS, "cost"))
         unknown = {run for (run,) in session.query(f"SELECT run_id FROM run_totals WHERE {open_}").rows}
         rows = session.query("SELECT run_id, reason FROM doubts UNION ALL SELECT run_id, reason FROM gaps").rows
 

@@ -77,12 +77,12 @@ def add_gaps(
             findings.gap("errors", "tool-calls-not-recorded", outcome="error")
     if tells_tools:
         unclear: dict[str | None, list[ToolCallRow]] = {}
-        for call in tools.calls:
-            if call.outcome is None:
-                unclear.setdefault(call.name, []).append(call)
-        for name, calls in unclear.items():
+        for one in tools.calls:
+            if one.outcome is None:
+                unclear.setdefault(one.name, []).append(one)
+        for name, several in unclear.items():
             reason = "outcome-not-recorded"
-            findings.gap("errors", reason, calls[0].index, at_most=len(calls), name=name, outcome="error")
+            findings.gap("errors", reason, several[0].index, at_most=len(several), name=name, outcome="error")
     # Steps alone, of an instrumentation that does not record how what is done in them ends; or no work at all.
     if not (models or at_work) and not any(
         span.kind != "infra" and records(span, "errors") is True for span in run.spans
@@ -126,14 +126,11 @@ def add_unfinished(
         if index is not None and certain(doubts) and (run.spans[index].end_ns is None or not is_own):
             doubts.append(Doubt(None, unfinished.reason, index))
     # What failed may be an attempt at a call that was answered.
-    for call in (*models, *failed):
-        below = (
-            call.index is not None
-            and run.root[call.index] in unfinished.orphans
-            and run.spans[call.index].kind == "llm"
-        )
-        if below and (isinstance(call, Failure) or call.outcome == "error") and certain(call.doubts):
-            call.doubts.append(Doubt(None, "missing_parent", call.index))
+    attempts = [(call.index, call.doubts) for call in models if call.outcome == "error"]
+    attempts += [(one.index, one.doubts) for one in failed if one.index is not None and one.kind == "llm"]
+    for index, doubts in attempts:
+        if run.root[index] in unfinished.orphans and certain(doubts):
+            doubts.append(Doubt(None, "missing_parent", index))
 
 
 def _doubt_side_by_side(run: RunSpans, orphans: Collection[int], tools: Sequence[ToolCallRow]) -> None:

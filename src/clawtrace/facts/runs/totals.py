@@ -67,15 +67,15 @@ def totals(
         ),
         "agents": (_sum(certain(one.doubts) for one in agents), len(agents), of["agents"]),
     }  # fmt: skip
-    for name, (low, high, more) in counted.items():
-        row[f"{name}_low"], row[f"{name}_high"] = low, _most(high, more)
+    for name, (least, most, hidden) in counted.items():
+        row[f"{name}_low"], row[f"{name}_high"] = least, _most(most, hidden)
     if not models:
         row["llm_calls_low"] = int(stated.low.get("llm_calls", 0))
     used = [call for call in models if call.has_usage]
     unstated = [gap for gap in answered if gap.reason not in _STATED]
     for name in TOKENS:
         low, high = _tokens(run, used, name, records)
-        more, whole = stated.turns.get(name, (0, False))
+        turns, whole = stated.turns.get(name, (0, False))
         if name in stated.low:
             low = max(low, int(stated.low[name]))
         if name in stated.high:
@@ -84,12 +84,12 @@ def totals(
             gap.reason in _STATED and not (whole and gap.reason == "whole-turn") for gap in answered
         ):
             high = None
-        row[f"{name}_low"] = low + more
-        row[f"{name}_high"] = None if high is None or unstated else high + more
+        row[f"{name}_low"] = low + turns
+        row[f"{name}_high"] = None if high is None or unstated else high + turns
     costs = [call.cost_usd for call in used if call.cost_usd is not None]
-    least = [call.cost_low_usd for call in used if call.cost_low_usd is not None and certain(call.doubts)]
+    least_costs = [call.cost_low_usd for call in used if call.cost_low_usd is not None and certain(call.doubts)]
     row |= {
-        "cost_low": float(max(sum(least), stated.low.get("cost", 0.0))),
+        "cost_low": float(max(sum(least_costs), stated.low.get("cost", 0.0))),
         "cost_high": float(sum(costs)) if len(costs) == len(used) and not answered else None,
         "input_tokens_known": _sum(call.input_tokens is not None for call in used),
         "output_tokens_known": _sum(call.output_tokens is not None for call in used),

@@ -33,18 +33,17 @@ def test_spans_that_are_one_call_are_listed_with_their_rule(invoke, recordings) 
     assert all(span["span_id"] in text for span in joined)
 
 
-def test_an_unknown_total_says_why(invoke, recordings) -> None:
-    """One line for the totals of one reason; the reason is explained once, and JSON has the same."""
+def test_an_unknown_value_says_why(invoke, recordings) -> None:
+    """One line for the rows of one reason; the reason is explained once, with what settles it, and JSON has the same."""
     recording = recordings / "bedrock-sdk+official/invoke_cached"
     text = " ".join(invoke("inspect", "--traces", recording, "--run-per-dir", "--explain").stdout.split())
     (run,) = json.loads(invoke("inspect", "--traces", recording, "--run-per-dir", "--json").stdout)["runs"]
-    of = {one["fact"]: one for one in run["unknown"]}
+    reasons = {one["reason"] for one in run["doubts"] if one["column_name"] == "input_tokens"}
 
-    assert of["run_totals.input_tokens"]["reason"] == "missing"
-    assert (of["run_totals.input_tokens"]["lacking"], of["run_totals.input_tokens"]["of_calls"]) == (2, 2)
-    assert "unknown: 2 of 2 calls have none, reason `missing` (dialect `botocore`, first span" in text
-    assert text.count("reason missing: The instrumentation can record it") == 1
-    assert "run_totals.llm_calls" not in of
+    assert (run["totals"]["input_tokens"], run["totals"]["llm_calls"]) == (None, 2)
+    assert reasons == {"tokens-not-recorded"}
+    assert "llm_calls: input_tokens unknown of 2: reason `tokens-not-recorded`" in text
+    assert text.count("reason tokens-not-recorded: The spans of this call record no usage.") == 1
 
 
 def test_json(invoke, recordings) -> None:

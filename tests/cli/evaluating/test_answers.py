@@ -99,4 +99,4 @@ def test_a_tool_that_does_not_exist_is_shown_as_not_run(invoke) -> None:
     result = invoke("inspect", RECORDINGS / "pydantic-ai/unknown_tool", "--run-per-dir")
 
     assert result.exit_code == 0
-    assert "requested, not run: " in result.stdout
+    assert "asked for, not run: " in result.stdout

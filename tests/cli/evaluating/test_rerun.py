@@ -110,7 +110,7 @@ def test_a_verdict_names_what_decided_and_its_sql_can_be_pasted(invoke, judged) 
     (rerun,) = json.loads(invoke("query", "--verdict", f"{results}#in the last turn", "--json").stdout)["verdicts"]
     pasted = invoke("query", rerun["sql"], *where, "--turn", "last", "--json")
 
-    assert "decided by clawtrace.assertions.builtin.tool_sequence.ToolSequence.decide" in shown
+    assert "decided by clawtrace.assertions.forms.order.Order.decide" in shown
     assert "holds false" in shown
     assert rerun["rows"]
     assert json.loads(pasted.stdout) == rerun["rows"]

@@ -58,6 +58,7 @@ class TokenBudgetQuestion(Assertion):
                 "usage_calls": "t.usage_calls",
                 "known": "CASE WHEN t.input_tokens_known < t.output_tokens_known THEN t.input_tokens_known ELSE t.output_tokens_known END",
             },
+            settles=True,
             shown=_CALLS,
         )
 

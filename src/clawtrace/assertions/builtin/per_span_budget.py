@@ -11,7 +11,7 @@ from clawtrace.assertions.forms.bounds import Natural, interval, plural
 from clawtrace.assertions.forms.count import Count, Tally
 from clawtrace.assertions.forms.model_counts import ANSWERED
 from clawtrace.assertions.forms.sources import Source
-from clawtrace.assertions.forms.where import Where
+from clawtrace.assertions.forms.where import Where, is_open
 from clawtrace.assertions.spans.named_spans import SpanType, kind_of, named, resolve_names
 
 __all__ = ["PerSpanBudget"]
@@ -116,7 +116,7 @@ class PerSpanBudget(Assertion):
         """Count the spans over the budget."""
         calls = self.span_type == "llm"
         over = Where(
-            "CASE WHEN r.low > :max_tokens THEN TRUE WHEN r.high <= :max_tokens THEN FALSE ELSE NULL END",
+            f"CASE WHEN {is_open('r.run_id')} THEN NULL WHEN r.low > :max_tokens THEN TRUE WHEN r.high <= :max_tokens THEN FALSE ELSE NULL END",
             ANSWERED.gap if calls else "TRUE",
             ("input_tokens", "output_tokens"),
             resolve_names(self.span_name),

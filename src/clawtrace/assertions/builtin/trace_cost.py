@@ -62,6 +62,7 @@ class TraceCost(Assertion):
             (Total.of("cost", max=self.max_usd + _ROUNDING_USD),),
             {"priced": "t.priced_calls"} | {name: f"u.{name}" for name in names},
             joins=_MODELS,
+            settles=True,
             absent="""CASE WHEN t.priced_calls > 0 THEN FALSE WHEN t.cost_high IS NULL OR
            t.llm_calls_high + coalesce(t.failed_llm_attempts_high, 1) = 0 THEN TRUE ELSE FALSE END""",
             shown=_CALLS,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from clawtrace.assertions.forms.bounds import all_sql, decide_sql, interval, words
 from clawtrace.assertions.forms.form import Form, Outcome, Row
+from clawtrace.assertions.forms.where import is_open
 from clawtrace.model.query import Query, Resolve, Scalar
 
 __all__ = ["Sum", "Total"]
@@ -47,6 +48,8 @@ class Sum(Form):
     """More columns of the answer, SQL over ``t``."""
     joins: str = ""
     """SQL that joins what the sums or columns need to ``t``."""
+    settles: bool = False
+    """Whether nothing is answered while a run is open: a span that comes later may tell of less."""
     absent: str = "FALSE"
     """SQL over ``t``: whether nothing at all was recorded of it, so that nothing is answered."""
     shown: Query | None = None
@@ -67,9 +70,10 @@ class Sum(Form):
         names = [f"{side}{one.key}" for one in self.totals for side in ("low", "high")] + [*self.columns, "absent"]
         read = [f"{one.low} AS low{one.key}, {one.high} AS high{one.key}" for one in self.totals]
         read += [f"{sql} AS {name}" for name, sql in self.columns.items()] + [f"{self.absent} AS absent"]
+        still = f" OR {is_open('g.run_id')}" if self.settles else ""
         return Query(
             f"""
-SELECT g.run_id AS run_id, CASE WHEN g.absent THEN NULL ELSE {all_sql(decided)} END AS holds, {", ".join(f"g.{name} AS {name}" for name in names)}
+SELECT g.run_id AS run_id, CASE WHEN g.absent{still} THEN NULL ELSE {all_sql(decided)} END AS holds, {", ".join(f"g.{name} AS {name}" for name in names)}
 FROM (
   SELECT t.run_id AS run_id, {", ".join(read)}
   FROM run_totals AS t

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.model.query import Resolve, Scalar
 
-__all__ = ["ANY", "TOOL_NAMES", "Where", "among", "both", "equal", "name_is", "name_of"]
+__all__ = ["ANY", "TOOL_NAMES", "Where", "among", "both", "equal", "is_open", "name_is", "name_of"]
 
 
 class Where(NamedTuple):
@@ -49,6 +49,11 @@ def among(value: str, relation: str, item: int = 0) -> str:
         f"CASE WHEN {value} IS NULL THEN NULL "
         f"WHEN {value} IN (SELECT m.value FROM {relation} AS m WHERE m.item = {item}) THEN TRUE ELSE FALSE END"
     )
+
+
+def is_open(run_id: str) -> str:
+    """Return SQL: whether more spans may come of the run whose id is the expression `run_id`."""
+    return f"{run_id} IN (SELECT w.run_id FROM runs AS w WHERE w.closed_by IS NULL)"
 
 
 def name_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
@@ -99,10 +100,7 @@ def add_unfinished(
     failed: Sequence[Failure],
     findings: Findings,
 ) -> None:
-    """Add the gaps of what may come or got lost, and doubt the rows that it may change.
-
-    A later span may merge what has not ended, and what has no id of its own where several instrumentations are at work.
-    """
+    """Add the gaps of what may come or got lost, and doubt the rows that it may change."""
     for relation in UNFINISHED:
         findings.gap(relation, unfinished.reason)
     for failure in failed:
@@ -114,23 +112,60 @@ def add_unfinished(
             one.via = None
             one.doubts += [Doubt(column, "missing_parent", one.index) for column in ("parent_activation_no", "via")]
     _doubt_side_by_side(run, unfinished.orphans, tools)
-    alone = len({span.scope for span in run.spans}) == 1
-    at_work = {call.agent for call in models if call.outcome == "ok"} | {call.agent for call in tools}
-    rows: list[tuple[int | None, bool, list[Doubt]]] = [
-        *((call.index, alone or run.spans[call.index].response_id is not None, call.doubts) for call in models),
-        *((call.index, alone or call.call_id is not None, call.doubts) for call in tools),
-        *((one.index, one.index in at_work, one.doubts) for one in agents if one.seen),
-        *((one.index, one.kind in ("tool", "llm"), one.doubts) for one in failed),
-    ]
-    for index, is_own, doubts in rows if unfinished.is_open else ():
-        if index is not None and certain(doubts) and (run.spans[index].end_ns is None or not is_own):
-            doubts.append(Doubt(None, unfinished.reason, index))
+    if unfinished.is_open:
+        apart = _models_apart(run) | _tools_apart(run, tools)
+        at_work = {call.agent for call in models if call.outcome == "ok"} | {call.agent for call in tools}
+        rows: list[tuple[int | None, bool, list[Doubt]]] = [
+            *((call.index, run.group[call.index] in apart, call.doubts) for call in models),
+            *((call.index, call.index is not None and run.group[call.index] in apart, call.doubts) for call in tools),
+            *((one.index, one.index in at_work, one.doubts) for one in agents if one.seen),
+            *((one.index, one.index is not None and run.group[one.index] in apart, one.doubts) for one in failed),
+        ]
+        for index, stays, doubts in rows:
+            if certain(doubts) and not stays:
+                doubts.append(Doubt(None, unfinished.reason, index))
     # What failed may be an attempt at a call that was answered.
     attempts = [(call.index, call.doubts) for call in models if call.outcome == "error"]
     attempts += [(one.index, one.doubts) for one in failed if one.index is not None and one.kind == "llm"]
     for index, doubts in attempts:
         if run.root[index] in unfinished.orphans and certain(doubts):
             doubts.append(Doubt(None, "missing_parent", index))
+
+
+def _models_apart(run: RunSpans) -> set[int | None]:
+    """Return the answered model calls of an open run that stay apart, whichever spans still come, by their group.
+
+    A later span may be a wrapper around two calls, or a second instrumentation's record of one. Calls that one scope records, none inside
+    another, each below a root that was received, stay apart: spans of one scope are one call only where one is inside the other. And
+    each must have been answered by its span's own words: a layer that failed could take the answer back.
+    """
+    by_scope: dict[str | None, set[int | None]] = defaultdict(set)
+    around = -1
+    for index in sorted(run.kinds.get("llm", ()), key=run.enter.__getitem__):
+        inside, around = run.enter[index] < around, max(around, run.leave[index])
+        span = run.spans[index]
+        answered = span.response_model is not None or span.output_tokens is not None
+        if answered and not (inside or span.failed or run.role[index] == "accounting") and _below_a_root(run, index):
+            by_scope[span.scope].add(run.group[index])
+    return max(by_scope.values(), key=len, default=set())
+
+
+def _tools_apart(run: RunSpans, tools: Sequence[ToolCallRow]) -> set[int | None]:
+    """Return the tool calls of an open run that stay apart, as `_models_apart` does, for each name; one of each name is sure."""
+    names = {run.group[call.index]: call.name for call in tools if call.index is not None}
+    by_scope: dict[str | None, dict[str | None, set[int | None]]] = defaultdict(lambda: defaultdict(set))
+    for index in run.kinds.get("tool", ()):
+        if run.group[index] in names and _below_a_root(run, index):
+            by_scope[names[run.group[index]]][run.spans[index].scope].add(run.group[index])
+    first = {name: {group} for group, name in reversed(names.items())}
+    scopes = {run.spans[index].scope for index in run.kinds.get("tool", ())}
+    apart = {name: max(by_scope[name].values(), key=len, default=one) for name, one in first.items()}
+    return {group for name, groups in apart.items() if name is not None or len(scopes) == 1 for group in groups}
+
+
+def _below_a_root(run: RunSpans, index: int) -> bool:
+    span = run.spans[run.root[index]]
+    return span.parent_span_id is None and run.spans[index].source == "otlp"
 
 
 def _doubt_side_by_side(run: RunSpans, orphans: Collection[int], tools: Sequence[ToolCallRow]) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 from clawtrace.dialects import load_dialects
 from clawtrace.facts.facts import Facts
 from clawtrace.model.query import Query
-from clawtrace.model.relations import COUNTED
 from clawtrace.model.raw import LogBatch, MapColumn, SpanBatch
+from clawtrace.model.relations import COUNTED
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.pricing import Pricing
 from clawtrace.store.duckdb import DuckStore

@@ -186,7 +186,7 @@ class _BrokenForm(Form):
         return Query(self.sql)
 
     def sentence(self, outcome: Outcome) -> str:
-        return ""
+        return f"{outcome.holds}"
 
 
 class _Broken(Assertion):

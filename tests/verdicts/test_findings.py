@@ -16,7 +16,7 @@ FALSE = ("_false", "_less")
 
 
 def is_false(name):
-    return name.startswith("did_") or any(ending in name for ending in FALSE) or name.startswith("nless_")
+    return name.startswith(("did_", "nless_")) or any(ending in name for ending in FALSE)
 
 
 @pytest.mark.parametrize("folder", FINDINGS, ids=lambda folder: folder.name)
@@ -34,4 +34,3 @@ def test_no_verdict_on_a_finding_contradicts_what_happened(folder):
     ]
 
     assert contrary == []
-

@@ -12,7 +12,7 @@ Example of a whole assertion::
         '''Tool name, whole and case-sensitive; or `glob:`, `re:`, `literal:`.'''
 
         def question(self) -> Count:
-            return Count("run_tools", (Tally(name_is(self.tool), max=0, noun="attempt", of=f" of `{self.tool}`"),))
+            return Count("run_tools", (CountedRows(name_is(self.tool), max=0, noun="attempt", of=f" of `{self.tool}`"),))
 """
 
 # No `from __future__ import annotations`: pydantic evaluates the class variables of a base anew for each subclass.

@@ -72,13 +72,16 @@ COUNTED: dict[str, str] = {
 }
 """The counts and sums of `run_totals`, each as ``_low`` and ``_high``, with what they count."""
 
-_COUNTED_COLUMNS = "\n".join(
-    line
-    for name, counted in COUNTED.items()
-    for line in (f"{name}_low i Fewest {counted}.", f"{name}_high i Most {counted}; NULL when nothing bounds them.")
-) + """
+_COUNTED_COLUMNS = (
+    "\n".join(
+        line
+        for name, counted in COUNTED.items()
+        for line in (f"{name}_low i Fewest {counted}.", f"{name}_high i Most {counted}; NULL when nothing bounds them.")
+    )
+    + """
 cost_low d Least cost of all model calls, in US dollars.
 cost_high d Highest cost of all model calls, in US dollars; NULL when nothing bounds it, as where a call has no price."""
+)
 
 _DEFINITIONS: tuple[tuple[str, str, str], ...] = (
     (

@@ -66,7 +66,7 @@ def end(process: subprocess.Popen[str]) -> None:
     assert process.returncode == 0
 
 
-SQL = "SELECT run_id, name, n, 1.50::DECIMAL(4,2) AS d FROM run_tools ORDER BY run_id, name"
+SQL = "SELECT run_id, name, n_low AS n, 1.50::DECIMAL(4,2) AS d FROM run_tools ORDER BY run_id, name"
 
 
 class TestAskedTheOwner:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from clawtrace.assertions._log_source import LogSource
 from clawtrace.assertions.base import Outcome
 from clawtrace.assertions.forms.bounds import plural
-from clawtrace.assertions.forms.count import Count, Tally
+from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.where import AGENT_NAMES, Where, name_is
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.model.query import Resolve
@@ -51,7 +51,7 @@ class DelegationOccurred(LogSource):
         )
         return Count(
             "agents",
-            (Tally(where, min=1, noun="delegation", of=f" to `{self.to_agent}`"),),
+            (CountedRows(where, min=1, noun="delegation", of=f" to `{self.to_agent}`"),),
             shown=_SHOWN,
             largest=f"CASE WHEN {meant} AND r.certain AND r.via = 'root' THEN 1 ELSE 0 END",
         )

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import interval, plural
-from clawtrace.assertions.forms.order import Answer, Order, Part, Recorded, Short, in_turn
+from clawtrace.assertions.forms.order import Order, OrderAnswer, OrderedRows, PatternPart, Short, in_turn
 from clawtrace.assertions.forms.where import AGENT_NAMES, Where
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.probing.files import PathText, located, read_text, stale_reason
@@ -106,8 +106,11 @@ class DelegationPath(Assertion):
             tables, parts = in_turn("agents", "expected_agents", "c.activation_no", "c.activation_no", goal)
         else:
             tables = [f"step_{item} AS (\n{_path_step(item)}\n)" for item in range(goal)]
-            parts = [Part(f"step_{item} AS d", "d.run_id", {"met": str(item + 1)}) for item in range(goal)]
-        parts = [*parts, Part(f"agents AS r WHERE {_UNKNOWN} OR r.start_ns IS NULL", "r.run_id", {"unknown": "1"})]
+            parts = [PatternPart(f"step_{item} AS d", "d.run_id", {"met": str(item + 1)}) for item in range(goal)]
+        parts = [
+            *parts,
+            PatternPart(f"agents AS r WHERE {_UNKNOWN} OR r.start_ns IS NULL", "r.run_id", {"unknown": "1"}),
+        ]
         no_doubt = f"g.met < {goal} AND g.high > 0 AND g.low = g.high AND g.unknown = 0 AND g.gaps = 0"
         return Short(f"g.met = {goal}", "1 = 0" if self._fallbacks else no_doubt, parts, tables)
 
@@ -133,7 +136,7 @@ class DelegationPath(Assertion):
     def _order(self) -> PartialOrder:
         return PartialOrder(self.expected, by_start=True)
 
-    def _answer(self, row: Row, recorded: Recorded) -> Answer:
+    def _answer(self, row: Row, recorded: OrderedRows) -> OrderAnswer:
         """Look for the path in every world; where there is no agent besides a root, follow the router's decisions after it."""
         del row
         rows, gaps = recorded.rows, recorded.gaps
@@ -146,15 +149,15 @@ class DelegationPath(Assertion):
             found = recorded.world[0]
             more["routing"] = found
             if found["unknown"]:
-                return Answer(None, more, missing=found["missing"])
+                return OrderAnswer(None, more, missing=found["missing"])
             if found["agents"]:
                 chosen = [{"name": agent, "certain": True, "start_ns": 0} for agent in found["agents"]]
                 before = [] if rows and rows[0]["name"] == found["agents"][0] else list(rows)
                 holds, more["met"] = self._in_order([*before, *chosen], ())
                 if holds is False and any(gap["reason"] == "run_open" for gap in gaps):
                     holds = None  # the router may decide again
-                return Answer(holds, more, missing=missing)
-        return Answer(holds, more, absent=not rows, missing=missing)
+                return OrderAnswer(holds, more, missing=missing)
+        return OrderAnswer(holds, more, absent=not rows, missing=missing)
 
     def _in_order(self, rows: Sequence[Row], gaps: Sequence[Row]) -> tuple[bool | None, int]:
         """Return the answer, and how many agents are met for sure, or at all where they cannot all be."""

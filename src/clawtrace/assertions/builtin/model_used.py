@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.forms.bounds import need_one_of
-from clawtrace.assertions.forms.count import Count, Tally
+from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.model_counts import ANSWERED
 from clawtrace.assertions.forms.where import Where, among, both
 from clawtrace.assertions.matching.matchers import LimitingModel, ModelMatcher
@@ -96,16 +96,18 @@ class ModelUsed(Assertion):
         """Count the calls that offend, and the answered ones of the expected model."""
         tallies, labels = [], []
         if self.not_expected is not None:
-            tallies.append(Tally(self._where(_FORBIDDEN), max=0, of=f" of `{self.not_expected}`", noun="model call"))
+            tallies.append(
+                CountedRows(self._where(_FORBIDDEN), max=0, of=f" of `{self.not_expected}`", noun="model call")
+            )
             labels.append(f"{_is('response_model', _FORBIDDEN)}")
         if self.only is not None:
             outside = self._where(_ALLOWED, outside=True)
-            tallies.append(Tally(outside, max=0, of=" outside of `only`", noun="model call", key="_outside"))
+            tallies.append(CountedRows(outside, max=0, of=" outside of `only`", noun="model call", key="_outside"))
             labels.append(f"{_is('response_model', _ALLOWED)} = FALSE")
         if self.expected is not None:
             expected = both(ANSWERED, self._where(_EXPECTED))
             of = f" of `{self.expected}`"
-            tallies.append(Tally(expected, min=1, of=of, noun="answered model call", key="_expected"))
+            tallies.append(CountedRows(expected, min=1, of=of, noun="answered model call", key="_expected"))
             labels.append(f"{_is('response_model', _EXPECTED)}")
         return Count(
             "llm_calls",

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import plural
-from clawtrace.assertions.forms.order import Answer, Order, Part, Recorded, Short
+from clawtrace.assertions.forms.order import Order, OrderAnswer, OrderedRows, PatternPart, Short
 from clawtrace.assertions.forms.where import Where
 from clawtrace.assertions.matching.arguments import read_arguments
 
@@ -72,7 +72,7 @@ class NoLoops(Assertion):
             Short(
                 "g.most + g.nameless <= :max_repeats AND g.gaps = 0",
                 parts=[
-                    Part(
+                    PatternPart(
                         _BY_NAME,
                         "u.run_id",
                         {
@@ -93,7 +93,7 @@ class NoLoops(Assertion):
             first="-(count(*) OVER (PARTITION BY r.run_id, r.name, r.arguments))",
         )
 
-    def _answer(self, row: Row, recorded: Recorded) -> Answer:
+    def _answer(self, row: Row, recorded: OrderedRows) -> OrderAnswer:
         """Find the longest row that there is in every world, and the longest there may be in any."""
         del row
         forms: dict[str, str | None] = {}
@@ -114,7 +114,7 @@ class NoLoops(Assertion):
             possible = max(possible, _longest_possible(calls, more))
         holds = False if sure[0] > self.max_repeats else None if possible > self.max_repeats else True
         found = {"longest": sure[0], "possible": None if possible == _MANY else int(possible), "repeated": sure[1]}
-        return Answer(holds, found, missing=_unknown(recorded))
+        return OrderAnswer(holds, found, missing=_unknown(recorded))
 
     def _found(self, row: Row) -> Any:
         """Return the longest row for sure, the longest there may be, and the tool; None when none is long enough."""
@@ -139,7 +139,7 @@ class NoLoops(Assertion):
         return f"Up to {row['possible']} calls in a row may be the same, {asked}{why}."
 
 
-def _unknown(recorded: Recorded) -> str:
+def _unknown(recorded: OrderedRows) -> str:
     """Return the fact that is not known; empty for the calls themselves."""
     if recorded.gaps or not all(one["certain"] for one in recorded.rows):
         return ""

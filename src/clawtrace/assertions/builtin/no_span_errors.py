@@ -6,7 +6,7 @@ from typing import Any
 
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.forms.bounds import interval
-from clawtrace.assertions.forms.count import Count, Tally
+from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.sources import SOURCES
 from clawtrace.assertions.forms.where import ANY, Where, among, both
 from clawtrace.assertions.matching.matchers import Limiting
@@ -98,7 +98,7 @@ class NoSpanErrors(Assertion):
         where = both(self._counts, _UNRECOVERED if self.unrecovered else ANY)
         return Count(
             SOURCES["errors"]._replace(counted=_ALL) if self.ignore else "errors",
-            (Tally(where, max=0, noun=self._noun),),
+            (CountedRows(where, max=0, noun=self._noun),),
             label="coalesce(r.name, '(no name)')",
             shown="coalesce(r.kind, 'span') || ' ' || coalesce(r.name, '(no name)') || ': ' || coalesce(r.message, 'error')",
         )

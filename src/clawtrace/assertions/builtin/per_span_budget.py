@@ -8,7 +8,7 @@ from pydantic import Field
 
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.forms.bounds import Natural, interval, plural
-from clawtrace.assertions.forms.count import Count, Tally
+from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.model_counts import ANSWERED
 from clawtrace.assertions.forms.sources import Source
 from clawtrace.assertions.forms.where import Where, is_open
@@ -124,7 +124,7 @@ class PerSpanBudget(Assertion):
         )
         return Count(
             self._source(),
-            (Tally(over, max=0, noun="span", of=f" over {self.max_tokens} tokens"),),
+            (CountedRows(over, max=0, noun="span", of=f" over {self.max_tokens} tokens"),),
             shown=_SHOWN,
             order="-r.low",
             needs_row=True,

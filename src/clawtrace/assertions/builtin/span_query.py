@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.forms.bounds import Bounds, Counted, check_bounds, interval, words
-from clawtrace.assertions.forms.count import Count, Tally
+from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.sources import Source
 from clawtrace.assertions.forms.where import Where
 from clawtrace.assertions.refused import refused
@@ -70,10 +70,10 @@ class SpanQuery(Assertion):
         truths = ", ".join(f"truth_{place}" for place in range(len(self._conditions)))
         spans = f"(WITH {', '.join(compiled.tables)}\nSELECT {columns}, {truths} FROM {table})"
         selected = Where(_SELECTED, HIDES_SPANS, resolve=tuple(compiled.resolve), params=compiled.params)
-        tallies = [Tally(selected, self.count.min, self.count.max, "span", " selected")]
+        tallies = [CountedRows(selected, self.count.min, self.count.max, "span", " selected")]
         note, order = _NOTE, "0"
         if self.where is not None:
-            tallies.append(Tally(Where(_WRONG, HIDES_SPANS), max=0, noun="span", key="_wrong"))
+            tallies.append(CountedRows(Where(_WRONG, HIDES_SPANS), max=0, noun="span", key="_wrong"))
             order = f"CASE WHEN {_WRONG} THEN 0 ELSE 1 END"
             note = f"CASE WHEN {_WRONG} THEN ', does not satisfy `where`' ELSE {_NOTE} END"
         source = Source(spans, number="start_ns", relation="spans", hidden=tuple(hidden))

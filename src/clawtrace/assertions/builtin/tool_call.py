@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import Bounds, Counted, check_bounds, plural, words
-from clawtrace.assertions.forms.count import Count, Tally
+from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.evidence import rows_evidence
 from clawtrace.assertions.forms.sources import SOURCES
 from clawtrace.assertions.forms.where import AGENT_NAMES, Where, among, both, equal, name_is
@@ -51,7 +51,7 @@ def _read(column: str, bound: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Calls(Count):
+class _MatchingCalls(Count):
     """The calls as described, and all calls of the tool; evidence goes on with the others: they show what was done instead."""
 
     def evidence(self) -> Query:
@@ -147,7 +147,7 @@ class ToolCall(Assertion):
             return (0,)
         return (1,) if holds_mark(recorded) else ()
 
-    def question(self) -> _Calls:
+    def question(self) -> _MatchingCalls:
         """Count the calls that are as described."""
         named = name_is(self.tool)
         narrowed = f"({named.sql}) IS NULL OR ({named.sql})"
@@ -165,10 +165,10 @@ class ToolCall(Assertion):
             asked.append(Where(_CALLED_BY, among("p.agent", "asked_agent"), ("agent_span_id",), (agents,)))
         source = SOURCES["tool_calls"]._replace(counted=_WITH_AGENTS) if self.by_agent else "tool_calls"
         tallies = (
-            Tally(both(*asked), self.count.min, self.count.max, of=self._described()),
-            Tally(named, min=0, of=f"`{self.tool}`", key="_named"),
+            CountedRows(both(*asked), self.count.min, self.count.max, of=self._described()),
+            CountedRows(named, min=0, of=f"`{self.tool}`", key="_named"),
         )
-        return _Calls(source, tallies, named=named, shown=_SHOWN)
+        return _MatchingCalls(source, tallies, named=named, shown=_SHOWN)
 
     def expectation(self) -> Any:
         """Return the description and the count."""

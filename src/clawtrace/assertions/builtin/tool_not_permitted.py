@@ -36,7 +36,9 @@ class ToolNotPermitted(LogSource):
     def question(self) -> Count:
         """Count the attempts at other tools, those in work that a timer started among them."""
         named = name_of(self._permitted, negated=True)
-        return attempts(named, max=0, of=" at tools that are not allowed", count_blocked=self.count_blocked, everywhere=True)
+        return attempts(
+            named, max=0, of=" at tools that are not allowed", count_blocked=self.count_blocked, everywhere=True
+        )
 
     def _permitted(self, name: str) -> tuple[int, ...]:
         return (0,) if any(tool(name) for tool in self.allowed_tools) else ()

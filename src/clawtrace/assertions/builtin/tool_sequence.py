@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import interval, plural
-from clawtrace.assertions.forms.order import Answer, Order, Recorded, Short
+from clawtrace.assertions.forms.order import Order, OrderAnswer, OrderedRows, Short
 from clawtrace.assertions.forms.where import TOOL_NAMES, Where
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.refused import refused
@@ -187,18 +187,18 @@ class ToolSequence(Assertion):
             return sequence_sql.ordered_short(len(self._listed), by_start=by_start)
         return Short(empty=False)
 
-    def _answer(self, row: Row, recorded: Recorded) -> Answer:
+    def _answer(self, row: Row, recorded: OrderedRows) -> OrderAnswer:
         """Search in every world that the spans allow."""
         del row
         try:
             holds = self._partial.answer(recorded.rows, recorded.gaps)
         except SearchLimitError:
-            return Answer(None, {"given_up": True}, missing="tool_calls.start_ns")
+            return OrderAnswer(None, {"given_up": True}, missing="tool_calls.start_ns")
         unknown = (
             column for column in ("name", "start_ns", "end_ns") if any(one[column] is None for one in recorded.rows)
         )
         missing = "" if recorded.gaps or not all(one["certain"] for one in recorded.rows) else next(unknown, "")
-        return Answer(holds, {}, missing=f"tool_calls.{missing}" if missing else "")
+        return OrderAnswer(holds, {}, missing=f"tool_calls.{missing}" if missing else "")
 
     def expectation(self) -> Any:
         """Return the expected names; of a partial order everything that is asked."""

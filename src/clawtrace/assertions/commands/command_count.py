@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from clawtrace.assertions.commands.commands import MATCH, hits, nameless_calls, resolve_commands
 from clawtrace.assertions.commands.other_tools import other_tools, resolve_other_tools
 from clawtrace.assertions.forms.bounds import all_sql
-from clawtrace.assertions.forms.count import Count, Tally
+from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.sources import EVERY_COMMAND, EVERY_TOOL_CALL, Source
 from clawtrace.assertions.forms.where import Where
 from clawtrace.model.query import Query
@@ -130,6 +130,6 @@ def matching_commands(
     whole = Where("r.kind IS NULL", "FALSE")
     return CommandCount(
         source,
-        (Tally(asked, min, max, "command"), Tally(whole, key="_ran", noun="command")),
+        (CountedRows(asked, min, max, "command"), CountedRows(whole, key="_ran", noun="command")),
         shown="coalesce(r.text, '(a command that was not captured)')",
     )

@@ -15,7 +15,7 @@ from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.commands.command_count import RAN, CommandCount, command_source
 from clawtrace.assertions.commands.commands import MATCH, hits, listed, may_be, nameless_calls, resolve_commands, shown
 from clawtrace.assertions.forms.bounds import plural
-from clawtrace.assertions.forms.count import Tally
+from clawtrace.assertions.forms.count import CountedRows
 from clawtrace.assertions.forms.where import Where
 from clawtrace.assertions.matching.matchers import RegexText
 from clawtrace.assertions.matching.redacted import holds_mark
@@ -143,7 +143,7 @@ class CommandResult(Assertion):
         )
         return CommandCount(
             command_source(rows),
-            (Tally(fits, noun="command"), Tally(fits._replace(sql="NOT (r.fits)"), key="_not")),
+            (CountedRows(fits, noun="command"), CountedRows(fits._replace(sql="NOT (r.fits)"), key="_not")),
             decision=_DECISIONS[self._of],
             first=("text", "kind", "part", "n", *self.shows),
             shown="coalesce(r.text, '(a command that was not captured)') || CASE WHEN r.fits THEN ': as expected'"

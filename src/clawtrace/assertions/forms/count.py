@@ -17,10 +17,10 @@ from clawtrace.assertions.forms.sources import SOURCES, Source
 from clawtrace.assertions.forms.where import ANY, Where
 from clawtrace.model.query import Query, Resolve, Scalar
 
-__all__ = ["Count", "Tally"]
+__all__ = ["Count", "CountedRows"]
 
 
-class Tally(NamedTuple):
+class CountedRows(NamedTuple):
     """One number that is asked for."""
 
     where: Where = ANY
@@ -52,7 +52,7 @@ class Count(Form):
 
     source: str | Source
     """One of `SOURCES`, or another one."""
-    tallies: tuple[Tally, ...]
+    tallies: tuple[CountedRows, ...]
     parts: Mapping[str, str] = field(default_factory=dict)
     """What the certain rows of the first number are split into, for the sentence: a word each, and a condition over ``r``."""
     label: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clawtrace.assertions.forms.count import Count, Tally
+from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.evidence import doubts_of, gap_rows
 from clawtrace.assertions.forms.where import ANY, Where
 from clawtrace.model.query import Query
@@ -45,8 +45,8 @@ class _ModelCalls(Count):
 def model_calls(minimum: int | None, maximum: int | None, *, include_failed: bool = False) -> Count:
     """Return the count of calls that were answered; with `include_failed` of requests, answered or not."""
     if include_failed:
-        return _ModelCalls("model_requests", (Tally(ANY, minimum, maximum, "model request"),), shown=_SHOWN)
-    return _ModelCalls("llm_calls", (Tally(ANSWERED, minimum, maximum, "answered model call"),), shown=_SHOWN)
+        return _ModelCalls("model_requests", (CountedRows(ANY, minimum, maximum, "model request"),), shown=_SHOWN)
+    return _ModelCalls("llm_calls", (CountedRows(ANSWERED, minimum, maximum, "answered model call"),), shown=_SHOWN)
 
 
 def calls_evidence(why: str, size: str, unknown: str, columns: Sequence[str]) -> Query:

@@ -20,7 +20,7 @@ from clawtrace.assertions.forms.sources import SOURCES, Source
 from clawtrace.assertions.forms.where import ANY, Where
 from clawtrace.model.query import Query, Resolve, Scalar
 
-__all__ = ["WORLDS", "Answer", "Order", "Part", "Recorded", "Short", "in_turn", "worlds"]
+__all__ = ["WORLDS", "Order", "OrderAnswer", "OrderedRows", "PatternPart", "Short", "in_turn", "worlds"]
 
 WORLDS = 64
 """How many worlds are looked at one by one; where there are more, only the extreme ones are."""
@@ -36,7 +36,7 @@ def worlds(choices: Sequence[Sequence[T]]) -> Iterator[tuple[T, ...]] | None:
     return product(*choices) if prod(map(len, choices)) <= WORLDS else None
 
 
-class Recorded(NamedTuple):
+class OrderedRows(NamedTuple):
     """What is recorded of one run."""
 
     rows: Sequence[Row]
@@ -49,7 +49,7 @@ class Recorded(NamedTuple):
     """What the assertion read from the world."""
 
 
-class Answer(NamedTuple):
+class OrderAnswer(NamedTuple):
     """What a function answers."""
 
     holds: bool | None
@@ -60,7 +60,7 @@ class Answer(NamedTuple):
     """Where `holds` is None: what is not known; empty: the relation."""
 
 
-class Part(NamedTuple):
+class PatternPart(NamedTuple):
     """A part of the union that becomes one row a run."""
 
     source: str
@@ -78,7 +78,7 @@ class Short(NamedTuple):
     rows), ``gaps``, and those of the parts."""
     denied: str = "1 = 0"
     """Likewise, whether it is no for sure."""
-    parts: Sequence[Part] = ()
+    parts: Sequence[PatternPart] = ()
     tables: Sequence[str] = ()
     """Common table expressions that the parts read."""
     empty: bool | None = None
@@ -86,7 +86,7 @@ class Short(NamedTuple):
     params: Mapping[str, Scalar] = MappingProxyType({})
 
 
-def in_turn(source: str, bound: str, begins: str, ends: str, goal: int) -> tuple[list[str], list[Part]]:
+def in_turn(source: str, bound: str, begins: str, ends: str, goal: int) -> tuple[list[str], list[PatternPart]]:
     """Return tables and parts that find in ``met`` how many of `goal` expectations are met one after the other.
 
     Each is met by the row that begins first among those that end after everything before has begun. That is exact for
@@ -109,7 +109,7 @@ def in_turn(source: str, bound: str, begins: str, ends: str, goal: int) -> tuple
   WHERE c.certain AND c.start_ns IS NOT NULL
 )"""
     tables = [meeting, *(f"step_{item} AS (\n{_step(item)}\n)" for item in range(goal))]
-    return tables, [Part(f"step_{item} AS d", "d.run_id", {"met": str(item + 1)}) for item in range(goal)]
+    return tables, [PatternPart(f"step_{item} AS d", "d.run_id", {"met": str(item + 1)}) for item in range(goal)]
 
 
 def _step(item: int) -> str:
@@ -128,7 +128,7 @@ class Order(Form):
 
     source: str
     """One of `SOURCES`; rows come in the order of their numbers."""
-    answer: Callable[[Row, Recorded], Answer]
+    answer: Callable[[Row, OrderedRows], OrderAnswer]
     """Answers for one run, from its row of `query` and what is recorded."""
     words: Callable[[Outcome], str]
     """Makes the sentence."""
@@ -159,17 +159,21 @@ class Order(Form):
         return self.resolved
 
     def query(self) -> Query:
-        """Answer what SQL alone can, and leave the rest to the function."""
+        """OrderAnswer what SQL alone can, and leave the rest to the function."""
         source, short = self._source, self.short
         parts = [
-            Part("run_totals AS t", "t.run_id", {"traced": "1"}),
-            Part(
+            PatternPart("run_totals AS t", "t.run_id", {"traced": "1"}),
+            PatternPart(
                 f"{source.counted} AS r GROUP BY r.run_id",
                 "r.run_id",
                 {"low": "count(CASE WHEN r.certain THEN 1 END)", "high": "count(*)"},
             ),
-            Part(f"gaps AS p WHERE p.relation = '{source.relation}'", "p.run_id", {"gaps": "1"}),
-            *([Part("tool_requests AS r", "r.run_id", {"asked": "1"})] if source.relation == "tool_calls" else ()),
+            PatternPart(f"gaps AS p WHERE p.relation = '{source.relation}'", "p.run_id", {"gaps": "1"}),
+            *(
+                [PatternPart("tool_requests AS r", "r.run_id", {"asked": "1"})]
+                if source.relation == "tool_calls"
+                else ()
+            ),
             *short.parts,
         ]
         names = dict.fromkeys([*(name for part in parts for name in part.columns), "asked"])
@@ -236,7 +240,7 @@ ORDER BY d.run_id, d.kind, d.no
         kinds: dict[str, list[Row]] = {"row": [], "gap": [], "request": [], "world": []}
         for one in details:
             kinds[one.get("kind", "world")].append(one)
-        recorded = Recorded(*kinds.values())
+        recorded = OrderedRows(*kinds.values())
         holds, more, absent, missing = self.answer(row, recorded)
         found = {**row, "holds": holds, "rows": recorded.rows, "requests": recorded.requests, **more}
         return Outcome(row["run_id"], holds, "" if holds is not None else missing or self.fact, found, absent)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clawtrace.assertions.forms.bounds import plural
-from clawtrace.assertions.forms.count import Count, Tally
+from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.form import Outcome, Row
 from clawtrace.assertions.forms.sources import Source
 from clawtrace.assertions.forms.where import Where
@@ -63,5 +63,9 @@ def share(source: str | Source, where: Where, least: float, *, noun: str, of: st
     """
     beyond = where._replace(sql=f"NOT ({where.sql})")
     return Share(
-        source, (Tally(where, noun=noun, of=of), Tally(beyond, key="_not")), least=least, needs_row=True, **more
+        source,
+        (CountedRows(where, noun=noun, of=of), CountedRows(beyond, key="_not")),
+        least=least,
+        needs_row=True,
+        **more,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clawtrace.assertions.forms.bounds import interval
-from clawtrace.assertions.forms.count import Count, Tally
+from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.form import Row
 from clawtrace.assertions.forms.where import Where, both
 
@@ -43,7 +43,7 @@ def attempts(
     where = named if count_blocked else both(named, NOT_BLOCKED)
     return Count(
         "every_tool" if everywhere else "run_tools",
-        (Tally(where, min, max, noun, of),),
+        (CountedRows(where, min, max, noun, of),),
         parts=_OUTCOMES,
         label="r.name",
         named=named if named.columns else None,

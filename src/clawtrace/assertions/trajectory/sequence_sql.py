@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clawtrace.assertions.forms.order import Part, Short, in_turn
+from clawtrace.assertions.forms.order import PatternPart, Short, in_turn
 
 __all__ = ["contains_short", "ordered_short", "strict_short"]
 
@@ -15,7 +15,7 @@ __all__ = ["contains_short", "ordered_short", "strict_short"]
 # well, and one without a start meets nothing: the search in Python looks at those again.
 _ENDS = "CASE WHEN c.end_ns > c.start_ns THEN c.end_ns ELSE c.start_ns + 1 END"
 
-_SIDE_BY_SIDE = Part(
+_SIDE_BY_SIDE = PatternPart(
     """(
       SELECT b.run_id AS run_id, b.begins AS begins,
              max(b.ends) OVER (
@@ -37,7 +37,7 @@ def ordered_short(goal: int, *, by_start: bool) -> Short:
 def strict_short(goal: int) -> Short:
     """Return what settles a whole list: the calls by start are these names. The search looks for other orders."""
     tables, _ = in_turn("tool_calls", "expected_tools", "c.start_ns", _ENDS, 0)
-    same = Part("meeting AS d WHERE d.item = d.no - 1 GROUP BY d.run_id", "d.run_id", {"met": "count(*)"})
+    same = PatternPart("meeting AS d WHERE d.item = d.no - 1 GROUP BY d.run_id", "d.run_id", {"met": "count(*)"})
     whole = f"g.met = {goal} AND g.high = {goal} AND g.gaps = 0"
     return Short(whole, parts=[same, _SIDE_BY_SIDE], tables=tables, empty=goal == 0)
 
@@ -52,4 +52,4 @@ def contains_short(needs: Sequence[int]) -> Short:
       JOIN selected_runs AS q ON q.run_id = c.run_id
       GROUP BY c.run_id, m.item
     ) AS u WHERE {enough} GROUP BY u.run_id"""
-    return Short(f"g.met = {len(needs)}", parts=[Part(have, "u.run_id", {"met": "count(*)"})], empty=False)
+    return Short(f"g.met = {len(needs)}", parts=[PatternPart(have, "u.run_id", {"met": "count(*)"})], empty=False)

@@ -66,9 +66,7 @@ def _forget_parent(one: Activation, reason: str, index: int) -> None:
     one.doubts += (Doubt("parent_activation_no", reason, index), Doubt("via", reason, index))
 
 
-def _find_unseen(
-    run: RunSpans, models: Sequence[LlmCall], rows: Mapping[int, Activation], findings: Findings
-) -> None:
+def _find_unseen(run: RunSpans, models: Sequence[LlmCall], rows: Mapping[int, Activation], findings: Findings) -> None:
     """Find agents that model calls name, and no agent's span, where all those have names."""
     names = {run.spans[index].agent_name for index in rows}
     if not names or None in names:

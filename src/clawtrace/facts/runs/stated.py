@@ -48,7 +48,7 @@ def _turns(turns: Sequence[Span]) -> dict[str, tuple[int, bool]]:
         known = [value for value in values if value is not None]
         # A turn that states its usage states the parts of it that are not zero.
         said = [span.rollup_input_tokens is not None or span.rollup_output_tokens is not None for span in turns]
-        whole = len(known) == len(turns) if name in ("input_tokens", "output_tokens") else all(said) and bool(known)
+        whole = len(known) == len(turns) if name in ("input_tokens", "output_tokens") else all(said)
         found[name] = sum(known), whole
     return found
 

@@ -156,7 +156,14 @@ def join(rows):
 
 def _tool(run_id, place, tool):
     given = {"name": tool} if tool is None or isinstance(tool, str) else tool
-    defaults = {"run_id": run_id, "call_no": place, "span_id": f"t{place}", "outcome": "ok", "source": "span", "certain": True}
+    defaults = {
+        "run_id": run_id,
+        "call_no": place,
+        "span_id": f"t{place}",
+        "outcome": "ok",
+        "source": "span",
+        "certain": True,
+    }
     times = {"start_ns": place * 100, "end_ns": place * 100 + 10}
     return defaults | times | given
 
@@ -168,11 +175,22 @@ def _command(run_id, place, command):
     known = {"exit_code": code, "ok": given.get("ok", None if code is None else code == 0)}
     parts = given.pop("parts", [{"text": given["text"], **known}])
     last = None if parts is None or given["text"] is None else len(parts) + 1
-    whole = {"run_id": run_id, "tool_call_no": place, "command_no": 1, "simple": False, "last_no": last, "certain": True} | known | given
+    whole = (
+        {"run_id": run_id, "tool_call_no": place, "command_no": 1, "simple": False, "last_no": last, "certain": True}
+        | known
+        | given
+    )
     rows = [whole | {"whole": given["text"]}]
     for number, part in enumerate(parts if last else (), 2):
         spec = {"text": part} if isinstance(part, str) else part
-        own = {"run_id": run_id, "tool_call_no": place, "command_no": number, "last_no": number, "whole": given["text"], "certain": whole["certain"]}
+        own = {
+            "run_id": run_id,
+            "tool_call_no": place,
+            "command_no": number,
+            "last_no": number,
+            "whole": given["text"],
+            "certain": whole["certain"],
+        }
         own |= spec
         rows.append(own | {"simple": own["last_no"] == number})
     return rows
@@ -180,7 +198,14 @@ def _command(run_id, place, command):
 
 def _llm(run_id, place, call):
     given = {"request_model": call, "response_model": call} if call is None or isinstance(call, str) else call
-    row = {"run_id": run_id, "call_no": place, "span_id": f"l{place}", "outcome": "ok", "attempts": 1, "certain": True} | given
+    row = {
+        "run_id": run_id,
+        "call_no": place,
+        "span_id": f"l{place}",
+        "outcome": "ok",
+        "attempts": 1,
+        "certain": True,
+    } | given
     row.setdefault("model", row.get("response_model") or row.get("request_model"))
     return row
 
@@ -189,12 +214,23 @@ def _agent(run_id, place, agent):
     given = {"name": agent} if agent is None or isinstance(agent, str) else agent
     parent = None if place == 1 else 1
     defaults = {"run_id": run_id, "activation_no": place, "span_id": f"a{place}", "parent_activation_no": parent}
-    return defaults | {"via": "root" if parent is None else "nesting", "start_ns": place, "end_ns": 1000, "certain": True} | given
+    return (
+        defaults
+        | {"via": "root" if parent is None else "nesting", "start_ns": place, "end_ns": 1000, "certain": True}
+        | given
+    )
 
 
 def _error(run_id, place, error):
     given = {"name": error} if error is None or isinstance(error, str) else error
-    row = {"run_id": run_id, "error_no": place, "span_id": f"e{place}", "kind": "tool", "message": "boom", "recovered": False}
+    row = {
+        "run_id": run_id,
+        "error_no": place,
+        "span_id": f"e{place}",
+        "kind": "tool",
+        "message": "boom",
+        "recovered": False,
+    }
     return row | {"certain": True} | given
 
 

@@ -19,7 +19,9 @@ ENDLESS = "SELECT count(*) AS n FROM range(1000000) AS a(x), range(1000000) AS b
 def store():
     with_runs = DuckStore()
     for run_id in ("r1", "r2"):
-        with_runs.script("INSERT INTO run_totals BY NAME SELECT $run_id AS run_id, 0 AS tool_calls_low", {"run_id": run_id})
+        with_runs.script(
+            "INSERT INTO run_totals BY NAME SELECT $run_id AS run_id, 0 AS tool_calls_low", {"run_id": run_id}
+        )
         with_runs.script(
             "INSERT INTO runs BY NAME SELECT $run_id AS run_id, $run_id AS case_id, 'exit' AS closed_by, true AS complete",
             {"run_id": run_id},

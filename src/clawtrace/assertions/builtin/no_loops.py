@@ -100,16 +100,18 @@ class NoLoops(Assertion):
         lists: dict[Any, list[_Call]] = {"": []}
         anywhere: dict[Any, list[_More]] = defaultdict(list)
         for one in recorded.rows:
-            for key in ("", one["agent_span_id"] or 0):
+            for key in filter(None.__ne__, ("", one["agent_span_id"])):
                 if one["start_ns"] is None:
                     anywhere[key].append((one["name"], 1))
                 else:
                     call = _Call(one["name"], _one_form(one["arguments"], forms), one["certain"])
                     lists.setdefault(key, []).append(call)
+        # What no agent is recorded to have called may be any agent's.
+        ownerless = [(one["name"], 1) for one in recorded.rows if one["agent_span_id"] is None]
         unseen = [(gap["name"], _MANY if gap["at_most"] is None else gap["at_most"]) for gap in recorded.gaps]
         sure, possible = (0, _Call(None, None)), 0.0
         for key, calls in lists.items():
-            more = anywhere[key] + unseen
+            more = anywhere[key] + unseen + (ownerless if key else [])
             sure = max(sure, _longest_for_sure(calls, sum(n for _, n in more)), key=lambda found: found[0])
             possible = max(possible, _longest_possible(calls, more))
         holds = False if sure[0] > self.max_repeats else None if possible > self.max_repeats else True

@@ -143,7 +143,15 @@ class Expressions:
             return self._m("is_in", value=value, values=quote(pattern))
         return self._m("glob", value=value, pattern=quote(pattern))
 
+    def _matching(self, keys: str) -> list[str]:
+        """Return the attributes at hand that fit one of some globs, in order of the globs."""
+        seen = sorted(self._seen.keys) if self._seen is not None else ()
+        return [key for pattern in keys.split("|") for key in seen if fnmatchcase(key, pattern)]
+
     def _present(self, key: str) -> str:
+        if "*" in key:
+            found = [self._present(one) for one in self._matching(key)]
+            return f"({' OR '.join(found)})" if found else "FALSE"
         if key.startswith(_PARENT):
             return self._atom("present", map=PARENT_MAP, key=quote(key[len(_PARENT) :]))
         known = self._seen is None or key in self._seen.keys
@@ -176,6 +184,9 @@ class Expressions:
     def _attribute(self, key: str) -> str | None:
         if key in _SPAN_COLUMNS:
             return _SPAN_COLUMNS[key]
+        if "*" in key:
+            found = [text for one in self._matching(key) if (text := self._attribute(one)) is not None]
+            return f"coalesce({', '.join(found)})" if found else None
         if key.startswith(_PARENT):
             inner = key[len(_PARENT) :]
             return PARENT_COLUMNS.get(inner) or self._atom("attribute", map=PARENT_MAP, key=quote(inner))

@@ -228,7 +228,13 @@ def _blob(payload: str, direction: str) -> Iterator[Message]:
     loaded = loads(payload)
     if isinstance(loaded, list) and len(loaded) == 1 and _is_response(loaded[0]):
         loaded = loaded[0]
+    if isinstance(loaded, dict) and loaded.keys() == {"type", "value"}:
+        loaded = loaded["value"]  # an envelope that says what is in it
     if isinstance(loaded, dict):
+        generations = loaded.get("generations")
+        if isinstance(generations, list) and generations and isinstance(generations[0], list):
+            yield from _langchain(payload, direction)
+            return
         lists = ("messages", "choices", "generations", "candidates", "contents", "output", "replies")
         found = next((loaded[key] for key in lists if isinstance(loaded.get(key), list) and loaded[key]), None)
         content = loaded.get("content")
@@ -275,7 +281,7 @@ _LANGCHAIN_ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assis
 
 def _langchain(payload: str, direction: str) -> Iterator[Message]:
     """Inputs and outputs of LangChain's model runs; what has another shape is read as any request or response."""
-    loaded = json.loads(payload)
+    loaded = loads(payload)
     found = loaded.get("messages" if direction == "input" else "generations") if isinstance(loaded, dict) else None
     while (
         isinstance(found, list)

@@ -70,7 +70,8 @@ class Condition(DialectPart):
     """Attribute key (or span.name, span.kind, span.scope, span.scope_version, span.status_message) to compare with.
 
     ``parent.`` before a key, also in `present`, `absent` and `prefix`, means the attribute of the parent span
-    (``parent.span.name``: its name), whatever dialect reads that one.
+    (``parent.span.name``: its name), whatever dialect reads that one. Globs with ``|`` between them mean the first attribute that fits
+    one: ``*span.kind|*span.type``.
     """
     json_: str | None = Field(default=None, alias="json")
     """JSON path inside of the text of `key`."""
@@ -117,7 +118,7 @@ class ColumnRule(DialectPart):
     """Where a column's text may stand; the first rule of a column that yields text wins."""
 
     key: str | None = None
-    """Attribute key of the span (``parent.`` before it: of its parent), or of `event` where that is given."""
+    """Attribute key of the span (``parent.`` before it: of its parent; globs as in a condition), or of `event` where that is given."""
     event: str | None = None
     """Read `key` from the first event of this name that has it."""
     span: Literal["name", "scope", "service", "status_message"] | None = None

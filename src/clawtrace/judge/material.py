@@ -10,7 +10,7 @@ from clawtrace.assertions.world import World
 from clawtrace.judge.panel import Scale
 from clawtrace.judge.prompt import Material, as_text, hide_names
 from clawtrace.model.verdict import Verdict
-from clawtrace.report.figures import total_of
+from clawtrace.support.figures import total_of
 
 __all__ = ["Subject", "conversation_text", "expectations_of", "hidden_names", "material", "process_text", "scale_of"]
 

@@ -8,7 +8,7 @@ from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult
 from clawtrace.report.base import CampaignReport, cases_of
 from clawtrace.report.console import ConsoleOutput, Segment, TableColumn
-from clawtrace.report.figures import UNKNOWN, count
+from clawtrace.support.figures import UNKNOWN, count
 from clawtrace.verdicts.gating.pass_rate import PassRate, assertion_rates, rate_of_runs
 
 __all__ = ["print_datasets", "print_repetitions", "print_thresholds", "rate_words"]

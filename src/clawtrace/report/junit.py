@@ -27,8 +27,8 @@ from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status, Verdict
 from clawtrace.report._failures import NOTHING_ASKED, shown_value
 from clawtrace.report.base import CampaignReport, CaseLabels, Report, cases_of, without_reasons
-from clawtrace.report.figures import amount
 from clawtrace.report.results import NotRun
+from clawtrace.support.figures import amount
 from clawtrace.verdicts.gating.gate import Gate, Rated
 from clawtrace.verdicts.gating.pass_rate import PassRate, rate_of_runs
 

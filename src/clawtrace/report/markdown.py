@@ -12,8 +12,8 @@ from clawtrace.model.verdict import RunResult
 from clawtrace.report._failures import NotPassed, not_passed, shown_value
 from clawtrace.report.base import CampaignReport, Report, cases_of
 from clawtrace.report.console import clean
-from clawtrace.report.figures import UNKNOWN, amount, cost_of, duration, tokens_of
 from clawtrace.report.terminal import MEANING
+from clawtrace.support.figures import UNKNOWN, amount, cost_of, duration, tokens_of
 from clawtrace.verdicts.gating.pass_rate import rate_of_runs
 
 __all__ = ["MarkdownReport"]

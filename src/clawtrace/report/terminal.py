@@ -14,8 +14,8 @@ from clawtrace.report._repeated_text import print_datasets, print_repetitions, p
 from clawtrace.report._verdict_text import STATUS_STYLE, print_verdicts, title_of
 from clawtrace.report.base import CampaignReport, status_of
 from clawtrace.report.console import ConsoleOutput, Segment, TableColumn
-from clawtrace.report.figures import UNKNOWN, cost_of, count, duration, tokens_of, total_of
 from clawtrace.report.results import NotRun
+from clawtrace.support.figures import UNKNOWN, cost_of, count, duration, tokens_of, total_of
 
 __all__ = ["MEANING", "print_campaign", "print_runs", "print_scores", "print_summary", "print_verdicts"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from clawtrace.report.console import Segment, clean, cut, display_width
-from clawtrace.report.figures import count, dollars, duration
+from clawtrace.support.figures import count, dollars, duration
 
 if TYPE_CHECKING:
     from clawtrace.verdicts.reading.tree_view import SpanNode

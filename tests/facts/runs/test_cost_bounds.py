@@ -11,7 +11,7 @@ from clawtrace.assertions.registry import parse_assertion
 from clawtrace.dialects import load_dialects
 from clawtrace.model.verdict import Status, Verdict
 from clawtrace.pricing import ModelCall, Pricing
-from clawtrace.report.figures import cost_of
+from clawtrace.support.figures import cost_of
 from clawtrace.verdicts.evaluate import evaluate
 
 DIALECTS = {dialect.name: dialect for dialect in load_dialects()}

@@ -14,9 +14,9 @@ from clawtrace.config.cases.case_file import LoadedCase
 from clawtrace.config.loading.suite_file import LoadedSuite
 from clawtrace.config.suites.suite import ModelConfig, RunProfile
 from clawtrace.errors import UsageError
-from clawtrace.report.figures import amount
 from clawtrace.runners.base import ModelRequested, RunnerSettings
 from clawtrace.support.did_you_mean import did_you_mean
+from clawtrace.support.figures import amount
 
 __all__ = ["MOST_RUNS", "Plan", "PlannedRun", "expand", "profile_fingerprint"]
 

@@ -132,7 +132,7 @@ def _word(name: str) -> str:
 
 
 def _text(name: str, value: float | None, sign: str = "") -> str:
-    from clawtrace.report.figures import UNKNOWN, dollars, duration
+    from clawtrace.support.figures import UNKNOWN, dollars, duration
 
     if value is None:
         return UNKNOWN

@@ -328,7 +328,7 @@ def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
     from clawtrace.cli.output.connecting import OF_NO_INSTRUMENTATION, say_how_to_connect
     from clawtrace.cli.output.mutations import print_score
     from clawtrace.report.console import console_for
-    from clawtrace.report.figures import amount
+    from clawtrace.support.figures import amount
 
     console = console_for(sys.stdout)
     console.line()

@@ -93,8 +93,8 @@ def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], console: Consol
     """Print one run of `clawtrace.inspect/1` with its tree."""
     from clawtrace.cli.output.connecting import OF_NO_INSTRUMENTATION
     from clawtrace.cli.output.doubts import marks_of, print_open, print_requests
-    from clawtrace.report.figures import UNKNOWN, amount, duration
     from clawtrace.report.tree import tree_lines
+    from clawtrace.support.figures import UNKNOWN, amount, duration
 
     traces = f"{amount(run['spans'], 'span')} in {amount(run['traces'], 'trace')}"
     dialects = ", ".join(run["dialects"] or []) or "no known instrumentation"
@@ -120,7 +120,7 @@ def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], console: Consol
 
 
 def _print_totals(run: Mapping[str, Any], console: ConsoleOutput) -> None:
-    from clawtrace.report.figures import cost_of, total_of
+    from clawtrace.support.figures import cost_of, total_of
 
     totals: Mapping[str, Any] = run["totals"]
     calls = total_of(totals, "llm_calls")

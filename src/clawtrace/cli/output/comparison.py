@@ -9,7 +9,7 @@ import click
 
 from clawtrace.errors import ExitCode
 from clawtrace.report.console import ConsoleOutput, Segment, TableColumn
-from clawtrace.report.figures import UNKNOWN, count, dollars, duration
+from clawtrace.support.figures import UNKNOWN, count, dollars, duration
 
 if TYPE_CHECKING:
     from clawtrace.campaign.comparing.comparison import (

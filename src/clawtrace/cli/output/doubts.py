@@ -8,7 +8,7 @@ from typing import Any
 
 from clawtrace.model.reasons import REASONS
 from clawtrace.report.console import ConsoleOutput
-from clawtrace.report.figures import amount
+from clawtrace.support.figures import amount
 
 __all__ = ["marks_of", "print_open", "print_reasons", "print_requests"]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clawtrace.report.console import clean, is_watched
-from clawtrace.report.figures import amount, dollars, duration
+from clawtrace.support.figures import amount, dollars, duration
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

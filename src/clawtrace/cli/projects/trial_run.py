@@ -11,8 +11,8 @@ from clawtrace.cli.projects.checkup import CheckupFinding
 from clawtrace.config.projects.project_file import load_project
 from clawtrace.config.projects.session_settings import session_settings
 from clawtrace.model.reasons import REASONS
-from clawtrace.report.figures import amount, total_of
 from clawtrace.session.session import Session
+from clawtrace.support.figures import amount, total_of
 
 __all__ = ["trial_run"]
 

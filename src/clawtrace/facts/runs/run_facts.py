@@ -9,13 +9,13 @@ from typing import Any
 from clawtrace.dialects.rules import ShellRule
 from clawtrace.facts.calls.llm_calls import LlmCall, llm_calls
 from clawtrace.facts.calls.run_spans import RunSpans
-from clawtrace.facts.checks.agents import check_agents
 from clawtrace.facts.checks.findings import Findings
 from clawtrace.facts.checks.models import check_ends, check_failed_agents, check_models
 from clawtrace.facts.checks.tools import check_tools
 from clawtrace.facts.checks.usage import check_stated, check_usage
 from clawtrace.facts.commands.commands import Command, commands, unsplit
 from clawtrace.facts.doubts import Doubt, certain
+from clawtrace.facts.runs.agent_checks import check_agents
 from clawtrace.facts.runs.agents import Activation, activations
 from clawtrace.facts.runs.clocks import on_another_clock
 from clawtrace.facts.runs.failures import Failure, failures

@@ -71,7 +71,7 @@ SELECT {_RUN} AS run_id, i // 2 AS call_no, {_SPAN} AS span_id, lpad(hex(n * 100
        CASE WHEN n % 100 = 4 AND i = 80 THEN 'gpt-4o-mini' ELSE 'gpt-4o' END AS model,
        900 + n % 7 AS input_tokens, 20 + i % 5 AS output_tokens,
        CASE WHEN n % 100 <> 6 THEN 0.002 END AS cost_usd, CASE WHEN n % 100 <> 6 THEN 'recorded' END AS cost_source,
-       'ok' AS outcome, 1 AS attempts, 'tool_call' AS finish_reason
+       'ok' AS outcome, 1 AS attempts, 'tool_call' AS finish_reason, TRUE AS certain
 FROM range($first, $last) AS g(n), range(2, 82, 2) AS h(i)
 WHERE n % 200 <> 7
 ORDER BY n, i
@@ -83,7 +83,7 @@ SELECT {_RUN} AS run_id, i // 2 AS call_no, {_SPAN} AS span_id, 'call-' || i AS 
        lpad(hex(n * 100), 16, '0') AS agent_span_id, 1 AS turn, {_START} AS start_ns, {_START} + 4_000_000 AS end_ns,
        '{{"path":"/workspace/' || (n * 40 + i) % 5000 || '.md","line":' || i || '}}' AS arguments, 'done' AS result,
        CASE WHEN {_FAILED} THEN 'error' ELSE 'ok' END AS outcome, CASE WHEN {_FAILED} THEN 'it failed' END AS error,
-       'span' AS source
+       'span' AS source, TRUE AS certain
 FROM range($first, $last) AS g(n), range(3, 83, 2) AS h(i)
 WHERE n % 200 <> 7
 ORDER BY n, i
@@ -93,7 +93,7 @@ _AGENTS = f"""
 INSERT INTO agents BY NAME
 SELECT {_RUN} AS run_id, i + 1 AS activation_no, {_SPAN} AS span_id, ['orchestrator', 'copywriter'][i + 1] AS name,
        CASE WHEN i = 1 THEN 1 END AS parent_activation_no, ['root', 'handoff'][i + 1] AS via,
-       {_START} AS start_ns, {_START} + 4_000_000 AS end_ns
+       {_START} AS start_ns, {_START} + 4_000_000 AS end_ns, TRUE AS certain
 FROM range($first, $last) AS g(n), range(2) AS h(i)
 WHERE n % 200 <> 7
 """
@@ -109,35 +109,45 @@ WHERE n % 200 <> 7
 
 _ERRORS = f"""
 INSERT INTO errors BY NAME
-SELECT {_RUN} AS run_id, {_SPAN} AS span_id, {_TOOL} AS name, 'tool' AS kind, 'it failed' AS message, TRUE AS recovered
+SELECT {_RUN} AS run_id, {_SPAN} AS span_id, {_TOOL} AS name, 'tool' AS kind, 'it failed' AS message, TRUE AS recovered,
+       1 AS error_no, TRUE AS certain
 FROM range($first, $last) AS g(n), (SELECT 41 AS i)
 WHERE {_FAILED} AND n % 200 <> 7
 """
 
 _RUN_TOTALS = f"""
 INSERT INTO run_totals BY NAME
-SELECT {_RUN} AS run_id, 40 AS llm_calls, 0 AS failed_llm_attempts, 40 AS tool_calls,
-       40 * (900 + n % 7) AS input_tokens, 40 AS input_tokens_known, 40 * (900 + n % 7) AS input_tokens_low,
-       880 AS output_tokens, 40 AS output_tokens_known, 880 AS output_tokens_low, 0 AS cache_read_tokens_known,
-       0 AS cache_write_tokens_known, 0 AS reasoning_tokens_known, 40 AS usage_calls,
+SELECT {_RUN} AS run_id, 40 AS llm_calls_low, 40 AS llm_calls_high, 0 AS failed_llm_attempts_low, 0 AS failed_llm_attempts_high,
+       40 AS tool_calls_low, 40 AS tool_calls_high, 40 AS input_tokens_known, 40 * (900 + n % 7) AS input_tokens_low,
+       40 * (900 + n % 7) AS input_tokens_high, 40 AS output_tokens_known, 880 AS output_tokens_low, 880 AS output_tokens_high,
+       0 AS cache_read_tokens_low, 0 AS cache_write_tokens_low, 0 AS reasoning_tokens_low, 40 AS usage_calls,
        CASE WHEN n % 100 = 6 THEN 0.0 ELSE 0.08 END AS cost_low, CASE WHEN n % 100 <> 6 THEN 0.08 END AS cost_high,
        CASE WHEN n % 100 = 6 THEN 0 ELSE 40 END AS priced_calls,
        1_700_000_000_000_000_000 + n * 1_000_000_000 AS first_start_ns,
        1_700_000_000_000_000_000 + n * 1_000_000_000 + 409_000_000 AS last_end_ns, 328_000_000 AS busy_ns,
-       CASE WHEN n % 100 = 2 THEN 1 ELSE 0 END AS errors, 0 AS unrecovered_errors, 2 AS agents
+       CASE WHEN n % 100 = 2 THEN 1 ELSE 0 END AS errors_low, CASE WHEN n % 100 = 2 THEN 1 ELSE 0 END AS errors_high,
+       0 AS unrecovered_errors_low, 0 AS unrecovered_errors_high, 2 AS agents_low, 2 AS agents_high
 FROM range($first, $last) AS g(n)
 WHERE n % 200 <> 7
 """
 
 _RUN_TOOLS = """
 INSERT INTO run_tools BY NAME
-SELECT run_id, name, outcome, count(*) AS n, min(start_ns) AS first_start_ns, max(end_ns) AS last_end_ns
+SELECT run_id, name, outcome, count(*) AS n_low, count(*) AS n_high, min(start_ns) AS first_start_ns, max(end_ns) AS last_end_ns
 FROM tool_calls
 GROUP BY ALL
 ORDER BY run_id, name, outcome
 """
 
-_STATEMENTS = (_RUNS, _SPANS, _LLM_CALLS, _TOOL_CALLS, _AGENTS, _MESSAGES, _ERRORS, _RUN_TOTALS)
+_GAPS = f"""
+INSERT INTO gaps BY NAME
+SELECT {_RUN} AS run_id, relation, CASE WHEN n % 100 = 1 THEN 'missing_parent' ELSE 'run_open' END AS reason
+FROM range($first, $last) AS g(n),
+     unnest(['llm_calls', 'tool_calls', 'commands', 'agents', 'errors', 'spans', 'messages']) AS r(relation)
+WHERE n % 100 = 1 OR n % 400 = 5
+"""
+
+_STATEMENTS = (_RUNS, _SPANS, _LLM_CALLS, _TOOL_CALLS, _AGENTS, _MESSAGES, _ERRORS, _RUN_TOTALS, _GAPS)
 
 
 def fact_store(path: Path, runs: int) -> tuple[DuckStore, list[str]]:

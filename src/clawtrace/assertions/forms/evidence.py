@@ -81,7 +81,7 @@ def gap_rows(relation: str, asked: Sequence[Where] = (), which: str = "") -> str
     """
     out = " AND ".join(f"({where.gap}) = FALSE" for where in asked) or "1 = 0"
     return f"""SELECT p.run_id AS run_id, p.span_id AS span_id,
-         'may be missing: ' || coalesce('at most ' || p.at_most, 'any number of') || {_NOUN} || coalesce(' `' || p.name || '`', '') AS why,
+         'may be missing: ' || coalesce('at most ' || p.at_most, 'any number of') || {_NOUN} || coalesce(' of `' || p.name || '`', '') AS why,
          0 AS first, 0 AS no, 2 AS place, p.reason AS reason
   FROM gaps AS p
   JOIN selected_runs AS q ON q.run_id = p.run_id

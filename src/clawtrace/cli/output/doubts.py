@@ -106,7 +106,7 @@ def _missing(gap: Mapping[str, Any]) -> str:
     outcome = None if gap["relation"] == "errors" else "failed" if gap["outcome"] == "error" else gap["outcome"]
     what = " ".join(filter(None, (outcome, _noun(gap["relation"]))))
     number = f"any number of {what}s" if gap["at_most"] is None else f"at most {amount(gap['at_most'], what)}"
-    named = f" `{gap['name']}`" if gap["name"] is not None else ""
+    named = f" of `{gap['name']}`" if gap["name"] is not None else ""
     return f"{number}{named}" + (f" of agent `{gap['agent']}`" if gap["agent"] is not None else "")
 
 

@@ -100,7 +100,9 @@ class NoLoops(Assertion):
         lists: dict[Any, list[_Call]] = {"": []}
         anywhere: dict[Any, list[_More]] = defaultdict(list)
         for one in recorded.rows:
-            for key in filter(None.__ne__, ("", one["agent_span_id"])):
+            for key in ("", one["agent_span_id"]):
+                if key is None:
+                    continue
                 if one["start_ns"] is None:
                     anywhere[key].append((one["name"], 1))
                 else:

@@ -33,6 +33,17 @@ from clawtrace.model.verdict import Status
 from clawtrace.session.session import Session
 from clawtrace.store.export import export_run
 
+_STANDS_IN: dict[str, tuple[str, tuple[str, ...]]] = {
+    **{fact: ("llm_calls", (fact, "outcome")) for fact in (
+        "llm_calls", "failed_llm_attempts", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens",
+        "reasoning_tokens", "models",
+    )},
+    "arguments": ("tool_calls", ("name", "arguments")),
+    "tool_calls": ("tool_calls", ("name",)),
+    "delegations": ("agents", ("name", "parent_activation_no", "via")),
+    "final_output": ("runs", ("final_output",)),
+}  # fmt: skip
+"""The relation that a fact stands in, and the columns whose doubts concern it."""
 RUNS_A_PROCESS = 20
 SECONDS_A_RUN = 30
 
@@ -161,7 +172,7 @@ def judge(batch: Batch, truths: dict[str, Truth], session: Session, out: Path | 
             if status == "unknown":
                 reasons = _reasons(fact, facts)
                 tally.unknown[f"{fact}: {', '.join(reasons) or '-'}"] += 1
-                tally.unrecorded |= {fact: run} if "not-recorded" in reasons else {}
+                tally.unrecorded |= {fact: run} if f"{fact.replace('_', '-')}-not-recorded" in reasons else {}
                 findings += [f"{fact}: {reason} is no reason" for reason in reasons if not may_be_reason(reason, truth)]
         for holds, assertion, status in _verdicts(run, truth, session, batch):
             contrary = status is (Status.FAIL if holds else Status.PASS)
@@ -194,7 +205,9 @@ def _verdicts(run: str, truth: Truth, session: Session, batch: Any) -> Iterator[
 def _reasons(fact: str, facts: dict[str, Any]) -> list[str]:
     if fact == "complete":
         return ["; ".join(facts["incomplete_because"])[:90]]
-    return [row["reason"] for row in facts["unknown"] if row["fact"] == f"run_totals.{fact}"]
+    relation, columns = _STANDS_IN.get(fact, (fact, ()))
+    open_ones = [one for one in facts["doubts"] if one["column_name"] is None or one["column_name"] in columns]
+    return sorted({one["reason"] for one in (*open_ones, *facts["gaps"]) if one["relation"] == relation})
 
 
 def _record(folder: Path, truth: Truth, session: Session, run: str, notes: Sequence[str]) -> None:

@@ -23,10 +23,17 @@ def test_an_open_run_may_have_more_of_everything(lab: Lab) -> None:
     assert lab.rows("SELECT reason FROM doubts WHERE relation = 'runs'") == [("run_open",)]
 
 
-def test_what_has_not_ended_in_an_open_run_is_not_certain(lab: Lab) -> None:
-    lab.put(agent("a"), chat("m", "a", at=1), replace(tool("t", "a", at=10), to=0), record=OPEN)
+def test_calls_of_an_open_run_that_a_later_span_may_join_are_not_certain(lab: Lab) -> None:
+    """Below a parent that may come, two calls of one tool may be one; a call that has begun is an attempt."""
+    lab.put(
+        agent("a"), chat("m", "a", at=1), replace(tool("t", "a", at=10), to=0),
+        tool("u", "gone", at=20, tool="read"), tool("v", "gone", at=30, tool="read"), record=OPEN,
+    )  # fmt: skip
 
-    assert lab.rows("SELECT certain FROM llm_calls UNION ALL SELECT certain FROM tool_calls") == [(True,), (False,)]
+    assert lab.rows("SELECT certain FROM llm_calls") == [(True,)]
+    assert lab.rows("SELECT name, certain FROM tool_calls ORDER BY call_no") == [
+        ("get_weather", True), ("read", True), ("read", False),
+    ]  # fmt: skip
 
 
 def test_who_called_an_agent_below_a_lost_span_is_unknown(lab: Lab) -> None:

@@ -47,7 +47,7 @@ def provider_failure(store: QueryableStore, run_id: str) -> str | None:
     """
     store.select_runs([run_id])
     answer = store.ask(Query(_LAST_CALL))
-    found = [error_type for outcome, error_type in answer.rows if outcome == "error"]
+    found = [error_type for outcome, error_type in answer.rows if outcome != "ok"]
     return next((one for one in found if _is_providers(one)), None)
 
 

@@ -32,6 +32,8 @@ from recorded import recorded_claims
 from clawtrace.assertions.registry import parse_assertion
 
 FOLDERS = (ROOT / "tests" / "recordings", ROOT / "../shared/corpus", ROOT / "../shared/strangers")
+TOGETHER = 30
+"""How many recordings are judged at once."""
 FACT_STATES, VERDICT_STATES = ("true", "unknown", "wrong"), ("right", "undecided", "contrary")
 
 
@@ -66,23 +68,33 @@ class Answer(NamedTuple):
 
 def measured(paths: Sequence[Path]) -> Iterator[Answer]:
     """Yield each fact and each verdict of recordings."""
+    # Recordings of one scenario have many claims in common, which are asked of all of them at once.
+    paths = sorted(paths, key=lambda path: (path.name, path.parent.name))
     with conformance.loaded(paths) as session:
         runs = conformance.inspected(session)
         for path in paths:
-            run = conformance.name(path)
-            for fact, (state, found, truth) in conformance.compare(path, runs[run]).items():
-                if isinstance(truth, list):  # what may be called a failure
-                    state = "true" if found in truth else state  # noqa: PLW2901
-                yield Answer(run, fact, state, f"found {found!r}, true is {truth!r}")
-            asked = list(recorded_claims(path))
-            parsed = [parse_assertion({**assertion, "id": str(number)}) for number, (_, assertion) in enumerate(asked)]
-            (result,) = session.evaluate([run], parsed, evidence_of_passes=False)
-            for (holds, assertion), verdict in zip(asked, result.verdicts, strict=True):
-                status = str(verdict.status)
-                right, contrary = ("pass", "fail") if holds else ("fail", "pass")
-                state = {right: "right", contrary: "contrary"}.get(status, "undecided")
-                said = f"{verdict.missing}: {verdict.message}" if verdict.missing else verdict.message
-                yield Answer(run, json.dumps(assertion, sort_keys=True), state, said, holds)
+            for fact, (state, found, truth) in conformance.compare(path, runs[conformance.name(path)]).items():
+                known = isinstance(truth, list) and found in truth  # all that may be called a failure
+                yield Answer(conformance.name(path), fact, "true" if known else state, f"found {found!r}, true is {truth!r}")
+        for start in range(0, len(paths), TOGETHER):
+            yield from _judged(session, paths[start : start + TOGETHER])
+            print(f"{start + TOGETHER} of {len(paths)}", file=sys.stderr)
+
+
+def _judged(session: Any, paths: Sequence[Path]) -> Iterator[Answer]:
+    asked = {
+        conformance.name(path): {json.dumps(one, sort_keys=True): holds for holds, one in recorded_claims(path)}
+        for path in paths
+    }
+    every = list(dict.fromkeys(claim for claimed in asked.values() for claim in claimed))
+    parsed = [parse_assertion({**json.loads(claim), "id": str(number)}) for number, claim in enumerate(every)]
+    for result in session.evaluate(list(asked), parsed, evidence_of_passes=False):
+        for claim, holds in asked[result.run_id].items():
+            verdict = result.verdicts[every.index(claim)]
+            right, contrary = ("pass", "fail") if holds else ("fail", "pass")
+            state = {right: "right", contrary: "contrary"}.get(str(verdict.status), "undecided")
+            said = f"{verdict.missing}: {verdict.message}" if verdict.missing else verdict.message
+            yield Answer(result.run_id, claim, state, said, holds)
 
 
 def everything(folders: Iterable[Path], programs: range) -> list[Answer]:

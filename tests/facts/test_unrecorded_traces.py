@@ -170,7 +170,10 @@ class TestTokens:
         }
         lab = Lab().put(S("a", at=1, to=9, name="query", attrs=usage[dialect], scope=scope))
 
-        assert lab.totals("input_tokens", "output_tokens", "cache_read_tokens") == (32312, 850, 29447)
+        assert lab.totals("input_tokens_low", "output_tokens_low") == (32312, 850)
+        # A sum of turns so far may leave out an answer without usage.
+        exact = (None, None) if scope == "strands.telemetry.tracer" else (32312, 29447)
+        assert lab.totals("input_tokens", "cache_read_tokens") == exact
         assert status(lab, type="trace_token_budget", max_input_tokens=1000) is Status.FAIL
 
     def test_usage_that_only_an_agent_records_next_to_others_calls(self) -> None:

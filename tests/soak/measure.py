@@ -25,11 +25,11 @@ _OF = Path(sys.argv[sys.argv.index("--of") + 1]) if "--of" in sys.argv[:-1] else
 # What an installed clawtrace would be: the code to be measured, and what compares its facts with a truth.
 sys.path[:0] = [str(_OF / "src"), str(_OF / "tests" / "facts")]
 
-import conformance
-import handwritten
-from recorded import recorded_claims
+import conformance  # noqa: E402
+import handwritten  # noqa: E402
+from recorded import recorded_claims  # noqa: E402
 
-from clawtrace.assertions.registry import parse_assertion
+from clawtrace.assertions.registry import parse_assertion  # noqa: E402
 
 FOLDERS = (ROOT / "tests" / "recordings", ROOT / "../shared/corpus", ROOT / "../shared/strangers")
 TOGETHER = 30
@@ -75,7 +75,9 @@ def measured(paths: Sequence[Path]) -> Iterator[Answer]:
         for path in paths:
             for fact, (state, found, truth) in conformance.compare(path, runs[conformance.name(path)]).items():
                 known = isinstance(truth, list) and found in truth  # all that may be called a failure
-                yield Answer(conformance.name(path), fact, "true" if known else state, f"found {found!r}, true is {truth!r}")
+                yield Answer(
+                    conformance.name(path), fact, "true" if known else state, f"found {found!r}, true is {truth!r}"
+                )
         for start in range(0, len(paths), TOGETHER):
             yield from _judged(session, paths[start : start + TOGETHER])
             print(f"{start + TOGETHER} of {len(paths)}", file=sys.stderr)
@@ -122,7 +124,10 @@ def table(answers: Iterable[Answer], by: Callable[[Answer], str], name: str) -> 
     yield "|---" * 8 + "|"
     for key, n in counts.items():
         asked = sum(n[state] for state in VERDICT_STATES)
-        cells = [*(n[state] for state in (*FACT_STATES, *VERDICT_STATES)), f"{100 * n['undecided'] / (asked or 1):.1f} %"]
+        cells = [
+            *(n[state] for state in (*FACT_STATES, *VERDICT_STATES)),
+            f"{100 * n['undecided'] / (asked or 1):.1f} %",
+        ]
         yield f"| {key} | {' | '.join(map(str, cells))} |"
 
 
@@ -130,7 +135,9 @@ def tables(answers: Sequence[Answer], *, reasons: int) -> Iterator[str]:
     """Yield the tables by client, by fact and type, and by reason."""
     yield from table(sorted(answers, key=lambda one: one.client), lambda one: one.client, "client")
     yield ""
-    yield from table(sorted(answers, key=lambda one: (one.holds is not None, one.kind)), lambda one: one.kind, "fact or type")
+    yield from table(
+        sorted(answers, key=lambda one: (one.holds is not None, one.kind)), lambda one: one.kind, "fact or type"
+    )
     yield ""
     why = Counter(f"{one.kind}: {one.reason}" for one in answers if one.state == "undecided")
     yield from (f"{count:6} {reason}" for reason, count in why.most_common(reasons))
@@ -162,7 +169,9 @@ def differences(before: Iterable[Answer], after: Iterable[Answer], cases: int) -
 def main() -> int:
     """Measure what the command line says; return 1 where something is wrong or contrary."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folders", nargs="*", type=Path, help="with CLIENT/SCENARIO/truth.json; by default all recordings")
+    parser.add_argument(
+        "folders", nargs="*", type=Path, help="with CLIENT/SCENARIO/truth.json; by default all recordings"
+    )
     parser.add_argument("--programs", default="0-199", help="seeds of random programs, from and to; `none` for none")
     parser.add_argument("--of", type=Path, help="another checkout, whose code is measured")
     parser.add_argument("--out", type=Path, help="a file for the answers")

@@ -62,7 +62,9 @@ class _RecordedTruth:
         return sum(call[f"{kind}_tokens"] or 0 for call in self.said["llm_calls"])
 
     def begun(self, kind: str) -> int:
-        return sum(call.get(f"{kind}_tokens") or 0 for call in self.said["failed_llm_attempts"] if isinstance(call, dict))
+        return sum(
+            call.get(f"{kind}_tokens") or 0 for call in self.said["failed_llm_attempts"] if isinstance(call, dict)
+        )
 
 
 def _truth(said: dict[str, Any]) -> _RecordedTruth:

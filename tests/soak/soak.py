@@ -220,9 +220,18 @@ def _record(folder: Path, truth: Truth, session: Session, run: str, notes: Seque
 
 
 def soak(
-    chosen: Iterable[Framework], seed: str, numbers: Sequence[int], out: Path | None, only: str | None = None
+    chosen: Iterable[Framework],
+    seed: str,
+    numbers: Sequence[int],
+    out: Path | None,
+    only: str | None = None,
+    *,
+    keep: bool = False,
 ) -> dict[str, Tally]:
-    """Run every framework with each of its sets of instrumentations; return what was found by their name."""
+    """Run every framework with each of its sets of instrumentations; return what was found by their name.
+
+    `only` makes one run, and `keep` records all of them, also those without a finding.
+    """
     tallies: dict[str, Tally] = {}
     batches = []
     for framework in chosen:
@@ -252,7 +261,7 @@ def soak(
 
         def one(batch: Batch, program: tuple[str, ...]) -> tuple[Batch, Tally]:
             truths = play(batch, program, session, model, Path(name))
-            return batch, judge(batch, truths, session, out, keep=only is not None)
+            return batch, judge(batch, truths, session, out, keep=keep or only is not None)
 
         try:
             for future in [together.submit(one, *given) for given in batches]:
@@ -319,13 +328,14 @@ def main() -> int:
     parser.add_argument("--seed", default="1")
     parser.add_argument("--only", help="make this one run again, and record it in any case")
     parser.add_argument("--out", type=Path, help="folder for recordings of what is wrong")
+    parser.add_argument("--keep", action="store_true", help="record every run, for measure.py")
     parser.add_argument("--unknown", action="store_true", help="list what is unknown, by reason")
     options = parser.parse_args()
     known = frameworks()
     if strange := set(options.framework or ()) - set(known):
         parser.error(f"--framework {', '.join(sorted(strange))}: no such framework; known: {', '.join(sorted(known))}")
     chosen = [known[name] for name in options.framework or known]
-    tallies = soak(chosen, options.seed, range(options.runs), options.out, options.only)
+    tallies = soak(chosen, options.seed, range(options.runs), options.out, options.only, keep=options.keep)
     return report(tallies, unknown=options.unknown)
 
 

@@ -61,9 +61,10 @@ class Answer(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """The sentence without what is of this run alone."""
-        said = self.said.partition(": ")[2] or self.said
-        return re.sub(r"\d[\d,.]*", "N", re.sub(r"`[^`]*`|\"[^\"]*\"|\{[^}]*\}|\[[^\]]*\]", "…", said))[:110]
+        """Why it is undecided: the sentence behind what was asked, without what is of this run alone."""
+        short = re.sub(r"`[^`]*`|\"[^\"]*\"|\{[^}]*\}|\[[^\]]*\]", "…", self.said)
+        short = re.sub(r"\d[\d,.]*\d|\d", "N", short).strip()
+        return (short.partition(". ")[2] or short)[:110]
 
 
 def measured(paths: Sequence[Path]) -> Iterator[Answer]:

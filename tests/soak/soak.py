@@ -190,6 +190,7 @@ def judge(batch: Batch, truths: dict[str, Truth], session: Session, out: Path | 
                     session,
                     run,
                     [again, *findings],
+                    named_agents=batch.framework.named_agents,
                 )
     return tally
 
@@ -211,11 +212,13 @@ def _reasons(fact: str, facts: dict[str, Any]) -> list[str]:
     return sorted({one["reason"] for one in (*open_ones, *facts["gaps"]) if one["relation"] == relation})
 
 
-def _record(folder: Path, truth: Truth, session: Session, run: str, notes: Sequence[str]) -> None:
+def _record(
+    folder: Path, truth: Truth, session: Session, run: str, notes: Sequence[str], *, named_agents: bool = True
+) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with session._store.lock:
         (folder / "traces.otlp.jsonl").write_text("\n".join(export_run(session._store, run)) + "\n", encoding="utf-8")
-    written = as_recording(truth, run.rpartition(".")[0], "\n".join(notes))
+    written = as_recording(truth, run.rpartition(".")[0], "\n".join(notes), named_agents=named_agents)
     (folder / "truth.json").write_text(json.dumps(written, indent=1), encoding="utf-8")
 
 

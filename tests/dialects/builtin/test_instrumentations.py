@@ -171,7 +171,9 @@ def test_a_handoff_answers_the_request_that_it_is(lab: Lab) -> None:
         chat("n", "a", at=20, **{"gen_ai.input.messages": answered("c1", "found"), "gen_ai.output.messages": says("done")}),
     )  # fmt: skip
 
-    assert lab.rows(TOOLS) == [("search", "unknown")]
+    assert lab.rows("SELECT name, reason FROM tool_requests") == [("go", "handed-over")]
+    assert lab.totals("tool_calls") == (1,)
+    assert lab.rows(TOOLS) == [("search", None)]
 
 
 def heard(*results: tuple[str, str]) -> str:
@@ -196,7 +198,7 @@ class TestResultsWithOtherIds:
         again.attrs["gen_ai.output.messages"] = asks(("fc_3", "get_weather", {"city": "Oslo"}))
         lab.put_sdk(self.asked("fc_1", "fc_2"), again, last)
 
-        assert lab.rows(TOOLS) == [("get_weather", "unknown")] * 3
+        assert lab.rows(TOOLS) == [("get_weather", None)] * 3
         assert lab.totals("tool_calls", "errors") == (3, None)
 
     def test_fewer_results_do_not_say_whose_they_are(self, lab: Lab) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -53,24 +54,29 @@ class TestPydanticAi:
         assert lab.rows("SELECT kind FROM spans WHERE kind NOT IN ('agent', 'llm')") == [("infra",)]
 
     def test_a_call_that_was_put_off_did_not_run(self, lab: Lab) -> None:
-        """Up to format 4 it ended as an error; the call stays asked for."""
+        """Up to format 4 it ended as an error; the call stays asked for, and no attempt."""
         attrs = {"gen_ai__operation__name": "execute_tool", "gen_ai__tool__name": "pay", "gen_ai__tool__call__id": "c1"}
-        model = chat("m", "a", at=1, **{"gen_ai.output.messages": asks(("c1", "pay", {}))})
+        model = replace(
+            chat("m", "a", at=1, **{"gen_ai.output.messages": asks(("c1", "pay", {}))}), scope="pydantic-ai"
+        )
         lab.put(
             agent("a"), model,
             pydantic("t", "a", "execute_tool pay", 9, 10, "ApprovalRequired", pydantic_ai__tool__deferral__name="ApprovalRequired", **attrs),
         )  # fmt: skip
 
-        assert lab.rows(TOOLS) == [("pay", "requested")]
+        assert lab.rows(TOOLS) == []
+        assert lab.rows("SELECT name, reason FROM tool_requests") == [("pay", "not-run")]
         assert lab.totals("tool_calls", "errors") == (0, 0)
 
     def test_output_functions_and_final_answers_are_no_tool_calls(self, lab: Lab) -> None:
         parameters = json.dumps({"output_tools": [{"name": "final_result"}]})
         attrs = {"gen_ai__operation__name": "execute_tool", "gen_ai__tool__name": "report"}
+        final = {"gen_ai.output.messages": asks(("c1", "final_result", {}))}
         lab.put(
             agent("a"),
-            chat("m", "a", at=1, model_request_parameters=parameters, **{"gen_ai.output.messages": asks(("c1", "final_result", {}))}),
+            replace(chat("m", "a", at=1, model_request_parameters=parameters, **final), scope="pydantic-ai"),
             pydantic("t", "a", "execute_tool report", 9, 10, logfire__msg="running output function: report", **attrs),
         )  # fmt: skip
 
         assert lab.totals("tool_calls") == (0,)
+        assert lab.rows("SELECT name FROM tool_requests") == []

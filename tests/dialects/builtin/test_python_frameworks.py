@@ -32,19 +32,23 @@ class TestCrewAI:
         return oi("crewai", "AGENT", id, parent, f"{role}._execute_core", at, at + 40, graph__node__id=role, **attrs)
 
     def test_totals_without_calls(self, lab: Lab) -> None:
-        """The number of calls is stated, which they were is not."""
+        """The number of calls is stated, which they were is not; of several, one without usage may be left out of the sums."""
+        tokens = ("input_tokens", "output_tokens", "cache_read_tokens", "reasoning_tokens")
         lab.put(self.kickoff("k", 0), self.agent("a", "k", 1, "assistant"))
+        lab.put(self.kickoff("l", 0, calls=1), self.agent("b", "l", 1, "assistant"), run="one")
 
-        assert lab.totals(
-            "llm_calls", "input_tokens", "output_tokens", "cache_read_tokens", "reasoning_tokens", "failed_llm_attempts"
-        ) == (2, 1000, 50, 600, 7, None)  # fmt: skip
+        assert lab.totals("llm_calls", *tokens, "failed_llm_attempts") == (2, None, None, None, None, None)
+        assert lab.totals("input_tokens_low", "output_tokens_low") == (1000, 50)
+        assert lab.totals("llm_calls", *tokens, "failed_llm_attempts", run="one") == (1, 1000, 50, 600, 7, None)
         assert lab.rows("SELECT * FROM llm_calls") == []
 
     def test_totals_that_may_hold_earlier_ones_are_not_added(self, lab: Lab) -> None:
         """A model's counter goes on from one kickoff to the next."""
         lab.put(self.kickoff("k", 0), self.kickoff("l", 100, calls=4))
 
-        assert lab.totals("llm_calls", "input_tokens", "output_tokens") == (None, None, None)
+        assert lab.totals("llm_calls_low", "llm_calls_high") == (4, 6)
+        assert lab.totals("input_tokens_low", "input_tokens_high") == (1000, None)
+        assert lab.totals("output_tokens_low", "output_tokens_high") == (50, None)
 
     def test_a_coworker_works_inside_of_the_tool_span(self, lab: Lab) -> None:
         """And a tool that he calls is his."""
@@ -257,7 +261,8 @@ class TestOpenLLMetry:
         assert lab.rows("SELECT provider, input_tokens, output_tokens, cache_read_tokens FROM llm_calls") == [
             ("anthropic", 150, 10, 50)
         ]
-        assert lab.rows(TOOLS) == [("get_weather", '{"city": "Paris"}', "requested")]
+        assert lab.rows(TOOLS) == [("get_weather", '{"city": "Paris"}', None)]
+        assert lab.rows("SELECT certain FROM tool_calls") == [(False,)]
         assert lab.rows("SELECT kind FROM spans WHERE name = 'cohere.rerank'") == [("retrieval",)]
 
     @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def check_ends(
         silent = call.outcome == "ok" and not call.answer_recorded
         ends = max(failed_ns, worked_ns.get(agent, -1)) < call.start_ns
         if silent and ends and records(run.spans[call.index], "tokens") is True:
-            if run.evidence(call.index) != "generic":
+            if call.input_tokens is None and run.evidence(call.index) != "generic":
                 _give_up(call)
             findings.gap("errors", "last-answer-not-recorded", call.index, at_most=1)
     last = unmade_request(run)

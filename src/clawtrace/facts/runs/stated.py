@@ -97,7 +97,7 @@ def _rollup(run: RunSpans, used: Sequence[LlmCall], contradicted: Set[int], find
     own = [index for index in stated if run.words(index).rollup == "own" and not is_inside(index)]
     found = [*run.topmost(whole), *own]
     top = [run.spans[index] for index in found]
-    low = _stated_at_least(run, [index for index in found if index not in contradicted])
+    low = _at_least(run, [index for index in found if index not in contradicted], "input_tokens", "output_tokens")
     whole_work = _all_state(run, top) if own else _all_inside(run, found)
     if used and (any(span.failed for span in top) or not all(map(run.inside(found), (call.index for call in used)))):
         whole_work = False
@@ -112,7 +112,7 @@ def _rollup(run: RunSpans, used: Sequence[LlmCall], contradicted: Set[int], find
     calls = _whole([span.rollup_llm_calls for span in top])
     counted = {} if calls is None else {"llm_calls": calls}
     if running:
-        return Stated(low | counted, counted, {})
+        return Stated(low | (_at_least(run, found, "llm_calls") if counted else {}), counted, {})
     cost = _whole([span.cost_usd for span in top])
     sums: dict[str, float] = counted if cost is None else counted | {"cost": cost}
     # No request is empty: zero means that the instrumentation did not get the usage, unless there were no calls.
@@ -137,10 +137,10 @@ def _uses(span: Span) -> bool:
     return bool(span.rollup_input_tokens or span.rollup_output_tokens)
 
 
-def _stated_at_least(run: RunSpans, stated: Sequence[int]) -> dict[str, float]:
-    """Return the tokens that spans state together: their sum, of running totals the largest, which may include the others."""
+def _at_least(run: RunSpans, stated: Sequence[int], *names: str) -> dict[str, float]:
+    """Return what spans state together: their sum, of running totals the largest, which may include the others."""
     low: dict[str, float] = {}
-    for name in ("input_tokens", "output_tokens"):
+    for name in names:
         values = [(index, getattr(run.spans[index], f"rollup_{name}") or 0) for index in stated]
         running = [value for index, value in values if run.words(index).rollup == "running"]
         low[name] = sum(value for _, value in values) - sum(running) + max(running, default=0)

@@ -23,7 +23,12 @@ def unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> li
     after = _After(run, tools)
     forced = _forced_tools(run)
     found = []
-    ends = {call.group: call for call in (*last.values(), *_ends(run, [c for c in models if _bare(run, c)]))}
+    # Results may have other ids than their requests: what was told of every request is no end.
+    silent = {one.group for one in tools.pending} | {
+        run.group[one.index] for one in tools.requests if one.result is None
+    }
+    bare = [call for call in models if _bare(run, call)]
+    ends = {call.group: call for call in (*last.values(), *(one for one in _ends(run, bare) if one.group in silent))}
     for call in ends.values():
         asked = call.group in tools.asking or call.asks is True
         several = run.role[call.index] == "turn"

@@ -32,7 +32,7 @@ unexport PYTHONDONTWRITEBYTECODE
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup eval test lint types imports pytest test-full soak mutants coverage format docs site lock clean
+.PHONY: help setup eval test lint types imports pytest test-full soak measure mutants coverage format docs site lock clean
 
 help: ## Show this list
 	@echo "make TARGET [PYTHON=python3.x]"
@@ -73,6 +73,9 @@ test-full: $(DEV) ## Run all tests of both tiers (at most 40 minutes), property 
 
 soak: $(DEV) ## Run real frameworks against a model that behaves at random (RUNS of each, SEED); findings go to outputs/soak
 	$(IN_VENV) python tests/soak/soak.py --runs $(RUNS) --seed $(SEED) --out outputs/soak
+
+measure: $(DEV) ## Show what is known of all recordings and of random programs, and whether it is true
+	$(IN_VENV) python tests/soak/measure.py
 
 mutants: $(DEV) ## Change the code in SAMPLE places, one at a time, and show what no test notices (MUTATE=facts/calls)
 	nice -n 10 $(BIN)/python benchmarks/mutants.py $(MUTATE) --sample $(SAMPLE)

@@ -172,7 +172,8 @@ def judge(batch: Batch, truths: dict[str, Truth], session: Session, out: Path | 
             if status == "unknown":
                 reasons = _reasons(fact, facts)
                 tally.unknown[f"{fact}: {', '.join(reasons) or '-'}"] += 1
-                tally.unrecorded |= {fact: run} if f"{fact.replace('_', '-')}-not-recorded" in reasons else {}
+                never = f"{fact.replace('_', '-')}-not-recorded" in [gap["reason"] for gap in facts["gaps"]]
+                tally.unrecorded |= {fact: run} if never else {}
                 findings += [f"{fact}: {reason} is no reason" for reason in reasons if not may_be_reason(reason, truth)]
         for holds, assertion, status in _verdicts(run, truth, session, batch):
             contrary = status is (Status.FAIL if holds else Status.PASS)
@@ -189,6 +190,7 @@ def judge(batch: Batch, truths: dict[str, Truth], session: Session, out: Path | 
                     session,
                     run,
                     [again, *findings],
+                    named_agents=batch.framework.named_agents,
                 )
     return tally
 
@@ -210,18 +212,29 @@ def _reasons(fact: str, facts: dict[str, Any]) -> list[str]:
     return sorted({one["reason"] for one in (*open_ones, *facts["gaps"]) if one["relation"] == relation})
 
 
-def _record(folder: Path, truth: Truth, session: Session, run: str, notes: Sequence[str]) -> None:
+def _record(
+    folder: Path, truth: Truth, session: Session, run: str, notes: Sequence[str], *, named_agents: bool = True
+) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with session._store.lock:
         (folder / "traces.otlp.jsonl").write_text("\n".join(export_run(session._store, run)) + "\n", encoding="utf-8")
-    written = as_recording(truth, run.rpartition(".")[0], "\n".join(notes))
+    written = as_recording(truth, run.rpartition(".")[0], "\n".join(notes), named_agents=named_agents)
     (folder / "truth.json").write_text(json.dumps(written, indent=1), encoding="utf-8")
 
 
 def soak(
-    chosen: Iterable[Framework], seed: str, numbers: Sequence[int], out: Path | None, only: str | None = None
+    chosen: Iterable[Framework],
+    seed: str,
+    numbers: Sequence[int],
+    out: Path | None,
+    only: str | None = None,
+    *,
+    keep: bool = False,
 ) -> dict[str, Tally]:
-    """Run every framework with each of its sets of instrumentations; return what was found by their name."""
+    """Run every framework with each of its sets of instrumentations; return what was found by their name.
+
+    `only` makes one run, and `keep` records all of them, also those without a finding.
+    """
     tallies: dict[str, Tally] = {}
     batches = []
     for framework in chosen:
@@ -251,7 +264,7 @@ def soak(
 
         def one(batch: Batch, program: tuple[str, ...]) -> tuple[Batch, Tally]:
             truths = play(batch, program, session, model, Path(name))
-            return batch, judge(batch, truths, session, out, keep=only is not None)
+            return batch, judge(batch, truths, session, out, keep=keep or only is not None)
 
         try:
             for future in [together.submit(one, *given) for given in batches]:
@@ -318,13 +331,14 @@ def main() -> int:
     parser.add_argument("--seed", default="1")
     parser.add_argument("--only", help="make this one run again, and record it in any case")
     parser.add_argument("--out", type=Path, help="folder for recordings of what is wrong")
+    parser.add_argument("--keep", action="store_true", help="record every run, for measure.py")
     parser.add_argument("--unknown", action="store_true", help="list what is unknown, by reason")
     options = parser.parse_args()
     known = frameworks()
     if strange := set(options.framework or ()) - set(known):
         parser.error(f"--framework {', '.join(sorted(strange))}: no such framework; known: {', '.join(sorted(known))}")
     chosen = [known[name] for name in options.framework or known]
-    tallies = soak(chosen, options.seed, range(options.runs), options.out, options.only)
+    tallies = soak(chosen, options.seed, range(options.runs), options.out, options.only, keep=options.keep)
     return report(tallies, unknown=options.unknown)
 
 

@@ -280,7 +280,7 @@ class _Anything:
         return "anything"
 
 
-def as_recording(truth: Truth, client: str, notes: str) -> dict[str, Any]:
+def as_recording(truth: Truth, client: str, notes: str, *, named_agents: bool = True) -> dict[str, Any]:
     """Return the truth in the form of the recordings' `truth.json`."""
     calls = []
     for one in truth.answered:
@@ -305,5 +305,6 @@ def as_recording(truth: Truth, client: str, notes: str) -> dict[str, Any]:
         "raised": truth.raised,
         "refused": truth.refused,
         **({"unclear": list(truth.unclear)} if truth.unclear else {}),
+        **({} if named_agents else {"unjudged": ["agents", "delegations"]}),
         "notes": notes,
     }

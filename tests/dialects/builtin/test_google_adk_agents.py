@@ -70,10 +70,13 @@ class TestGoogleAdk:
                 gen_ai__usage__output_tokens=10, gcp__vertex__agent__llm_response=json.dumps(response))
         )  # fmt: skip
 
-        assert lab.totals("output_tokens", "reasoning_tokens") == (15, 5)
-        assert lab.rows("SELECT name, outcome, arguments, call_id FROM tool_calls") == [
-            ("ask", "requested", '{"q":1}', "f1")
+        assert lab.rows("SELECT output_tokens, reasoning_tokens, certain FROM llm_calls") == [(15, 5, True)]
+        assert lab.rows("SELECT name, outcome, arguments, call_id, certain FROM tool_calls") == [
+            ("ask", None, '{"q":1}', "f1", False)
         ]
+        # What followed the request was not received: further calls may have used more.
+        assert lab.reasons() == ["unanswered_tool_call"]
+        assert lab.totals("output_tokens_low", "output_tokens_high") == (15, None)
 
     def test_a_transfer_goes_to_the_next_sibling_agent(self, lab: Lab) -> None:
         """The transfer's arguments are not recorded by default; a later agent used as a tool is none of its targets."""

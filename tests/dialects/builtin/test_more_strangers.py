@@ -33,12 +33,12 @@ class TestResultsThatNameNothing:
                   llm__output_messages__0__message__role="assistant", llm__output_messages__0__message__content="well", **said)  # fmt: skip
 
     def test_as_many_as_were_asked_for_are_theirs(self, lab: Lab) -> None:
-        """Both calls were answered; what with, and so whether they were run or refused, no message says."""
+        """Both calls were answered: attempts; what with, and so how they ended, no message says."""
         lab.put(oi("haystack", "CHAIN", "p", "", "Pipeline.run", 0, 99), self.asks("m", "p", 1, 0, "look", "pay"),
                 self.asks("n", "p", 20, 2))  # fmt: skip
 
         assert lab.rows(EXECUTED) == [("look", None), ("pay", None)]
-        assert lab.totals("tool_calls", "errors") == (None, None)
+        assert lab.totals("tool_calls", "errors_low", "errors_high") == (2, 0, 2)
 
     def test_of_fewer_nothing_says_which_ran(self, lab: Lab) -> None:
         """One of two tools answered."""
@@ -47,14 +47,17 @@ class TestResultsThatNameNothing:
 
         assert lab.totals("tool_calls", "errors") == (None, None)
 
-    def test_a_request_without_any_result_was_not_executed(self, lab: Lab) -> None:
-        """The model is called again, and no tool has answered."""
+    def test_a_request_without_any_result_is_a_possible_attempt(self, lab: Lab) -> None:
+        """The model is called again, and no tool has answered: the program may have told the result in other words."""
         lab.put(oi("haystack", "CHAIN", "p", "", "Pipeline.run", 0, 99), self.asks("m", "p", 1, 0, "look"),
                 oi("haystack", "LLM", "n", "p", "OpenAIChatGenerator.run", 20, 25, llm__input_messages__0__message__role="user",
                    llm__input_messages__0__message__content="go on", llm__output_messages__0__message__content="no"))  # fmt: skip
 
-        assert lab.rows(EXECUTED) == [("look", "requested")]
-        assert lab.totals("tool_calls") == (0,)
+        assert lab.rows("SELECT name, outcome, certain FROM tool_calls") == [("look", None, False)]
+        assert lab.rows("SELECT relation, row_no, reason FROM doubts WHERE reason = 'asked-not-seen'") == [
+            ("tool_calls", 1, "asked-not-seen")
+        ]
+        assert lab.totals("tool_calls_low", "tool_calls_high") == (0, 1)
 
 
 @pytest.mark.parametrize(

@@ -111,8 +111,8 @@ def test_a_transfer_of_the_newest_conventions(lab: Lab, mode: str, via: str) -> 
     assert lab.rows(ACTIVATIONS) == [("triage", None, "root"), ("billing", 1, via)]
 
 
-def test_arguments_that_pydantic_ai_refused_are_no_execution(lab: Lab) -> None:
-    """A call whose arguments did not validate never ran its function, and its span says so."""
+def test_arguments_that_pydantic_ai_refused_are_a_failed_attempt(lab: Lab) -> None:
+    """A call whose arguments did not validate never ran its function; its span says that the framework tried."""
     attrs = {
         "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "add", "gen_ai.tool.call.id": "c1",
         "pydantic_ai.tool.failure_stage": "validation", "logfire.msg": "invalid tool call: add",
@@ -120,20 +120,21 @@ def test_arguments_that_pydantic_ai_refused_are_no_execution(lab: Lab) -> None:
     failed = S("t", "a", 10, 11, "execute_tool add", attrs, scope="pydantic-ai", error="1 validation error")
     lab.put(agent("a"), failed)
 
-    assert [(row[0], row[2]) for row in lab.rows(TOOLS)] == [("add", "unexecuted")]
+    assert [(row[0], row[2]) for row in lab.rows(TOOLS)] == [("add", "error")]
+    assert lab.totals("tool_calls", "errors") == (1, 1)
 
 
 @pytest.mark.parametrize(
     ("result", "outcome"),
     [
-        ("ToolResponse(content=[Text(text='refund failed')], state=<State.ERROR: 'error'>, id='call_1')", "unknown"),
-        ("ToolResult(text='no such order', is_error=True)", "unknown"),
+        ("ToolResponse(content=[Text(text='refund failed')], state=<State.ERROR: 'error'>, id='call_1')", None),
+        ("ToolResult(text='no such order', is_error=True)", None),
         ("ToolResponse(content=[Text(text='21 degrees')], state=<State.SUCCESS: 'success'>, id='call_1')", "ok"),
         ("Order(id='A-1', error_count=0)", "ok"),
         ("It is_error=True, they say (status='error')", "ok"),
     ],
 )
-def test_an_object_that_says_that_it_failed_leaves_the_outcome_open(lab: Lab, result: str, outcome: str) -> None:
+def test_an_object_that_says_that_it_failed_leaves_the_outcome_open(lab: Lab, result: str, outcome: str | None) -> None:
     """Python's representation of a framework's result, in a span that is not marked: nothing says what the field means."""
     lab.put(agent("a"), tool("t", "a", at=10, **{"gen_ai.tool.call.result": result}))
 

@@ -108,7 +108,9 @@ class TestSilentInstrumentations:
         lab.put(agent("a"), self.counted("m", 1, 9), silent("x", 2, 4), self.counted("n", 20, 29), other)
 
         assert lab.totals(*USAGE) == (None, None, None)
-        assert lab.rows("SELECT count(*) FROM llm_calls") == [(3,)]
+        assert lab.rows("SELECT certain FROM llm_calls ORDER BY call_no") == [(True,), (False,), (True,), (True,)]
+        assert lab.rows("SELECT row_no FROM doubts WHERE reason = 'one-call-or-two'") == [(2,)]
+        assert lab.totals("llm_calls_low", "llm_calls_high", "input_tokens_low") == (3, 4, 221)
 
 
 def test_the_parts_of_one_call_are_no_conversation_of_their_own(lab: Lab) -> None:
@@ -146,7 +148,7 @@ def test_litellms_callback_drops_the_ids_of_tool_calls(lab: Lab) -> None:
         S("n", "", 20, 29, "litellm_request", usage | {"gen_ai.input.messages": json.dumps(later)}, scope="litellm"),
     )  # fmt: skip
 
-    assert lab.rows(CALLS) == [("pay", "c1", '{"eur": 5}', "paid", "unknown")]
+    assert lab.rows(CALLS) == [("pay", "c1", '{"eur": 5}', "paid", None)]
     assert lab.rows("SELECT DISTINCT response_model FROM llm_calls") == [(None,)]
 
 

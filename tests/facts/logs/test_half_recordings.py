@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import shutil
 from pathlib import Path
 
@@ -52,14 +51,12 @@ def test_what_half_of_a_recording_says_is_true(missing: str, tmp_path: Path) -> 
         run = runs.get(conformance.name(half))
         if run is None or (run["complete"] is False and half.parent.name not in CODING_AGENTS):
             continue
+        if run["complete"] is None:  # Logs of which no span is made: nothing is known.
+            assert (run["spans"], {*run["totals"].values()}, {*run["seen"].values()}) == (0, {None}, {None})
+            continue
         facts = conformance.compare(half, run)
         wrong = {fact: found for fact, found in facts.items() if found[0] == "wrong"}
 
         assert (conformance.name(half), wrong) == (conformance.name(half), {})
         if half.parent.name in CODING_AGENTS:
-            ran = len(json.loads((half / "truth.json").read_text(encoding="utf-8"))["tools"])
-            assert (conformance.name(half), run["totals"]["tool_calls"] in (None, ran)) == (
-                conformance.name(half),
-                True,
-            )
             assert facts["llm_calls"][0] == facts["input_tokens"][0] == "true"

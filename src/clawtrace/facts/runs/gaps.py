@@ -57,6 +57,7 @@ def add_gaps(
     if not models:
         calls = stated.high.get("llm_calls")
         findings.gap("llm_calls", "llm-calls-not-recorded", at_most=None if calls is None else int(calls))
+        findings.gap("llm_calls", "attempts-not-recorded", outcome="error")
     else:
         if turn is not None:
             findings.gap("llm_calls", "whole-turn", turn)

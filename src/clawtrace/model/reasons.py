@@ -216,14 +216,14 @@ _OF_AGENTS = (
     ),
     Reason(
         "agent-after-another",
-        "An agent started after another one and outside of it, and neither tool calls nor what models asked for are recorded: "
-        "it may have been handed over to.",
+        "An agent started after another one and outside of it, and neither tool calls nor what models asked for are recorded, or a "
+        "tool that hands over was called and whom to is not known: it may have been handed over to.",
         "a handoff is a request of a model, or the execution of a tool", _AGENTS,
     ),
     Reason(
         "agent-in-tool-time",
-        "An agent in a trace of its own began and ended within the time of a tool call of another agent: the tool may have "
-        "called it.",
+        "An agent in a trace of its own, or of an instrumentation that only general rules read, began and ended within the time of "
+        "a tool call of another agent: the tool may have called it.",
         "a thread or a process that is started without the context begins a trace of its own",
         "Pass the context on to what tools start (a `traceparent`, or the context of the thread).", always=True,
     ),

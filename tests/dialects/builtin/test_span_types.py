@@ -48,3 +48,87 @@ def test_other_attributes_of_such_a_name(lab: Lab, value: str) -> None:
     lab.put(S("t", "", 0, 9, "get_weather", {"billing.span.type": value}))
 
     assert lab.rows("SELECT kind FROM spans") == [("other",)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "read"),
+    [
+        ("tool", "tool.get_weather", "get_weather"), ("tool", "get_weather.__call__", "get_weather"),
+        ("tool", "SimpleTool.__call__", None), ("tool", "InvalidToolCall", None), ("agent", "planner.run", "planner"),
+        ("agent", "agent:planner", "planner"), ("agent", "call_agent", None), ("agent", "Billing Agent", "Billing Agent"),
+    ],
+)  # fmt: skip
+def test_names_of_spans_that_are_code(lab: Lab, kind: str, name: str, read: str | None) -> None:
+    """A method's name is left out; a class says nothing."""
+    lab.put(S("t", "", 0, 9, name, {"acme.span.type": kind}))
+
+    assert lab.rows(f"SELECT {kind}_name FROM spans") == [(read,)]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"kwargs": {"city": "Paris"}}, {"args": [], "kwargs": {"city": "Paris"}, "sanitize": True},
+        {"tool_name": "get_weather", "tool_args": {"city": "Paris"}}, {"input_str": ARGUMENTS, "tags": ["a"]},
+    ],
+)  # fmt: skip
+def test_arguments_in_a_functions_call(lab: Lab, said: dict[str, object]) -> None:
+    """What a function was called with is an envelope around a tool's arguments."""
+    lab.put(S("t", "", 0, 9, "get_weather", {"acme.span.type": "tool", "acme.input": json.dumps(said)}))
+
+    [(arguments,)] = lab.rows("SELECT arguments FROM tool_calls")
+    assert json.loads(arguments) == {"city": "Paris"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"acme.usage.input_tokens": 7, "acme.usage.output_tokens": 3, "acme.usage.input_cached_tokens": 2},
+        {"acme.usage.promptTokens": 7, "acme.usage.completionTokens": 3, "acme.usage.cachedInputTokens": 2},
+        {"acme.tokenUsage": '{"prompt_tokens": 7, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 2}}'},
+        {"acme.output": '{"usage": {"prompt_tokens": 7, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 2}}}'},
+    ],
+)  # fmt: skip
+def test_spellings_of_usage(lab: Lab, said: dict[str, object]) -> None:
+    """Usage stands in attributes of many names, in an object, or in the provider's answer."""
+    lab.put(S("m", "", 0, 9, "ask", {"acme.span.kind": "LLM", **said}))
+
+    assert lab.rows("SELECT input_tokens, output_tokens, cache_read_tokens FROM llm_calls") == [(7, 3, 2)]
+
+
+@pytest.mark.parametrize(
+    ("result", "outcome"),
+    [
+        ('{"isError": true, "content": []}', "error"), ('{"type": "tool", "status": "error", "content": "no"}', "error"),
+        ('{"data": {"status": "failed"}}', None), ("21 degrees", "ok"),
+    ],
+)  # fmt: skip
+def test_results_that_say_that_something_failed(lab: Lab, result: str, outcome: str | None) -> None:
+    """A protocol's word for a failed tool is an error; of other objects nothing tells whose failure it is."""
+    lab.put(S("t", "", 0, 9, "get_weather", {"acme.span.type": "tool", "acme.output": result}))
+
+    assert lab.rows("SELECT outcome FROM tool_calls") == [(outcome,)]
+
+
+@pytest.mark.parametrize("tool", ["ask_researcher", "handoff_to_agent"])
+def test_an_agent_that_another_may_have_called(lab: Lab, tool: str) -> None:
+    """A span that lies beside its caller's tool, within its time or after a handoff, may have been called by it: nobody knows."""
+    key = "acme.span.type"
+    at, to = (12, 18) if tool == "ask_researcher" else (30, 40)
+    lab.put(
+        S("r", "", 0, 90, "workflow", {key: "workflow"}),
+        S("a", "r", 1, 25, "planner", {key: "agent"}),
+        S("m", "a", 2, 9, "ask", {key: "llm", "gen_ai.request.model": "gpt-4o", "acme.output": "x"}),
+        S("t", "a", 10, 20, tool, {key: "tool"}),
+        S("b", "r", at, to, "researcher", {key: "agent"}),
+        S("n", "b", at + 1, to - 1, "ask", {key: "llm", "gen_ai.request.model": "gpt-4o", "acme.output": "y"}),
+    )
+
+    assert lab.rows("SELECT name, via FROM agents") == [("planner", "root"), ("researcher", None)]
+
+
+def test_an_agent_alone_shows_no_absence_of_tools(lab: Lab) -> None:
+    """Where neither model calls nor tools are recorded, an agent may have called some."""
+    lab.put(S("a", "", 0, 9, "planner", {"acme.span.type": "agent"}))
+
+    assert ("tool_calls",) in lab.rows("SELECT relation FROM gaps")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from clawtrace.facts.calls.agents.handoff_tools import hands_over
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
@@ -111,7 +112,11 @@ def _doubt_after_another(
 ) -> None:
     """Doubt who called the agents that another one may have handed over to, where nothing says what that one asked for."""
     recorded = bool(models) and all(call.voice is not None or call.asks is False for call in models)
-    if recorded or "tool" in run.kinds or "handoff" in run.role:
+    handing = any(
+        run.role[index] is None and hands_over(run.words(index).handoff_tools, run.spans[index].tool_name)
+        for index in run.kinds.get("tool", ())
+    )
+    if not handing and (recorded or "tool" in run.kinds or "handoff" in run.role):
         return
     names: dict[int | None, set[str | None]] = defaultdict(set)
     for index, one in rows.items():

@@ -69,7 +69,8 @@ def activations(run: RunSpans, requested: Mapping[int, int | None]) -> list[Acti
         from_whom = above if source is None else source
         by_time = run.words(index).by_time if from_whom is None else ()
         told = bool({"tool", "trace"} & {*by_time})
-        apart = several and from_whom is None and run.spans[run.root[index]].parent_span_id is None
+        apart = several and run.spans[run.root[index]].parent_span_id is None
+        apart = from_whom is None and (apart or run.evidence(index) == "generic")
         callers = calling.of(index, anywhere=not told or "trace" in by_time) if told or apart else set()
         if callers and not told:
             doubts = [Doubt(column, "agent-in-tool-time", index) for column in ("parent_activation_no", "via")]

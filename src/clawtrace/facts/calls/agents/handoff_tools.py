@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from clawtrace.facts.spans.span import CLOCK_NS, Span
 
-__all__ = ["handoff_tools", "named_agents", "slug"]
+__all__ = ["handoff_tools", "hands_over", "named_agents", "slug"]
 
 _AGENT = re.compile("_?agent$")
 
@@ -78,6 +78,11 @@ def handoff_tools(
 def _first(entries: Sequence[tuple[int, int]], since_ns: int) -> tuple[int, int] | None:
     place = bisect_left(entries, (since_ns, -1))
     return entries[place] if place < len(entries) else None
+
+
+def hands_over(forms: Iterable[str], tool: str | None) -> bool:
+    """Return whether a tool of this name may be a handoff; for `forms` see `named_agents`."""
+    return tool is not None and any(re.fullmatch(form, tool) for form in forms)
 
 
 def named_agents(forms: Iterable[str], tool: str, arguments: str | None) -> set[str | None]:

@@ -166,10 +166,13 @@ def _find_ends(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findi
     """Find agents whose work ends with a request that nothing answered, where no span failed since."""
     last = {call.agent: call for call in models}  # models are in order of start
     failed_ns = max((span.last_ns for span in run.spans if span.failed), default=-1)
+    # A span that is no execution tells what became of its call: it was put off.
+    told = {span.tool_call_id for span in run.spans if span.kind == "other" and not span.failed} - {None}
     for request in tools.requests:
         call = last.get(request.agent)
         if (
             call is not None
+            and request.call_id not in told
             and request.reason != "handed-over"
             and request.result is None
             and run.group[request.index] == call.group

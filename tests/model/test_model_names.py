@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clawtrace.model.model_names import bare_model_name, model_matches, model_mentioned, model_name
+from clawtrace.model.model_names import bare_model_name, is_version_of, model_matches, model_mentioned, model_name
 
 BARE = {
     "gpt-4o": "gpt-4o",
@@ -129,6 +129,18 @@ MATCHES = [
 def test_t6_a_text_names_whole_versions_or_families_and_forbids_whole_segments(text, recorded, named, hit):
     """T6: `gpt-4` is neither named nor hit by `gpt-4o-mini`; each rule errs where it cannot pass vacuously."""
     assert (model_matches(text, recorded), model_mentioned(text, recorded)) == (named, hit)
+
+
+@pytest.mark.parametrize(
+    ("text", "recorded", "is_version"),
+    [
+        ("gpt-4o-2024-08-06", "gpt-4o", True), ("gemini-2.5-flash-001", "gemini-2.5-flash", True), ("gpt-4o-mini", "gpt-4o", False),
+        ("gpt-4o", "gpt-4o", False), ("claude-3-5", "claude-3", False), ("gpt-4o-2024-08-06", "gpt-4o-2024-05-13", False),
+    ],
+)  # fmt: skip
+def test_a_request_may_be_answered_by_a_dated_or_numbered_version(text: str, recorded: str, is_version: bool) -> None:
+    """A version that is no date counts too; another model does not."""
+    assert is_version_of(text, recorded) is is_version
 
 
 NAMES = st.text("ab14o.-:/@_ ", max_size=12) | st.sampled_from([name for name in BARE if name])

@@ -139,6 +139,14 @@ def model_mentioned(text: str, recorded: str) -> bool:
 
 
 def is_version_of(text: str, recorded: str) -> bool:
-    """Return whether `text` names a dated version of the model `recorded`: `gpt-4o-2024-08-06` is one of `gpt-4o`."""
+    """Return whether `text` names a dated or numbered version of the model `recorded`.
+
+    `gpt-4o-2024-08-06` is one of `gpt-4o`, `gemini-2.5-flash-001` one of `gemini-2.5-flash`; `gpt-4o-mini` is none.
+    """
     wanted, name = model_name(text), model_name(recorded)
-    return name.dated == name.bare == wanted.bare != wanted.dated
+    dated = name.bare == wanted.bare != wanted.dated
+    return name.dated == name.bare and (dated or re.fullmatch(_numbered(name.bare), wanted.dated) is not None)
+
+
+def _numbered(name: str) -> str:
+    return rf"{re.escape(name)}{_EDGE}\d{{3,}}"

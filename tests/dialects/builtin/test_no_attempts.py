@@ -26,7 +26,11 @@ def test_the_response_model_of_instructor_is_no_tool_call(lab: Lab) -> None:
     """The model is made to call a tool of that name, which nobody runs."""
     said = {"llm.output_messages.0.message.role": "assistant"}
     call = "llm.output_messages.0.message.tool_calls.0.tool_call"
-    said |= {f"{call}.id": "c1", f"{call}.function.name": "Weather", f"{call}.function.arguments": json.dumps({"c": 21})}
+    said |= {
+        f"{call}.id": "c1",
+        f"{call}.function.name": "Weather",
+        f"{call}.function.arguments": json.dumps({"c": 21}),
+    }
     lab.put(
         oi("instructor", "CHAIN", "i", "", "instructor.create", 0, 90, instructor__response_model="Weather"),
         oi("openai", "LLM", "m", "i", "ChatCompletion", 1, 80, llm__model_name="gpt-4o", **{k.replace(".", "__"): v for k, v in said.items()}),

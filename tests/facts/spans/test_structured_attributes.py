@@ -10,7 +10,6 @@ import pytest
 
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
-from clawtrace.verdicts.reading.inspect import rows_of
 
 
 def wire(value: Any) -> dict[str, Any]:
@@ -69,7 +68,7 @@ def test_both_forms_are_one(form: str, tmp_path: Path) -> None:
         session.load_recordings([path], Grouping.one_run("r"))
         (run,) = session.inspect()["runs"]
 
-    assert [(c["name"], c["arguments"], c["result"], c["outcome"]) for c in rows_of(run, "tool_calls")] == [
+    assert [(c["name"], c["arguments"], c["result"], c["outcome"]) for c in run["seen"]["tool_calls"]] == [
         ("get_weather", {"city": "Paris", "days": 2}, "21 C", "unknown"),
         ("get_population", {"city": "Rome"}, "9", "ok"),
     ]

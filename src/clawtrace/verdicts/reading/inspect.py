@@ -16,7 +16,7 @@ from clawtrace.store.api import QueryableStore
 from clawtrace.verdicts.reading.known_totals import as_received, bounded, exact
 from clawtrace.verdicts.reading.reconciliation import COUNTED_SPANS, reconciliation
 
-__all__ = ["SCHEMA", "inspect_runs", "rows_of"]
+__all__ = ["SCHEMA", "inspect_runs"]
 
 SCHEMA = "clawtrace.inspect/1"
 
@@ -112,11 +112,6 @@ def inspect_runs(store: QueryableStore, run_ids: Sequence[str]) -> dict[str, Any
     store.select_runs(run_ids)
     by_run = {name: _grouped(store, sql) for name, sql in _ASKED.items()}
     return {"schema": SCHEMA, "runs": [_run(run_id, by_run) for run_id in run_ids]}
-
-
-def rows_of(run: dict[str, Any], relation: str) -> list[dict[str, Any]]:
-    """Return the rows of a run of `clawtrace.inspect/1`, those in doubt too, whether or not they are known to be all."""
-    return run[relation] if run[relation] is not None else run["seen"][relation] or []
 
 
 def _grouped(store: QueryableStore, sql: str) -> dict[str, list[dict[str, Any]]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import translate
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -37,6 +38,8 @@ class _ReadKeys(NamedTuple):
     """What the rules of a dialect read."""
 
     keys: frozenset[str]
+    globs: re.Pattern[str]
+    """Fits the attributes that patterns name."""
     prefixes: tuple[str, ...]
     """Of messages that stand in many attributes."""
     namespaces: frozenset[str]
@@ -61,7 +64,7 @@ def unread_attributes(dialect: Dialect, keys: Iterable[str]) -> list[str]:
             _NUMBER.sub("N", key)
             for key in keys
             if key.partition(".")[0] in read.namespaces
-            and key not in read.keys
+            and not (key in read.keys or read.globs.fullmatch(key))
             and not key.startswith(read.prefixes)
             and not _USERS_OWN.search(key)
         }
@@ -73,7 +76,8 @@ def _read(dialect: Dialect) -> _ReadKeys:
     named = _named(dialect.file)
     recorded = frozenset(key for name in (dialect.name, *dialect.extended) for key in _recorded().get(name, ()))
     prefixes = tuple(rule.prefix for rule in dialect.file.messages if rule.prefix is not None)
-    return _ReadKeys(named, prefixes, _namespaces(named) - _general(), recorded)
+    globs = re.compile("|".join(translate(key) for key in sorted(named) if "*" in key) or r"(?!)")
+    return _ReadKeys(named, globs, prefixes, _namespaces(named) - _general(), recorded)
 
 
 @cache
@@ -94,7 +98,7 @@ def _namespaces(keys: Iterable[str]) -> frozenset[str]:
 
 def _named(rules: object) -> frozenset[str]:
     """Return the attributes of spans that rules name."""
-    return frozenset(key.removeprefix("parent.") for key in _words(rules))
+    return frozenset(key.removeprefix("parent.") for keys in _words(rules) for key in keys.split("|"))
 
 
 def _words(rules: object) -> Iterator[str]:

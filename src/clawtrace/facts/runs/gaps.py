@@ -239,9 +239,10 @@ def _knows_tools(
         n for kind in ("tool", "agent") for n in run.kinds.get(kind, ()) if records(run.spans[n], "tool_calls") is True
     ]
     # That an agent's framework writes spans of tools is not known where only general rules read the agent's own, and nothing of its
-    # models; what a product's log records, its dialect reads.
+    # tools and models; what a product's log records, its dialect reads.
     if (models and recorded and working) or any(
-        run.spans[n].kind == "tool" or run.spans[n].source == "log" or run.evidence(n) != "generic" for n in working
+        run.spans[n].scope in run.tool_scopes or run.spans[n].source == "log" or run.evidence(n) != "generic"
+        for n in working
     ):
         return True
     # Of an agent whose framework records no tool call, requests that nothing answers may have been answered in prose.

@@ -72,7 +72,7 @@ def test_an_agent_whose_answer_ended_in_an_error_failed(lab: Lab) -> None:
 
     assert lab.rows(ANSWER, "error") == [(None,)]
     assert lab.rows(ANSWER, "stop") == [("I will look.",)]
-    assert lab.totals("errors_low", run="error") == (1,)
+    assert lab.totals("errors", run="error") == (1,)
 
 
 def test_an_agents_words_may_join_those_of_an_answer_that_broke_off(lab: Lab) -> None:

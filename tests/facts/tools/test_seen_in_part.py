@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -45,7 +44,7 @@ def test_a_server_of_tools_alone_records_its_own_tools_only(lab: Lab) -> None:
     assert lab.totals("tool_calls", "errors") == (None, None)
 
 
-@pytest.mark.parametrize("other", [replace(agent("a"), scope="pydantic-ai"), chat("a")], ids=["framework", "a model that asked for nothing"])
+@pytest.mark.parametrize("other", [agent("a"), chat("a")], ids=["framework", "a model that asked for nothing"])
 def test_it_adds_to_what_records_all_tools(lab: Lab, other: S) -> None:
     lab.put(other, served("s"))
 
@@ -54,7 +53,7 @@ def test_it_adds_to_what_records_all_tools(lab: Lab, other: S) -> None:
 
 def test_a_log_that_records_an_agent_and_no_tool(lab: Lab) -> None:
     """Its dialect says that it could not: that an agent was at work does not make it one that can."""
-    lab.put(replace(agent("a"), scope="pydantic-ai"), S("t", "a", 5, 6, "usage"))
+    lab.put(agent("a"), S("t", "a", 5, 6, "usage"))
     logged = [agent("b", at=1), agent("c", "b", at=2, to=9, agent="writer")]
     for span in logged:
         span.scope = "clawtrace.logs.gateway.without_tools"

@@ -61,8 +61,6 @@ class RunSpans:
     """Agent spans that record nothing, where others do."""
     doubtful: Mapping[int, int] = field(default_factory=dict)
     """Groups of model calls that may be another one again, as another scope recorded it: by their numbers those of the others."""
-    tool_scopes: Set[str | None] = frozenset()
-    """Instrumentation scopes that write spans of tools."""
     kinds: Mapping[str, Sequence[int]] = field(init=False)
     """The spans of each kind that there is, in order."""
     emitting: list[int] = field(init=False)
@@ -121,7 +119,6 @@ class RunSpans:
             turn=_turns(spans, walked.root, role, silent),
             doubtful=perhaps,
             silent=silent,
-            tool_scopes={span.scope for span in spans if span.kind == "tool"},
         )
 
     def words(self, index: int) -> DialectFile:

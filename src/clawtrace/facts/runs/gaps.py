@@ -238,11 +238,11 @@ def _knows_tools(
     working = [
         n for kind in ("tool", "agent") for n in run.kinds.get(kind, ()) if records(run.spans[n], "tool_calls") is True
     ]
-    # That an agent's framework writes spans of tools is not known where only general rules read the agent's own, and nothing of its
-    # tools and models; what a product's log records, its dialect reads.
-    if (models and recorded and working) or any(
-        run.spans[n].scope in run.tool_scopes or run.spans[n].source == "log" or run.evidence(n) != "generic"
-        for n in working
+    # That an agent's framework writes spans of tools is not known where only general rules read the agent's own; what a product's
+    # log records, its dialect reads.
+    sums = not models and any(run.spans[n].rollup_input_tokens or run.spans[n].rollup_output_tokens for n in working)
+    if (recorded and not sums and working) or any(
+        run.spans[n].kind == "tool" or run.spans[n].source == "log" or run.evidence(n) != "generic" for n in working
     ):
         return True
     # Of an agent whose framework records no tool call, requests that nothing answers may have been answered in prose.

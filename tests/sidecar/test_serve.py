@@ -87,12 +87,12 @@ def test_runs_are_compared_and_exported_through_the_service(serve) -> None:
     compared = running.clawtrace("diff", "a", "b", "--server", running.ready, "--json")
     exported = running.clawtrace("runs", "export", "b", "--server", running.ready, "--out", "b.jsonl")
     read = running.clawtrace(
-        "query", "SELECT run_id, n FROM run_tools", "--traces", "b.jsonl", "--one-run", "b", "--format", "csv"
+        "query", "SELECT run_id, n_low FROM run_tools", "--traces", "b.jsonl", "--one-run", "b", "--format", "csv"
     )
 
     assert compared.returncode == exported.returncode == 0, compared.stderr + exported.stderr
     assert json.loads(compared.stdout)["tools"] == [{"name": "search", "first": 1, "second": 2}]
-    assert read.stdout == "run_id,n\nb,2\n"
+    assert read.stdout == "run_id,n_low\nb,2\n"
 
 
 def test_what_is_wrong_for_eval_is_said_where_the_file_is(serve) -> None:

@@ -194,7 +194,7 @@ def test_what_is_asked_of_real_agents_commands_is_answered_truly() -> None:
         assert [(run_id, asked, str(verdict.status)) for run_id, asked, verdict in found] == ASKED
         hints = {(run_id, asked["type"]): verdict.hint for run_id, asked, verdict in found}
         assert "arguments" in hints["openclaw/exec_exit_code", "not_ran"]
-        assert "JSON result of the tool" in hints["claude-code/delegation", "exit_code"]
+        assert "Tool results would be recorded" in hints["claude-code/delegation", "exit_code"]
 
 
 class TestCommands:

@@ -141,7 +141,7 @@ SELECT FALSE AS {_CERTAIN}, x.* FROM (SELECT * FROM (
         listed = ", ".join(map(repr, self._in_doubt)) or "''"
         return Query(f"""
 SELECT e.run_id AS run_id, e.span_id AS span_id, e.why AS why, e.reason AS reason,
-       row_number() OVER (PARTITION BY e.run_id ORDER BY e.place, e.no) AS rank
+       row_number() OVER (PARTITION BY e.run_id ORDER BY e.place, e.no, e.why, e.reason, e.span_id) AS rank
 FROM (
   SELECT d.run_id AS run_id, d.span_id AS span_id, 'row ' || d.row_no || ' of ' || d.relation AS why,
          d.reason AS reason, d.row_no AS no, 1 AS place

@@ -41,10 +41,7 @@ def _findings(wrapped: WrappedRun, facts: Mapping[str, Any], why: str) -> Iterat
     else:
         total = facts["totals"]
         calls = (("llm_calls", "model call"), ("tool_calls", "tool call"))
-        counted = [
-            f"{total_of(total, name)} {noun}s" if total[name] is None else amount(total[name], noun)
-            for name, noun in calls
-        ]
+        counted = [_counted(total, name, noun) for name, noun in calls]
         read_by = ", ".join(facts["dialects"]) or "no known instrumentation"
         silent = makes_no_model_call(wrapped.result)
         status: Literal["ok", "warning"] = "warning" if silent else "ok"
@@ -63,3 +60,10 @@ def _findings(wrapped: WrappedRun, facts: Mapping[str, Any], why: str) -> Iterat
         )  # fmt: skip
     for note in wrapped.result.diagnostics:
         yield CheckupFinding(_CHECK, "warning", note)
+
+
+def _counted(totals: Mapping[str, Any], name: str, noun: str) -> str:
+    if totals[name] is not None:
+        return amount(totals[name], noun)
+    between = total_of(totals, name)
+    return f"{noun}s unknown" if between == "?" else f"{between} {noun}s"

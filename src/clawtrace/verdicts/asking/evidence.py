@@ -36,7 +36,7 @@ def evidence_query(query: Query) -> Query:
 SELECT e.run_id AS run_id, e.span_id AS span_id, e.why AS why, e.reason AS reason, e.rank AS rank
 FROM ({query.sql}) AS e
 WHERE e.rank <= {EVIDENCE_ROWS}
-ORDER BY run_id, rank, span_id
+ORDER BY run_id, rank, span_id, why, reason
 """,
         query.params,
     )

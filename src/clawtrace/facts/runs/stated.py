@@ -97,7 +97,9 @@ def _rollup(run: RunSpans, used: Sequence[LlmCall], contradicted: Set[int], find
     own = [index for index in stated if run.words(index).rollup == "own" and not is_inside(index)]
     found = [*run.topmost(whole), *own]
     top = [run.spans[index] for index in found]
-    low = _at_least(run, [index for index in found if index not in contradicted], "input_tokens", "output_tokens")
+    low = _at_least(
+        run, [index for index in found if index not in contradicted], "llm_calls", "input_tokens", "output_tokens"
+    )
     whole_work = _all_state(run, top) if own else _all_inside(run, found)
     if used and (any(span.failed for span in top) or not all(map(run.inside(found), (call.index for call in used)))):
         whole_work = False
@@ -112,7 +114,7 @@ def _rollup(run: RunSpans, used: Sequence[LlmCall], contradicted: Set[int], find
     calls = _whole([span.rollup_llm_calls for span in top])
     counted = {} if calls is None else {"llm_calls": calls}
     if running:
-        return Stated(low | (_at_least(run, found, "llm_calls") if counted else {}), counted, {})
+        return Stated(low, counted, {})
     cost = _whole([span.cost_usd for span in top])
     sums: dict[str, float] = counted if cost is None else counted | {"cost": cost}
     # No request is empty: zero means that the instrumentation did not get the usage, unless there were no calls.

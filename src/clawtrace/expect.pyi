@@ -635,9 +635,10 @@ def model_used(
     model both count: for `expected` one of them in an answered call is enough, for `not_expected` and `only`
     neither may offend in any call. Where no responding model is recorded the requested one counts alone, although a
     fallback would not show; `answered_by: true` asks for the responding model, and then leaves such calls open. A
-    requested `gpt-4o` does not decide whether one of its versions (`gpt-4o-2024-08-06`) answered. Without any
-    recorded model call `not_expected` and `only` are undecided. Names: see "Models" in the guide; a text with a
-    digit names a version (`gpt-4o` is not `gpt-4o-mini`), one without a family (`sonnet`).
+    requested `gpt-4o` does not decide whether one of its versions (`gpt-4o-2024-08-06`) answered, and does not
+    offend where `only` lists one. Without any recorded model call `not_expected` and `only` are undecided. Names:
+    see "Models" in the guide; a text with a digit names a version (`gpt-4o` is not `gpt-4o-mini`), one without a
+    family (`sonnet`).
 
     Args:
         expected: Model that at least one answered call used; or `glob:`, `re:`, `literal:`.
@@ -949,8 +950,10 @@ def sql(
     For what no other type asks: write the query so that each row is something wrong. It reads the relations (see
     `clawtrace query`) in the store's own SQL, once for each run; it cannot write, attach or read files. Where rows
     may be missing in a relation that it names (`gaps`), the answer is unknown. Where rows of one are in doubt, it
-    is asked over the certain ones as well, and answers that differ are no answer. A query that names `certain`,
-    `doubts` or `gaps` minds them itself; of a trace that is not complete the answer is unknown in any case.
+    is asked over the certain ones as well, and answers that differ are no answer. Where a value is in doubt
+    (`doubts`) of a column that it compares, no row and expected rows are no answer; a NULL that `doubts` does not
+    list is taken as it is. A query that names `certain`, `doubts` or `gaps` minds them itself; of a trace that is
+    not complete the answer is unknown in any case.
 
     Args:
         select: One SELECT; `:run_id` is replaced by the run's id and must be used.

@@ -195,7 +195,7 @@ _OF_AGENTS = (
     ),
     Reason(
         "agent-without-span",
-        "A model call names an agent that has no span: it was at work, and who called it is not recorded.",
+        "A call names an agent that has no span: it was at work, and who called it is not recorded.",
         "a call names the agent that makes it", _AGENTS,
     ),
     Reason(
@@ -244,7 +244,7 @@ _OF_AGENTS = (
 _OF_TOOLS = (
     Reason(
         "asked-not-seen",
-        "A model asked for this call, and nothing tells whether it was carried out.",
+        "A model asked for this call, and nothing shows for certain that it was carried out.",
         "a program may carry a call out and return its result in other words", _EXECUTIONS, always=True,
     ),
     Reason(

@@ -166,7 +166,7 @@ SMALLEST = {
     ),
     "agent-not-received": Smallest(smolagents("gone"), smolagents("a")),
     "execution-without-request": Smallest(
-        (agent("a"), replace(WAITING), tool("t", "a", at=10), tool("u", "a", at=20, **{"gen_ai.tool.call.id": "own_u"})),
+        (agent("a"), replace(WAITING), tool("t", "a", at=10), tool("u", "a", at=11, **{"gen_ai.tool.call.id": "own_u"})),
         (agent("a"), replace(WAITING), tool("t", "a", at=10)),
     ),
     "asked-nowhere": Smallest(
@@ -267,6 +267,24 @@ def test_a_doubtful_execution_is_not_certain(lab: Lab) -> None:
     lab.put(*SMALLEST["execution-without-request"].spans)
 
     assert lab.rows("SELECT call_id, certain FROM tool_calls ORDER BY call_no") == [("call_t", True), ("own_u", False)]
+
+
+@pytest.mark.parametrize(("at", "name"), [(12, "get_weather"), (11, "rm")], ids=["a retry", "another tool"])
+def test_what_no_other_call_can_be_is_an_attempt_that_nobody_asked_for(lab: Lab, at: int, name: str) -> None:
+    lab.put(agent("a"), replace(WAITING), tool("t", "a", at=10), tool("u", "a", at=at, tool=name))
+
+    assert lab.rows("SELECT name, certain FROM tool_calls ORDER BY call_no") == [("get_weather", True), (name, True)]
+
+
+def test_who_made_a_call_that_names_an_agent_without_a_span_is_unknown(lab: Lab) -> None:
+    """Its span is inside of another agent's."""
+    lab.put(agent("a"), chat("m", "a", at=1), tool("t", "a", at=10, **{"gen_ai.agent.name": "ghost"}))
+
+    assert lab.rows("SELECT agent_span_id, certain FROM tool_calls") == [(None, True)]
+    assert lab.rows("SELECT relation, column_name FROM doubts WHERE reason = 'agent-without-span'") == [
+        ("tool_calls", "agent_span_id")
+    ]
+    assert lab.rows("SELECT relation, name FROM gaps WHERE reason = 'agent-without-span'") == [("agents", "ghost")]
 
 
 @pytest.mark.parametrize(

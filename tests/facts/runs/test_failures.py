@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from building import Lab, S, agent, chat, hex_id, tool
+from building import Lab, S, agent, asks, chat, hex_id, tool
 
 ERRORS = "SELECT span_id, name, kind, message, recovered FROM errors ORDER BY span_id"
+NO_ID = {"gen_ai.tool.call.id": None}
 UNANSWERED = {
     "gen_ai.response.model": None,
     "gen_ai.usage.input_tokens": None,
@@ -232,3 +233,30 @@ def test_an_error_type_without_a_status_is_a_failure(counting: Lab) -> None:
     counting.put(agent("a"), chat("m", "a", at=1, **failed))
 
     assert counting.totals("llm_calls", "failed_llm_attempts", "errors") == (0, 1, 1)
+
+
+def test_a_call_without_a_name_may_have_recovered_any_tool(lab: Lab) -> None:
+    nameless = S("u", "a", 20, 22, "execute_tool", {"gen_ai.operation.name": "execute_tool"})
+    lab.put(agent("a"), failed(tool("t", "a", at=10), "boom"), nameless)
+
+    assert lab.rows("SELECT recovered FROM errors") == [(None,)]
+
+
+def test_a_call_that_may_be_none_may_have_recovered_the_tool(lab: Lab) -> None:
+    """The last span began inside of the second one and may be a record of the same call: only two were asked for."""
+    asked = {"gen_ai.output.messages": asks(("c1", "get_weather", {"n": 1}), ("c2", "get_weather", {"n": 2}))}
+    calls = [failed(tool("t", "a", at=10, **NO_ID), "boom"), failed(tool("u", "a", at=20, **NO_ID), "boom")]
+    calls[1].to = 40
+    lab.put(agent("a"), chat("m", "a", at=1, **asked), *calls, tool("v", "a", at=25, **NO_ID))
+
+    assert lab.rows("SELECT certain FROM tool_calls ORDER BY call_no") == [(True,), (True,), (False,)]
+    assert lab.rows("SELECT span_id, recovered FROM errors ORDER BY error_no") == [
+        (hex_id("t"), None),
+        (hex_id("u"), False),
+    ]
+
+
+def test_a_cancelled_call_is_one_error(lab: Lab) -> None:
+    lab.put(agent("a"), chat("m", "a", at=1), failed(tool("t", "a", at=10), "CancelledError"))
+
+    assert lab.totals("errors_low", "errors_high") == (1, 1)

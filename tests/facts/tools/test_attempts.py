@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import SDK, Lab, S, agent, answered, asks, chat, says, tool
+from building import SDK, Lab, S, agent, answered, asks, chat, hex_id, says, tool
 
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.dialects import load_dialects
@@ -147,6 +147,9 @@ class TestWhereNoExecutionHasASpan:
         ]
         assert status(lab, type="tool_not_invoked", tool="get_weather") is Status.INCONCLUSIVE
         assert status(lab, type="tool_call_count", max=1) is Status.PASS
+        assert lab.rows("SELECT relation, name, reason FROM gaps WHERE relation = 'errors'") == [
+            ("errors", "get_weather", "asked-not-seen")
+        ]
 
     def test_a_tool_that_the_request_makes_a_model_call_is_the_form_of_an_answer(self) -> None:
         forced = {"openinference.span.kind": "LLM", "llm.invocation_parameters": json.dumps(
@@ -159,6 +162,13 @@ class TestWhereNoExecutionHasASpan:
 
 class TestAnExecution:
     """It is an attempt, whatever came of it."""
+
+    def test_in_a_trace_of_its_own_is_of_the_agent_whose_model_asked_for_it(self) -> None:
+        asked, ran = {OUTPUT: asks(("c1", "dig", {}))}, tool("t", at=20, tool="dig", **{"gen_ai.tool.call.id": "c1"})
+        lab = Lab().put(agent("a"), chat("m", "a", at=1, **asked), replace(ran, trace=f"{2:032x}"))
+
+        assert lab.rows("SELECT agent_span_id, turn FROM tool_calls") == [(hex_id("a"), 1)]
+        assert status(lab, type="tool_call", tool="dig", by_agent="assistant") is Status.PASS
 
     @pytest.mark.parametrize(
         ("failure", "more", "outcome"),

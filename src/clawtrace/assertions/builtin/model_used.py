@@ -17,7 +17,7 @@ from clawtrace.model.query import Resolve
 
 __all__ = ["ModelUsed"]
 
-_EXPECTED, _FORBIDDEN, _ALLOWED, _VERSION = 0, 1, 2, 3
+_EXPECTED, _FORBIDDEN, _ALLOWED, _VERSION, _ONLY_VERSION = range(5)
 """What a recorded name is resolved to; it may be several."""
 
 _SHOWN = """'requested ' || coalesce(r.request_model, '(not recorded)') || ', answered by '
@@ -36,7 +36,7 @@ class ModelUsed(Assertion):
     model both count: for `expected` one of them in an answered call is enough, for `not_expected` and `only` neither
     may offend in any call. Where no responding model is recorded the requested one counts alone, although a fallback would not
     show; `answered_by: true` asks for the responding model, and then leaves such calls open. A requested `gpt-4o` does not
-    decide whether one of its versions (`gpt-4o-2024-08-06`) answered. Without any recorded model call `not_expected` and
+    decide whether one of its versions (`gpt-4o-2024-08-06`) answered, and does not offend where `only` lists one. Without any recorded model call `not_expected` and
     `only` are undecided. Names: see "Models" in the guide; a text with a digit names a version (`gpt-4o` is not `gpt-4o-mini`),
     one without a family (`sonnet`).
 
@@ -71,6 +71,7 @@ class ModelUsed(Assertion):
             _ALLOWED: any(model.named(name) for model in self.only or ()),
             _VERSION: any(one.is_version_of(name) for one in (self.expected, self.not_expected) if one is not None),
         }
+        asked[_ONLY_VERSION] = not asked[_ALLOWED] and any(one.is_version_of(name) for one in self.only or ())
         return tuple(item for item, meant in asked.items() if meant)
 
     @property
@@ -80,11 +81,13 @@ class ModelUsed(Assertion):
     def _where(self, item: int, *, outside: bool = False) -> Where:
         """Return the condition that a name of the call is such a one; with `outside`, that one is not."""
         used = " OR ".join(f"{_is(column, item)} = {'FALSE' if outside else 'TRUE'}" for column in self._columns)
+        if outside and not self.answered_by:  # it asks for the last column, the requested model
+            used += f" AND {_is('request_model', _ONLY_VERSION)} = FALSE"
         nameless = " AND ".join(f"r.{column} IS NULL" for column in self._columns)
         unanswered = "r.outcome = 'error'" + ("" if self.answered_by else " AND r.request_model IS NOT NULL")
-        version = f"{nameless} OR (r.response_model IS NULL AND {_is('request_model', _VERSION)})"
+        version = f"{nameless} OR (r.response_model IS NULL AND {_is('request_model', _ONLY_VERSION if outside else _VERSION)})"
         return Where(
-            f"CASE WHEN {used} THEN TRUE WHEN {unanswered} THEN FALSE WHEN {nameless if outside else version} THEN NULL ELSE FALSE END",
+            f"CASE WHEN {used} THEN TRUE WHEN {unanswered} THEN FALSE WHEN {version} THEN NULL ELSE FALSE END",
             ANSWERED.gap,  # a failed attempt that nothing records asked for the same model as the attempt that is recorded
             ("outcome", "request_model", "response_model"),
             tuple(

@@ -116,4 +116,6 @@ class NoSpanErrors(Assertion):
         names = sorted({row[side] for side in ("first_label", "last_label") if row[side] is not None})
         among_them = "among them " if row["low"] > 2 else ""
         listed = f": {among_them}{' and '.join(f'`{name}`' for name in names)}" if names else ""
+        if not listed and row["gap_label"] is not None:
+            listed = f", perhaps of `{row['gap_label']}`"
         return f"{found[0].upper()}{found[1:]} in the agent's work{listed}."

@@ -17,6 +17,7 @@ from clawtrace.assertions.forms.evidence import gap_rows
 from clawtrace.assertions.forms.form import Form
 from clawtrace.assertions.refused import refused
 from clawtrace.model.query import ByRun, Query, Resolve
+from clawtrace.model.relations import RELATIONS
 
 __all__ = ["Sql"]
 
@@ -37,6 +38,11 @@ _GAPS |= {"run_tools": ("tool_calls",), "commands": ("commands", "tool_calls")}
 _RELATION = re.compile(rf"(?:(?<![\w.])|(?<=\bmain\.))({'|'.join(_GAPS)})\b", re.IGNORECASE)
 _MINDS_DOUBTS = re.compile(r"\b(?:certain|doubts)\b", re.IGNORECASE)
 _MINDS_GAPS = re.compile(r"\bgaps\b", re.IGNORECASE)
+
+_RETURNED = re.compile(r"\s*select\b[^()]*?\bfrom\b", re.IGNORECASE)
+"""What a plain query returns: where no row is right, these columns decide nothing."""
+_MAY_TAKE_BACK = re.compile(r"\(|\b(?:not|null|except|case|distinct|left|right|full|limit)\b", re.IGNORECASE)
+"""What a query has by which an unknown value, once it is known, could take back a row that was found."""
 
 _SELECT = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*+(?:select|with|from|values)\b", re.IGNORECASE | re.DOTALL)
 """How a SELECT begins, comments and brackets before it included."""
@@ -76,6 +82,17 @@ class _Select(Form):
         return [] if _MINDS_DOUBTS.search(self.select) else [name for name in self._named if name in _HAS_CERTAIN]
 
     @property
+    def _values(self) -> str:
+        """SQL over ``d``: the values in doubt, of columns that it compares."""
+        relations = {one for name in self._named for one in _GAPS[name]}
+        compared = self.select if self.expected else _RETURNED.sub(" ", self.select, count=1)
+        words = set(re.findall(r"\w+", compared.lower()))
+        asked = sorted(words.intersection(name for one in relations for name in RELATIONS[one].column_names))
+        if _MINDS_DOUBTS.search(self.select) or not asked:
+            return "1 = 0"
+        return f"d.relation IN ({', '.join(map(repr, sorted(relations)))}) AND d.column_name IN ({', '.join(map(repr, asked))})"
+
+    @property
     def _gaps(self) -> str:
         """SQL over ``p``: the gaps that concern it. What an SDK asked again is looked for by none who does not ask for gaps."""
         named = [] if _MINDS_GAPS.search(self.select) else self._named
@@ -92,7 +109,8 @@ class _Select(Form):
         doubts = [f"SELECT r.run_id AS run_id FROM {name} AS r WHERE r.certain = FALSE" for name in self._in_doubt]
         unsure = " UNION ALL ".join(doubts) or "SELECT r.run_id AS run_id FROM run_totals AS r WHERE 1 = 0"
         return Query(f"""
-SELECT t.run_id AS run_id, NULL AS holds, TRUE AS by_function, coalesce(d.n, 0) AS unsure, coalesce(g.n, 0) AS gaps
+SELECT t.run_id AS run_id, NULL AS holds, TRUE AS by_function, coalesce(d.n, 0) AS unsure, coalesce(g.n, 0) AS gaps,
+       coalesce(v.n, 0) AS unknown_values
 FROM run_totals AS t
 JOIN selected_runs AS s ON s.run_id = t.run_id
 LEFT JOIN (SELECT u.run_id AS run_id, count(*) AS n FROM ({unsure}) AS u GROUP BY u.run_id) AS d ON d.run_id = t.run_id
@@ -100,6 +118,7 @@ LEFT JOIN (
   SELECT p.run_id AS run_id, count(*) AS n FROM gaps AS p
   WHERE {self._gaps} GROUP BY p.run_id
 ) AS g ON g.run_id = t.run_id
+LEFT JOIN (SELECT d.run_id AS run_id, count(*) AS n FROM doubts AS d WHERE {self._values} GROUP BY d.run_id) AS v ON v.run_id = t.run_id
 """)
 
     def details(self) -> Query:
@@ -128,7 +147,9 @@ SELECT FALSE AS {_CERTAIN}, x.* FROM (SELECT * FROM (
             of_certain = bool(detail.get(_CERTAIN, False))
             rows[of_certain].append({name: _plain(value) for name, value in detail.items() if name != _CERTAIN})
         holds: bool | None = self._is_right(rows[False])
-        if row["gaps"] or (row["unsure"] and self._is_right(rows[True]) != holds):
+        differs = row["unsure"] and self._is_right(rows[True]) != holds
+        may_differ = row["unknown_values"] and (holds or self.expected or _MAY_TAKE_BACK.search(self.select))
+        if row["gaps"] or differs or may_differ:
             holds = None
         found = {**row, "rows": rows[False], "certain": rows[True] if row["unsure"] else rows[False]}
         return Outcome(row["run_id"], holds, self.fact if holds is None else "", found)
@@ -143,11 +164,12 @@ SELECT FALSE AS {_CERTAIN}, x.* FROM (SELECT * FROM (
 SELECT e.run_id AS run_id, e.span_id AS span_id, e.why AS why, e.reason AS reason,
        row_number() OVER (PARTITION BY e.run_id ORDER BY e.place, e.no, e.why, e.reason, e.span_id) AS rank
 FROM (
-  SELECT d.run_id AS run_id, d.span_id AS span_id, 'row ' || d.row_no || ' of ' || d.relation AS why,
-         d.reason AS reason, d.row_no AS no, 1 AS place
+  SELECT d.run_id AS run_id, d.span_id AS span_id,
+         coalesce('row ' || d.row_no, 'rows') || ' of ' || d.relation || coalesce(', ' || d.column_name, '') AS why,
+         d.reason AS reason, coalesce(d.row_no, 0) AS no, 1 AS place
   FROM doubts AS d
   JOIN selected_runs AS s ON s.run_id = d.run_id
-  WHERE d.column_name IS NULL AND d.relation IN ({listed})
+  WHERE (d.column_name IS NULL AND d.relation IN ({listed})) OR ({self._values})
   UNION ALL
   SELECT o.run_id AS run_id, o.span_id AS span_id, o.why AS why, o.reason AS reason, o.no AS no, o.place AS place
   FROM ({gap_rows("", which=self._gaps)}) AS o
@@ -171,6 +193,8 @@ FROM (
         if outcome.holds is None:
             if outcome.row["gaps"]:
                 return f"The query returned {count}, and rows may be missing in what it reads."
+            if outcome.row["unknown_values"]:
+                return f"The query returned {count}, and values that it compares are not recorded."
             return f"The query returned {count}, of the certain rows alone {len(outcome.row['certain'])}: one answer is right, the other is not."
         if outcome.holds:
             return f"The query returned {count}, exactly as expected." if found else "The query returned no row."
@@ -188,7 +212,8 @@ class Sql(Assertion):
     For what no other type asks: write the query so that each row is something wrong. It reads the relations (see
     `clawtrace query`) in the store's own SQL, once for each run; it cannot write, attach or read files. Where rows may be missing
     in a relation that it names (`gaps`), the answer is unknown. Where rows of one are in doubt, it is asked over the certain ones
-    as well, and answers that differ are no answer. A query that names `certain`, `doubts` or `gaps` minds them itself; of a
+    as well, and answers that differ are no answer. Where a value is in doubt (`doubts`) of a column that it compares, no row and
+    expected rows are no answer; a NULL that `doubts` does not list is taken as it is. A query that names `certain`, `doubts` or `gaps` minds them itself; of a
     trace that is not complete the answer is unknown in any case.
 
     Example:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
-from clawtrace.assertions.forms.bounds import Bounds, Counted, check_bounds, plural, words
+from clawtrace.assertions.forms.bounds import Bounds, Counted, check_bounds, interval, words
 from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.evidence import rows_evidence
 from clawtrace.assertions.forms.sources import SOURCES
@@ -81,14 +81,14 @@ FROM (
     def sentence(self, outcome: Outcome) -> str:
         """Say how many calls were as described, of how many of the tool."""
         row, (described, named) = outcome.row, self.tallies
-        low, high, calls = row["low"], row["high"], row["high_named"] or row["low_named"]
+        low, high, calls = row["low"], row["high"], interval(row["low_named"], row["high_named"], "call")
         expected = f"{described.of}, expected {words(described.min, described.max)}.{self.asked_words(row)}"
-        if not calls and row["high_named"] == 0:
+        if row["high_named"] == 0:
             return f"{named.of} was never called{expected}"
-        if not calls:
+        if not row["high_named"] and not row["low_named"]:
             return f"Whether {named.of} was called is unknown: no call of it is recorded for sure{expected}"
         found = f"{low}" if low == high else f"At least {low}" if high is None else f"{low} to {high}"
-        return f"{found} of {plural(calls, 'call')} of {named.of}{expected}"
+        return f"{found} of {calls} of {named.of}{expected}"
 
 
 class ToolCall(Assertion):

@@ -35,7 +35,7 @@ class ToolNotPermitted(LogSource):
 
     def question(self) -> Count:
         """Count the attempts at other tools, those in work that a timer started among them."""
-        named = name_of(self._permitted, negated=True)
+        named = name_of(self._permitted, negated=True, of_null="NULL" if self.allowed_tools else "FALSE")
         return attempts(
             named, max=0, of=" at tools that are not allowed", count_blocked=self.count_blocked, everywhere=True
         )
@@ -58,4 +58,4 @@ class ToolNotPermitted(LogSource):
             unblocked = "" if self.count_blocked else ", but for blocked attempts"
             return f"No tool outside of the allowed list was attempted{unblocked}."
         names = " and ".join(f"`{name}`" for name in sorted({row["first_label"], row["last_label"]} - {None}))
-        return f"Tools outside of the allowed list were attempted {split(row)}, among them {names}."
+        return f"Tools outside of the allowed list were attempted {split(row)}{names and f', among them {names}'}."

@@ -165,7 +165,7 @@ class ToolSequence(Assertion):
             resolved=(self._resolved,),
             where=Where(
                 "CASE WHEN r.name IS NULL OR r.start_ns IS NULL THEN NULL ELSE TRUE END",
-                "TRUE" if strict else asked.replace("r.", "p."),
+                "TRUE" if strict else f"p.name IS NULL OR {asked.replace('r.', 'p.')}",
                 ("name", "start_ns", "end_ns"),
             ),
             shown="coalesce(r.name, '(tool without a name)') || ': ' || coalesce(r.outcome, 'how it ended is unknown')",
@@ -268,6 +268,9 @@ class ToolSequence(Assertion):
 
     def _failure(self, row: Row, names: str, seen: str) -> str:
         tools = self._called(row) or []
+        nameless = tools.count(None)
+        if nameless and self.mode != "strict":
+            return f"{names} did not happen, whichever tools {plural(nameless, 'call')} without a name called, among {seen}."
         if self._is_partial:
             how = {"ordered": "as described", "strict": "as the whole list", "contains": "all, within the rules"}
             return f"{names} did not happen {how[self.mode]}, among {seen}."

@@ -56,7 +56,8 @@ class Count(Form):
     parts: Mapping[str, str] = field(default_factory=dict)
     """What the certain rows of the first number are split into, for the sentence: a word each, and a condition over ``r``."""
     label: str = ""
-    """SQL over ``r``: the first and the last by name of what the first number counts are ``first_label`` and ``last_label``."""
+    """SQL over ``r``: the first and the last by name of what the first number counts are ``first_label`` and ``last_label``, and
+    ``gap_label`` is a name in the gaps."""
     named: Where | None = None
     """The condition on the names of tools: how many of them were asked for in vain is ``asked``; ``handed`` a handoff's name."""
     shown: str = ""
@@ -86,7 +87,7 @@ class Count(Form):
         """Return the count: one row a run."""
         columns = [f"low{one.key}" for one in self.tallies] + [f"high{one.key}" for one in self.tallies]
         columns += [f"part_{number}" for number in range(len(self.parts))]
-        columns += ["first_label", "last_label"] if self.label else []
+        columns += ["first_label", "last_label", "gap_label"] if self.label else []
         columns += ["asked", "handed"] if self.named else []
         columns += ["seen"] if self.needs_row else []
         columns += ["largest"] if self.largest else []
@@ -123,7 +124,7 @@ WHERE g.traced = 1
             )
         found += [f"CAST(sum(f.part_{n}) AS bigint) AS part_{n}" for n in range(len(self.parts))]
         if self.label:
-            found += ["min(f.label) AS first_label", "max(f.label) AS last_label"]
+            found += ["min(f.label) AS first_label", "max(f.label) AS last_label", "max(f.gap_label) AS gap_label"]
         if self.named:
             found += ["CAST(sum(f.asked) AS bigint) AS asked", "max(f.handed) AS handed"]
         found += ["CAST(sum(f.seen) AS bigint) AS seen"] if self.needs_row else []
@@ -134,7 +135,7 @@ WHERE g.traced = 1
         """SQL of what is added up: the run itself, its rows, what was asked for in vain, and its gaps."""
         names = {"traced": "0"} | {f"{side}{one.key}": "0" for one in self.tallies for side in ("low", "high", "open")}
         names |= {f"part_{n}": "0" for n in range(len(self.parts))}
-        names |= {"label": "NULL"} if self.label else {}
+        names |= {"label": "NULL", "gap_label": "NULL"} if self.label else {}
         names |= {"asked": "0", "handed": "NULL"} if self.named else {}
         names |= {"seen": "0"} if self.needs_row else {}
         names |= {"largest": "NULL"} if self.largest else {}
@@ -176,7 +177,7 @@ WHERE g.traced = 1
         return found | {"seen": "x.n_low", "largest": "x.largest"}
 
     def _gap_values(self) -> dict[str, str]:
-        found = {}
+        found = {"gap_label": f"CASE WHEN ({self.tallies[0].where.gap}) = FALSE THEN NULL ELSE p.name END"}
         for one in self.tallies:
             out = f"({one.where.gap}) = FALSE"
             found[f"high{one.key}"] = f"CASE WHEN {out} OR p.at_most IS NULL THEN 0 ELSE p.at_most END"

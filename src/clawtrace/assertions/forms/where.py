@@ -43,10 +43,10 @@ AGENT_NAMES = "(SELECT run_id, name FROM agents UNION ALL SELECT run_id, name FR
 """Where names of agents are."""
 
 
-def among(value: str, relation: str, item: int = 0) -> str:
-    """Return SQL: whether a text is among the values that `relation` binds to `item`; NULL of NULL, on every store."""
+def among(value: str, relation: str, item: int = 0, of_null: str = "NULL") -> str:
+    """Return SQL: whether a text is among the values that `relation` binds to `item`; `of_null` of NULL, on every store."""
     return (
-        f"CASE WHEN {value} IS NULL THEN NULL "
+        f"CASE WHEN {value} IS NULL THEN {of_null} "
         f"WHEN {value} IN (SELECT m.value FROM {relation} AS m WHERE m.item = {item}) THEN TRUE ELSE FALSE END"
     )
 
@@ -63,20 +63,22 @@ def name_of(
     bound: str = "asked_name",
     within: str = TOOL_NAMES,
     negated: bool = False,
+    of_null: str = "NULL",
 ) -> Where:
-    """Return the condition that the column ``name`` is meant; with `negated`, that it is not."""
+    """Return the condition that the column ``name`` is meant; with `negated`, that it is not; `of_null`: whether NULL is."""
     wrap = "NOT ({})" if negated else "{}"
     return Where(
-        wrap.format(among("r.name", bound)),
-        wrap.format(among("p.name", bound)),
+        wrap.format(among("r.name", bound, of_null=of_null)),
+        wrap.format(among("p.name", bound, of_null=of_null)),
         ("name",),
         (Resolve(bound, within, "name", items, names=names),),
     )
 
 
 def name_is(matcher: Matcher, *, bound: str = "asked_name", within: str = TOOL_NAMES) -> Where:
-    """Return the condition that the column ``name`` is what a matcher means."""
-    return name_of(matcher.items, matcher.names, bound=bound, within=within)
+    """Return the condition that the column ``name`` is what a matcher means; an unknown one, too, where every name is meant."""
+    of_null = "TRUE" if matcher.text == "glob:*" else "NULL"
+    return name_of(matcher.items, matcher.names, bound=bound, within=within, of_null=of_null)
 
 
 def equal(column: str, value: Scalar, *, of_gap: bool = False) -> Where:

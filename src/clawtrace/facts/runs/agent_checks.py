@@ -11,6 +11,7 @@ from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
 from clawtrace.facts.doubts import Doubt, certain
 from clawtrace.facts.runs.agents import Activation
+from clawtrace.facts.tools.tool_call import ToolCallRow
 
 __all__ = ["check_agents"]
 
@@ -18,18 +19,23 @@ _CALLS = frozenset(("llm", "tool"))
 
 
 def check_agents(
-    run: RunSpans, models: Sequence[LlmCall], activations: Sequence[Activation], findings: Findings
+    run: RunSpans,
+    models: Sequence[LlmCall],
+    tools: Sequence[ToolCallRow],
+    activations: Sequence[Activation],
+    findings: Findings,
 ) -> None:
     """Doubt the activations that may be none, or may have been delegated to, and find agents without a span.
 
     Args:
         run: the spans.
         models: the model calls.
+        tools: the tool calls.
         activations: in order of start.
         findings: of the run.
     """
     rows = {one.index: one for one in activations if one.seen}
-    _find_unseen(run, models, rows, findings)
+    _find_unseen(run, models, tools, rows, findings)
     _doubt_given_up(run, models, rows)
     if len(rows) < 2:
         return
@@ -67,17 +73,30 @@ def _forget_parent(one: Activation, reason: str, index: int) -> None:
     one.doubts += (Doubt("parent_activation_no", reason, index), Doubt("via", reason, index))
 
 
-def _find_unseen(run: RunSpans, models: Sequence[LlmCall], rows: Mapping[int, Activation], findings: Findings) -> None:
-    """Find agents that model calls name, and no agent's span, where all those have names."""
+def _find_unseen(
+    run: RunSpans,
+    models: Sequence[LlmCall],
+    tools: Sequence[ToolCallRow],
+    rows: Mapping[int, Activation],
+    findings: Findings,
+) -> None:
+    """Find agents that calls name, and no agent's span, where all those have names; who made such a tool call is unknown."""
     names = {run.spans[index].agent_name for index in rows}
     if not names or None in names:
         return
-    for call in models:
-        span = run.spans[call.index]
-        named = span.owner_agent or span.agent_name
-        if named and named not in names and findings.holds("agent-without-span", call.index):
-            names.add(named)
+    unseen: set[str] = set()
+    calls: list[LlmCall | ToolCallRow] = [*models, *tools]
+    for call in calls:
+        span = None if call.index is None else run.spans[call.index]
+        named = span and (span.owner_agent or span.agent_name)
+        if not named or call.index is None or named in names or not findings.holds("agent-without-span", call.index):
+            continue
+        if named not in unseen:
+            unseen.add(named)
             findings.gap("agents", "agent-without-span", call.index, name=named)
+        if isinstance(call, ToolCallRow):
+            call.agent = None
+            call.doubts.append(Doubt("agent_span_id", "agent-without-span", call.index))
 
 
 def _doubt_given_up(run: RunSpans, models: Sequence[LlmCall], rows: Mapping[int, Activation]) -> None:

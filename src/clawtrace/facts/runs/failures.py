@@ -11,9 +11,9 @@ from typing import Any
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
-from clawtrace.facts.doubts import Doubt
+from clawtrace.facts.doubts import Doubt, certain
 from clawtrace.facts.spans.span import Span
-from clawtrace.facts.tools.tool_call import ToolCallRow
+from clawtrace.facts.tools.tool_call import Execution, ToolCallRow
 
 __all__ = ["Failure", "failures"]
 
@@ -49,22 +49,34 @@ def _of_messages(tools: Sequence[ToolCallRow]) -> list[Failure]:
     failed = [call for call in tools if call.index is None and call.outcome == "error"]
     if not failed:
         return []
-    last = _last_starts((call.name, call) for call in tools)
-    unclear = _last_starts(((call.name, call) for call in tools), (None,))
+    later = _Later((call.name or "", call) for call in tools)
     return [
         Failure(
             call.agent, call.start_ns, call.name, "tool", call.error or call.result,
-            _recovered(call.name, call.start_ns + 1, last, unclear), _of_row(call),
+            later.recovered(call.name or "", call.start_ns + 1), _of_row(call),
         )
         for call in failed
     ]  # fmt: skip
 
 
-def _recovered(key: Any, since_ns: int, last: Mapping[Any, int], unclear: Mapping[Any, int]) -> bool | None:
-    """Return whether a later call succeeded; None where one may have."""
-    if last.get(key, -1) >= since_ns:
-        return True
-    return None if unclear.get(key, -1) >= since_ns else False
+class _Later:
+    """When the last calls started that succeeded, or may have, by what makes calls alike; `""`: a tool without a name is any."""
+
+    def __init__(self, calls: Iterable[tuple[Any, LlmCall | ToolCallRow]]) -> None:
+        self._last: dict[Any, int] = {}
+        self._perhaps: dict[Any, int] = {}
+        for key, call in calls:
+            if call.outcome in ("ok", None):
+                self._perhaps[key] = max(self._perhaps.get(key, -1), call.start_ns)
+            if call.outcome == "ok" and key != "" and certain(call.doubts):
+                self._last[key] = max(self._last.get(key, -1), call.start_ns)
+
+    def recovered(self, key: Any, since_ns: int) -> bool | None:
+        """Return whether a later call succeeded; None where one may have."""
+        if self._last.get(key, -1) >= since_ns:
+            return True
+        alike = self._perhaps.values() if key == "" else (self._perhaps.get(key, -1), self._perhaps.get("", -1))
+        return None if max(alike, default=-1) >= since_ns else False
 
 
 def _of_row(call: LlmCall | ToolCallRow | None) -> list[Doubt]:
@@ -85,7 +97,7 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
     if not failed:
         return []
     by_group = {call.group: call for call in models}
-    by_span = {call.index: call for call in tools if call.index is not None}
+    by_tool: dict[int | None, Execution] = {call.group: call for call in tools if isinstance(call, Execution)}
     requested = {call.agent: call.start_ns for call in models}  # the last ones: models are in order of start
     layers: dict[tuple[str, int], list[int]] = {}
     failed_agents = _failed_agents(run)
@@ -115,21 +127,21 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
     if not layers:
         return []
     innermost = _without_echoes(run, [max(members, key=lambda n: (run.depth[n], -n)) for members in layers.values()])
-    last_tool = _last_starts((call.name, call) for call in tools)
-    last_unclear = _last_starts(((call.name, call) for call in tools), (None,))
-    last_model = _last_starts((call.agent, call) for call in models)
-    unclear_model = _last_starts(((call.agent, call) for call in models), (None,))
+    later_tools = _Later((call.name or "", call) for call in tools)
+    later_models = _Later((call.agent, call) for call in models)
     found = []
     for index in innermost:
         span = run.spans[index]
         name, recovered, doubts = span.name, None, list[Doubt]()
         if span.kind == "tool":
             name = span.tool_name or span.name
-            recovered = _recovered(span.tool_name, span.last_ns, last_tool, last_unclear) if span.tool_name else False
-            doubts = _of_row(by_span.get(index))
+            execution = by_tool.get(run.group[index])
+            key = span.tool_name if execution is None else execution.name
+            recovered = later_tools.recovered(key or "", span.last_ns)
+            doubts = _of_row(execution)
         elif span.kind == "llm":
             call = None if (group := run.group[index]) is None else by_group.get(group)
-            recovered = _recovered(run.agent[index], span.last_ns, last_model, unclear_model)
+            recovered = later_models.recovered(run.agent[index], span.last_ns)
             recovered = True if _answered(call) and not span.unusable else recovered
             doubts = _of_row(call)
         if run.role[index] == "attempt" and run.went_on_unseen(span.last_ns):
@@ -202,14 +214,3 @@ def _without_echoes(run: RunSpans, failed: Sequence[int]) -> Sequence[int]:
 def _words(message: str | None) -> str:
     """Return what a failure says before its stack."""
     return "" if message is None else message.partition("Traceback (most recent call last)")[0].strip()
-
-
-def _last_starts(
-    calls: Iterable[tuple[Any, LlmCall | ToolCallRow]], outcomes: tuple[str | None, ...] = ("ok",)
-) -> dict[Any, int]:
-    """Return when the last call of each key that ended in one of `outcomes` started, in nanoseconds."""
-    last: dict[Any, int] = {}
-    for key, call in calls:
-        if call.outcome in outcomes:
-            last[key] = max(last.get(key, call.start_ns), call.start_ns)
-    return last

@@ -48,6 +48,7 @@ def add_gaps(
     models: Sequence[LlmCall],
     tools: ToolCalls,
     agents: Sequence[Activation],
+    failed: Sequence[Failure],
     stated: Stated,
     records: Callable[[Span, str], bool | str],
     findings: Findings,
@@ -78,12 +79,14 @@ def add_gaps(
         if at_work:
             findings.gap("errors", "tool-calls-not-recorded", outcome="error")
     if tells_tools:
-        unclear: dict[str | None, list[ToolCallRow]] = {}
+        unclear: dict[tuple[str | None, str], list[ToolCallRow]] = {}
+        counted = {run.group[one.index] for one in failed if one.kind == "tool" and one.index is not None}
         for one in tools.calls:
-            if one.outcome is None:
-                unclear.setdefault(one.name, []).append(one)
-        for name, several in unclear.items():
-            reason = "outcome-not-recorded"
+            # A cancelled call is an error already.
+            if one.outcome is None and (one.index is None or run.group[one.index] not in counted):
+                reason = next((doubt.reason for doubt in one.doubts if doubt.column is None), "outcome-not-recorded")
+                unclear.setdefault((one.name, reason), []).append(one)
+        for (name, reason), several in unclear.items():
             findings.gap("errors", reason, several[0].index, at_most=len(several), name=name, outcome="error")
     # Steps alone, of an instrumentation that does not record how what is done in them ends; or no work at all.
     if not (models or at_work) and not any(

@@ -80,7 +80,7 @@ class RunFacts:
         check_tools(spans, self.models, self.tools, self.findings, executions_of)
         self.background: list[ToolCallRow] = background_calls(spans)
         self.agents: list[Activation] = activations(spans, self.tools.handed)
-        check_agents(spans, self.models, self.agents, self.findings)
+        check_agents(spans, self.models, self.tools.calls, self.agents, self.findings)
         self.failures: list[Failure] = failures(spans, self.models, self.tools.calls)
         check_ends(spans, self.models, self.findings, records)
         check_failed_agents(spans, self.models, self.findings, records)
@@ -110,7 +110,7 @@ class RunFacts:
         """Set `totals` and add the gaps of what is not recorded at all."""
         run, models, tools, agents, findings = self.spans, self.models, self.tools, self.agents, self.findings
         said = self._stated = stated(run, models, tools.histories.contradicted, findings)
-        add_gaps(run, models, tools, agents, said, self._records, findings)
+        add_gaps(run, models, tools, agents, self.failures, said, self._records, findings)
         self.totals = totals(run, models, tools.calls, agents, self.failures, findings.gaps, said, self._records)
         self.totals |= times(run, self.shifted)
 

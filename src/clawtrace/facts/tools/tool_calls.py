@@ -220,6 +220,8 @@ def _fill_from_request(execution: Execution, request: ToolRequest, answer: Resul
     execution.result = answer.text if execution.result is None else execution.result
     if execution.outcome is None and not execution.doubts and answer.failed is not None:
         execution.outcome = "error" if answer.failed else "ok"
+    if execution.agent is None and execution.call_id == request.call_id is not None:
+        execution.agent, execution.turn = request.agent, request.turn  # its span is in a trace of its own
     execution.call_id = execution.call_id or request.call_id
     # As the model called it; but what ran is the truth where it was another tool.
     if execution.name is None or same_tool(execution.name, request.name):

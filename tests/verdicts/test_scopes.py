@@ -215,6 +215,13 @@ class TestDoubt:
             (hex_id("b"), "agent boss begins here"),
         ]
 
+    def test_which_agent_made_a_call(self, lab: Lab) -> None:
+        self.stray(lab, tool("x", at=50, tool="rm"))
+        found = verdict(lab, {"type": "tool_call", "tool": "rm", "by_agent": "boss"})
+
+        assert found.status == Status.INCONCLUSIVE
+        assert found.message.endswith("To which agent or turn it belongs is not known.")
+
     def test_it_could_not_matter(self, lab: Lab) -> None:
         """Another tool, another question, or an answer that nothing can take back."""
         self.stray(lab, tool("x", at=50, tool="ls"))

@@ -211,7 +211,8 @@ _OF_AGENTS = (
     ),
     Reason(
         "agent-inside-doubtful",
-        "The agent is inside of a span that may be no agent, so that another one may have delegated to it.",
+        "The agent is inside of a span that may be no agent, or was called or handed over to from there: another one may have "
+        "delegated to it.",
         "an agent works for the nearest agent around it", _AGENTS, always=True,
     ),
     Reason(
@@ -222,8 +223,8 @@ _OF_AGENTS = (
     ),
     Reason(
         "agent-in-tool-time",
-        "An agent in a trace of its own, or of an instrumentation that only general rules read, began and ended within the time of "
-        "a tool call of another agent: the tool may have called it.",
+        "An agent in a trace of its own, or of an instrumentation that only general rules read, began while a tool call was open: "
+        "the tool may have called it.",
         "a thread or a process that is started without the context begins a trace of its own",
         "Pass the context on to what tools start (a `traceparent`, or the context of the thread).", always=True,
     ),

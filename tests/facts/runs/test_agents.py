@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from building import Lab, S, agent, chat, hex_id, tool
+from dataclasses import replace
+
+import pytest
+from building import Lab, S, agent, answered, asks, chat, hex_id, tool
+
+from clawtrace.model.run import RunRecord
+
+OTHER, THIRD = f"{2:032x}", f"{3:032x}"
+HANDOFF = {"gen_ai.operation.name": "handoff", "gen_ai.handoff.from_agent": "boss", "gen_ai.handoff.to_agent": "helper"}
+ASKS = chat("m", "b", at=2, **{"gen_ai.output.messages": asks(("call_t", "dig", {}))})
+READS = chat("n", "b", at=70, **{"gen_ai.input.messages": answered("call_t", "gold")})
+DIG = replace(tool("t", "b", at=11, tool="dig"), to=60)
+CLERK = [replace(one, trace=OTHER) for one in (agent("c", at=1, agent="clerk"), replace(DIG, id="u", parent="c"))]
+
+
+def delegations(lab: Lab) -> list[tuple[object, ...]]:
+    return lab.rows("SELECT name, parent_activation_no, via, certain FROM agents ORDER BY activation_no")
 
 
 class TestAgents:
@@ -43,3 +59,56 @@ def test_a_handoff_span_names_its_target(lab: Lab) -> None:
         ("assistant", None, "root"),
         ("billing", 1, "handoff"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("spans", "via"),
+    [
+        ([DIG], None),
+        ([replace(DIG, parent="", trace=OTHER)], None),
+        ([READS], None),
+        ([DIG, *CLERK], None),
+        ([replace(DIG, to=14)], None),
+        ([replace(DIG, to=12)], "root"),
+        ([replace(READS, at=10, to=11)], "root"),
+    ],
+    ids=[
+        "within",
+        "of no agent",
+        "messages only",
+        "two at once",
+        "outlives it",
+        "began after it",
+        "began after its result",
+    ],
+)
+def test_an_agent_in_a_trace_of_its_own_that_began_while_a_tool_call_was_open(
+    lab: Lab, spans: list[S], via: str | None
+) -> None:
+    helper = agent("h", at=13, to=50, agent="helper"), chat("k", "h", at=14)
+    lab.put(agent("b", at=1, agent="boss"), ASKS, *spans, *(replace(one, trace=THIRD) for one in helper))
+
+    assert delegations(lab)[-1] == ("helper", None, via, True)
+
+
+def test_what_may_be_a_step_of_an_agent_may_not_be_who_handed_over(lab: Lab) -> None:
+    step = agent("b2", "b", at=10, to=30, agent="boss"), chat("n", "b2", at=11)
+    helper = agent("h", "w", at=60, to=90, agent="helper"), chat("k", "h", at=61)
+    boss = agent("b", "w", at=2, to=50, agent="boss"), chat("m", "b", at=3)
+    lab.put(S("w", "", 1, 200, "workflow"), *boss, *step, S("o", "w", 40, 41, "handoff", HANDOFF), *helper)
+
+    assert delegations(lab)[1:] == [("boss", 1, "nesting", False), ("helper", None, "handoff", True)]
+
+
+def test_a_handoff_may_come_as_long_as_a_run_is_open(lab: Lab) -> None:
+    boss, helper = agent("b", at=1, to=50, agent="boss"), agent("h", at=60, to=90, agent="helper")
+    lab.put(boss, chat("m", "b", at=2), helper, chat("k", "h", at=61), record=RunRecord("r", "r"))
+
+    assert delegations(lab) == [("boss", None, None, True), ("helper", None, None, True)]
+
+
+def test_what_was_not_received_may_be_an_agent_of_which_the_agents_below_it_are_steps(lab: Lab) -> None:
+    helper, boss = agent("h", "g", at=10, to=20, agent="helper"), agent("b", "g", at=30, to=40, agent="boss")
+    lab.put(helper, chat("m", "h", at=11), boss, chat("k", "b", at=31))
+
+    assert delegations(lab) == [("helper", None, None, False), ("boss", None, None, False)]

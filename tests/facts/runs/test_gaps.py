@@ -37,13 +37,13 @@ def test_calls_of_an_open_run_that_a_later_span_may_join_are_not_certain(lab: La
 
 
 def test_who_called_an_agent_below_a_lost_span_is_unknown(lab: Lab) -> None:
-    """None is another thing: that of the first one is known."""
+    """And so it is of the others: what was lost may have handed over to them."""
     lab.put(
         agent("a", agent="one"), chat("m", "a"), agent("b", "gone", at=200, to=300, agent="two"), chat("n", "b", at=201)
     )
 
     assert lab.rows("SELECT name, parent_activation_no, via FROM agents ORDER BY activation_no") == [
-        ("one", None, "root"),
+        ("one", None, None),
         ("two", None, None),
     ]
     assert ("via", "missing_parent") in lab.rows("SELECT column_name, reason FROM doubts WHERE relation = 'agents'")

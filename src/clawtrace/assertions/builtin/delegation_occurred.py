@@ -66,7 +66,7 @@ class DelegationOccurred(LogSource):
                 plural(row["low"], "time") if row["low"] == row["high"] else f"at least {plural(row['low'], 'time')}"
             )
             return f"Work was delegated to `{self.to_agent}` {often}."
-        root = " It worked as a root agent, not because another agent delegated to it." if row["largest"] else ""
         if outcome.holds is None:
-            return f"Work may have been delegated to `{self.to_agent}`, and no delegation to it is certain.{root}"
+            return f"Work may have been delegated to `{self.to_agent}`, and no delegation to it is certain."
+        root = " It worked as a root agent, not because another agent delegated to it." if row["largest"] else ""
         return f"No work was delegated to `{self.to_agent}`.{root}"

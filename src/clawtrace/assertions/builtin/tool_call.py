@@ -25,22 +25,28 @@ __all__ = ["ToolCall"]
 
 _LONGEST = 120
 """Characters of the arguments that the message repeats."""
-_CALLED_BY = """CASE WHEN coalesce(r.agents, 0) = 0 OR r.unsure = 1 THEN NULL WHEN r.fits = 1 THEN TRUE
+_CALLED_BY = """CASE WHEN coalesce(r.agents, 0) = 0 OR r.why IS NOT NULL THEN NULL WHEN r.fits = 1 THEN TRUE
               WHEN r.nameless = 1 THEN NULL ELSE FALSE END"""
 _WITH_AGENTS = """(
       SELECT c.run_id AS run_id, c.call_no AS call_no, c.span_id AS span_id, c.name AS name, c.arguments AS arguments,
              c.result AS result, c.outcome AS outcome, c.agent_span_id AS agent_span_id, c.certain AS certain, w.agents AS agents,
-             w.fits AS fits, w.nameless AS nameless, w.unsure AS unsure
+             w.fits AS fits, w.nameless AS nameless, w.why AS why
       FROM tool_calls AS c
       LEFT JOIN (
         SELECT a.run_id AS run_id, a.span_id AS span_id, count(*) AS agents,
                max(CASE WHEN a.name IN (SELECT v.value FROM asked_agent AS v) THEN 1 ELSE 0 END) AS fits,
                max(CASE WHEN a.name IS NULL THEN 1 ELSE 0 END) AS nameless,
-               max(CASE WHEN a.certain THEN 0 ELSE 1 END) AS unsure
-        FROM agents AS a WHERE a.span_id IS NOT NULL
+               max(d.reason) AS why
+        FROM agents AS a
+        LEFT JOIN (
+          SELECT b.run_id AS run_id, b.row_no AS row_no, b.reason AS reason FROM doubts AS b
+          WHERE b.relation = 'agents' AND b.column_name IS NULL AND b.reason NOT IN ('agent-inside-itself', 'missing_parent')
+        ) AS d ON d.run_id = a.run_id AND d.row_no = a.activation_no
+        WHERE a.span_id IS NOT NULL
         GROUP BY a.run_id, a.span_id
       ) AS w ON w.run_id = c.run_id AND w.span_id = c.agent_span_id
     )"""
+_WHY = "CASE WHEN coalesce(r.agents, 0) = 0 THEN 'scope-unknown' WHEN r.nameless = 1 THEN 'name-not-recorded' ELSE r.why END"
 _SHOWN = """coalesce(r.name, '(tool without a name)') || ': ' || coalesce(r.outcome, 'how it ended is unknown')
          || ', arguments ' || coalesce(r.arguments, 'not captured')"""
 
@@ -163,7 +169,7 @@ class ToolCall(Assertion):
         if self.by_agent is not None:
             agents = Resolve("asked_agent", AGENT_NAMES, "name", self.by_agent.items, names=self.by_agent.names)
             asked.append(Where(_CALLED_BY, among("p.agent", "asked_agent"), ("agent_span_id",), (agents,)))
-        source = SOURCES["tool_calls"]._replace(counted=_WITH_AGENTS) if self.by_agent else "tool_calls"
+        source = SOURCES["tool_calls"]._replace(counted=_WITH_AGENTS, why=_WHY) if self.by_agent else "tool_calls"
         tallies = (
             CountedRows(both(*asked), self.count.min, self.count.max, of=self._described()),
             CountedRows(named, min=0, of=f"`{self.tool}`", key="_named"),

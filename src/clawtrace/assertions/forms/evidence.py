@@ -30,6 +30,7 @@ def rows_evidence(
     columns = sorted({column for where in asked for column in where.columns})
     said = shown or f"coalesce(r.name, '{source.nameless}')"
     number = f"r.{source.number}"
+    reasons = ", ".join(filter(None, ("d.reason", "w.reason", source.why)))
     return Query(
         f"""
 SELECT e.run_id AS run_id, e.span_id AS span_id, e.why AS why, e.reason AS reason,
@@ -37,7 +38,7 @@ SELECT e.run_id AS run_id, e.span_id AS span_id, e.why AS why, e.reason AS reaso
 FROM (
   SELECT r.run_id AS run_id, r.span_id AS span_id, {said} AS why, {order or "0"} AS first, {number} AS no,
          CASE WHEN r.certain AND ({met}) THEN 0 ELSE 1 END AS place,
-         CASE WHEN r.certain AND ({met}) THEN NULL ELSE coalesce(d.reason, w.reason) END AS reason
+         CASE WHEN r.certain AND ({met}) THEN NULL ELSE coalesce({reasons}) END AS reason
   FROM {source.rows or source.counted} AS r
   JOIN selected_runs AS s ON s.run_id = r.run_id
   {doubts_of("r", source.relation, number, columns)}

@@ -24,6 +24,8 @@ class Source(NamedTuple):
     """The relation whose doubts and gaps concern it."""
     nameless: str = "(nameless)"
     """What evidence calls a row without a name."""
+    why: str = ""
+    """SQL over ``r``: why a row is in doubt, where `doubts` does not say it of the relation."""
     hidden: tuple[str, ...] = ()
     """Further relations: rows that they may lack are rows that are counted here, too."""
 

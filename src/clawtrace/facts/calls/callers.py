@@ -45,16 +45,15 @@ class Callers:
         least: dict[int, int] = {}
         """The earliest ends of tool spans that started last, of at most two agents."""
         held = sorted(
-            (spans[tool].start_ns, spans[tool].last_ns, agent) for agent, of in holding.items() for tool in of
+            (-spans[tool].start_ns, spans[tool].last_ns, agent) for agent, of in holding.items() for tool in of
         )
-        for _, together in groupby(reversed(held), key=itemgetter(0)):
-            siblings = [(agent, end_ns) for _, end_ns, agent in together]
-            for agent, end_ns in siblings:
-                ends = least | {agent: min(end_ns, least.get(agent, end_ns))}
-                least = dict(sorted(ends.items(), key=lambda entry: entry[1])[:2])
-            for agent, end_ns in siblings:
-                if not any(other != agent and inner <= end_ns for other, inner in least.items()):
-                    found.add(agent)
+        for (_, end_ns), together in groupby(held, key=itemgetter(0, 1)):
+            siblings = {agent for *_, agent in together}
+            found |= {
+                agent for agent in siblings if all(other == agent or inner > end_ns for other, inner in least.items())
+            }
+            ends = least | {agent: min(end_ns, least.get(agent, end_ns)) for agent in siblings}
+            least = dict(sorted(ends.items(), key=itemgetter(1))[:2])
         return found
 
     def _start(self, until_ns: int) -> None:

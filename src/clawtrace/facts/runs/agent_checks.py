@@ -55,10 +55,10 @@ def check_agents(
     for index in inner:
         if index not in at_work and not at_work.isdisjoint(inner[index]):
             _doubt(rows[index], "agent-without-calls", findings)
-    for index, below in inner.items():
-        if not certain(rows[index].doubts):
-            for one in (rows[number] for number in below if rows[number].parent == rows[index].number):
-                _forget_parent(one, "agent-inside-doubtful", index)
+    unsure = {one.number: index for index, one in rows.items() if not certain(one.doubts)}
+    for one in activations:
+        if one.parent in unsure:
+            _forget_parent(one, "agent-inside-doubtful", unsure[one.parent])
 
 
 def _doubt(one: Activation, reason: str, findings: Findings) -> None:
@@ -68,9 +68,12 @@ def _doubt(one: Activation, reason: str, findings: Findings) -> None:
 
 
 def _forget_parent(one: Activation, reason: str, index: int) -> None:
-    """Make it unknown whether an agent delegated to an activation, and which."""
-    one.parent = one.via = None
-    one.doubts += (Doubt("parent_activation_no", reason, index), Doubt("via", reason, index))
+    """Make it unknown which agent delegated to an activation, and where it is only inside of one, whether any did."""
+    one.parent = None
+    one.doubts.append(Doubt("parent_activation_no", reason, index))
+    if one.via in ("root", "nesting"):
+        one.via = None
+        one.doubts.append(Doubt("via", reason, index))
 
 
 def _find_unseen(

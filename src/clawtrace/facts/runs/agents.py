@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
-from collections.abc import Hashable, Mapping
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from itertools import islice
 from typing import Literal
 
@@ -14,6 +15,7 @@ from clawtrace.facts.calls.callers import Callers
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.doubts import Doubt
 from clawtrace.facts.spans.in_order import InOrder
+from clawtrace.facts.tools.tool_call import ToolCallRow
 
 __all__ = ["Activation", "activations"]
 
@@ -39,7 +41,7 @@ class Activation:
     doubts: list[Doubt] = field(default_factory=list)
 
 
-def activations(run: RunSpans, requested: Mapping[int, int | None]) -> list[Activation]:
+def activations(run: RunSpans, requested: Mapping[int, int | None], calls: Sequence[ToolCallRow]) -> list[Activation]:
     """Return the activations of a run, in order of start, none before the one that it is in.
 
     A named source (a handoff) goes before nesting.
@@ -47,6 +49,7 @@ def activations(run: RunSpans, requested: Mapping[int, int | None]) -> list[Acti
     Args:
         run: the spans.
         requested: who handed to whom where only a request records it (`ToolCalls.handed`).
+        calls: the tool calls, in order of start.
     """
     found = [index for index in run.standing_for("agent") if run.role[index] not in _NO_ACTIVATIONS]
     began: dict[int, int] = {}
@@ -58,6 +61,7 @@ def activations(run: RunSpans, requested: Mapping[int, int | None]) -> list[Acti
     handed = {index: giver for index, giver in requested.items() if giver is not None} | handed
     spawned, unseen = _spawned(run, found)
     calling = Callers(run)
+    in_tool_time = _in_tool_time(run, calls)
     several = len({run.spans[index].trace_id for index in found}) > 1
     rows = []
     for index in found:
@@ -71,8 +75,8 @@ def activations(run: RunSpans, requested: Mapping[int, int | None]) -> list[Acti
         told = bool({"tool", "trace"} & {*by_time})
         apart = several and run.spans[run.root[index]].parent_span_id is None
         apart = from_whom is None and (apart or run.evidence(index) == "generic")
-        callers = calling.of(index, anywhere=not told or "trace" in by_time) if told or apart else set()
-        if callers and not told:
+        callers = calling.of(index, anywhere="trace" in by_time) if told else set()
+        if apart and not told and in_tool_time(index):
             doubts = [Doubt(column, "agent-in-tool-time", index) for column in ("parent_activation_no", "via")]
             rows.append(Activation(index, numbers[index], None, None, doubts=doubts))
             continue
@@ -99,6 +103,36 @@ def activations(run: RunSpans, requested: Mapping[int, int | None]) -> list[Acti
         if one.parent is None and one.via not in (None, "root"):
             one.doubts.append(Doubt("parent_activation_no", "called-by-unknown", one.index))
     return rows
+
+
+def _in_tool_time(run: RunSpans, calls: Sequence[ToolCallRow]) -> Callable[[int], bool]:
+    """Return a test whether an activation began while a tool call was open, whoever made it; to be asked in order of start.
+
+    One that has no end is open until its agent asks a model again, or ends. Calls inside of the activation and around it are none.
+    """
+    asking: dict[int | None, list[int]] = defaultdict(list)
+    for index in run.kinds.get("llm", ()):
+        asking[run.agent[index]].append(run.spans[index].start_ns)
+    waiting = deque(calls)
+    running: list[tuple[int, int]] = []
+    """The ends of calls, and their spans or those of their agents; -1 where neither is known."""
+
+    def test(index: int) -> bool:
+        at_ns = run.spans[index].start_ns
+        while waiting and waiting[0].start_ns <= at_ns:
+            call = waiting.popleft()
+            later = asking[call.agent][bisect_right(asking[call.agent], call.start_ns) :][:1]
+            last_ns = _LAST if call.agent is None else run.spans[call.agent].last_ns
+            owner = call.agent if call.index is None else call.index
+            heappush(running, (call.end_ns or min([*later, last_ns]), -1 if owner is None else owner))
+        while running and running[0][0] < at_ns:
+            heappop(running)
+        return any(
+            one == -1 or not (one == index or run.encloses(index, one) or run.encloses(one, index))
+            for _, one in running
+        )
+
+    return test
 
 
 def _called_by_unknown(run: RunSpans, index: int, found: list[int]) -> bool:

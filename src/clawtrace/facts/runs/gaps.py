@@ -112,9 +112,14 @@ def add_unfinished(
             failure.recovered = None
             failure.doubts.append(Doubt("recovered", unfinished.reason, failure.index))
     for one in agents:
-        if one.via == "root" and run.root[one.index] in unfinished.orphans:
-            one.via = None
-            one.doubts += [Doubt(column, "missing_parent", one.index) for column in ("parent_activation_no", "via")]
+        below = run.root[one.index] in unfinished.orphans
+        if one.via == "root":
+            one.via, reason = None, "missing_parent" if below else unfinished.reason
+            one.doubts += [Doubt(column, reason, one.index) for column in ("parent_activation_no", "via")]
+        # The missing one may be an agent of its name, of which it is a step.
+        top = run.agent[one.index] is None and run.tool[one.index] is None and one.seen
+        if below and top and len(agents) > 1 and certain(one.doubts):
+            one.doubts.append(Doubt(None, "missing_parent", one.index))
     _doubt_side_by_side(run, unfinished.orphans, tools)
     if unfinished.is_open:
         apart = _models_apart(run) | _tools_apart(run, tools)

@@ -79,7 +79,7 @@ class RunFacts:
         self.tools: ToolCalls = tool_calls(spans, self.models, executions_of)
         check_tools(spans, self.models, self.tools, self.findings, executions_of)
         self.background: list[ToolCallRow] = background_calls(spans)
-        self.agents: list[Activation] = activations(spans, self.tools.handed)
+        self.agents: list[Activation] = activations(spans, self.tools.handed, self.tools.calls)
         check_agents(spans, self.models, self.tools.calls, self.agents, self.findings)
         self.failures: list[Failure] = failures(spans, self.models, self.tools.calls)
         check_ends(spans, self.models, self.findings, records)

@@ -149,7 +149,7 @@ class TestNothingInScope:
         assert (found.status, found.missing, found.final) == (Status.INCONCLUSIVE, "scope", False)
         assert (
             found.message
-            == "There is no data for this scope: no agent `help` worked; the agents were `boss`, `helper`."
+            == "There is no data for this scope: no agent `help` is recorded; the agents were `boss`, `helper`."
         )
 
     @pytest.mark.parametrize("status", ["skip", "fail", "pass"])
@@ -209,9 +209,9 @@ class TestDoubt:
         found = verdict(lab, {"type": "tool_not_invoked", "tool": "rm"}, agent="boss")
 
         assert (found.status, found.missing) == (Status.INCONCLUSIVE, "tool_calls")
-        assert found.message.endswith("To which agent or turn it belongs is not known.")
+        assert found.message.endswith("To which agent or turn a span or call belongs is not known.")
         assert [(one.span_id, one.why) for one in found.evidence] == [
-            (hex_id("x"), "rm: ok (in doubt: To which agent or turn it belongs is not known.)"),
+            (hex_id("x"), "rm: ok (in doubt: To which agent or turn a span or call belongs is not known.)"),
             (hex_id("b"), "agent boss begins here"),
         ]
 
@@ -257,7 +257,7 @@ class TestDoubt:
         found = verdict(lab, {"type": "tool_not_invoked", "tool": "rm"}, agent="boss")
 
         assert found.status is Status.INCONCLUSIVE
-        assert "To which agent or turn it belongs is not known." in found.message
+        assert "To which agent or turn a span or call belongs is not known." in found.message
 
     def test_a_span_that_is_in_no_turn(self, lab: Lab) -> None:
         lab.put(agent("b", agent="boss"), chat("m", "b", at=1), elsewhere(tool("x", at=50, tool="rm")))

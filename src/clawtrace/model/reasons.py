@@ -319,7 +319,7 @@ _OF_TOOLS = (
     ),
     Reason(
         "scope-unknown",
-        "To which agent or turn it belongs is not known.",
+        "To which agent or turn a span or call belongs is not known.",
         "what names no agent, and is in no span of one, may be any agent's",
         "An instrumentation that records agents as spans around their work.", always=True,
     ),

@@ -14,9 +14,13 @@ __all__ = ["TraceDuration"]
 
 _LENGTH = {"wall": "t.last_end_ns - t.first_start_ns", "busy": "t.busy_ns"}
 
-# Whether spans may be missing, and the extent of the infrastructure spans.
+# Whether spans may be missing, their extent where all gaps state one, and the extent of the infrastructure spans.
 _JOINS = """LEFT JOIN (
-    SELECT DISTINCT p.run_id AS run_id FROM gaps AS p WHERE p.relation = 'spans'
+    SELECT p.run_id AS run_id, min(p.start_ns) AS first_ns,
+           CASE WHEN count(p.end_ns - p.start_ns) = count(*) THEN max(p.end_ns) END AS last_ns
+    FROM gaps AS p
+    WHERE p.relation = 'spans'
+    GROUP BY p.run_id
   ) AS e ON e.run_id = t.run_id
   LEFT JOIN (
     SELECT p.run_id AS run_id, min(p.start_ns) AS first_ns, max(p.end_ns) AS last_ns
@@ -28,6 +32,9 @@ _JOINS = """LEFT JOIN (
 
 _WHOLE = """CASE WHEN i.last_ns > t.last_end_ns THEN i.last_ns ELSE t.last_end_ns END
            - CASE WHEN i.first_ns < t.first_start_ns THEN i.first_ns ELSE t.first_start_ns END"""
+
+_MOST = "e.last_ns - e.first_ns"
+"""The longest that a run may have taken of which spans may be missing: their gaps state an extent around the others too."""
 
 _EDGES = Query(f"""
 SELECT g.run_id AS run_id, g.span_id AS span_id, g.why AS why, g.reason AS reason,
@@ -78,7 +85,7 @@ class TraceDuration(Assertion):
     def question(self) -> Sum:
         """Compare the run's length, which spans that nothing records could only lengthen."""
         length = _LENGTH[self.measure]
-        high = f"CASE WHEN e.run_id IS NULL THEN {length} ELSE NULL END"
+        high = f"CASE WHEN e.run_id IS NULL THEN {length} ELSE {_MOST} END"
         return Sum(
             "spans.end_ns",
             (Total(f"coalesce({length}, 0)", high, max=round(self.max_ms * 1_000_000)),),
@@ -97,11 +104,13 @@ class TraceDuration(Assertion):
         row, limit = outcome.row, milliseconds(self.max_ms)
         if row["length_ns"] is None:
             return "The duration is unknown: no span of the agent's work has an end, or their clocks contradict each other."
+        what = "The agent's work" if self.agent is not None else "The run" if self.turn is None else "The turn"
         how = "" if self.measure == "wall" else " of busy time"
-        took = f"{milliseconds(row['length_ns'] / 1e6)}{how}"
+        most = f" to {milliseconds(row['high'] / 1e6)}" if (row["high"] or 0) > row["length_ns"] else ""
+        took = f"{milliseconds(row['length_ns'] / 1e6)}{most}{how}"
         if outcome.holds is None:
-            return f"The run took at least {took}, expected at most {limit}."
-        said = f"The run took {took}, {'within' if outcome.holds else 'over'} {limit}"
+            return f"{what} took {'' if most else 'at least '}{took}, expected at most {limit}."
+        said = f"{what} took {took}, {'within' if outcome.holds else 'over'} {limit}"
         wall, whole = row["wall_ns"], row["whole_ns"]
         if wall is None or whole is None or whole <= wall:
             return f"{said}."

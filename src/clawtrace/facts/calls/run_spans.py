@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -23,7 +23,7 @@ from clawtrace.facts.calls.evidence.stream_answers import join_answers
 from clawtrace.facts.calls.ledger import Ledger
 from clawtrace.facts.calls.rules import HANDOFF_TOOL, ONE_OR_TWO, RUNNER_OF_AGENTS, CallRule
 from clawtrace.facts.calls.tree.walk import walk
-from clawtrace.facts.spans.span import LOCAL_PARENT, REMOTE_PARENT, Span
+from clawtrace.facts.spans.span import LOCAL_PARENT, NO_TIME, REMOTE_PARENT, Span
 
 __all__ = ["RunSpans"]
 
@@ -56,7 +56,10 @@ class RunSpans:
     """The reference to its parent closed a cycle."""
     role: list[str | None]
     turn: list[int | None]
-    """Number of the turn: of the trace, or of the prompt in it, in which a model or an agent worked, in order of start."""
+    """Number of the turn: of the trace, or of the prompt in it, in which a model or an agent worked, in order of start.
+
+    None also where the number is not known: a tool call may have begun that trace, or one before it.
+    """
     silent: Set[int] = frozenset()
     """Agent spans that record nothing, where others do."""
     doubtful: Mapping[int, int] = field(default_factory=dict)
@@ -261,6 +264,8 @@ def _turns(
     A last span that records nothing is none, and so is the caller's side of one.
 
     A conversation whose calls are separate traces belongs to one agent: its turns are those of that agent's trace.
+
+    Work that a tool call may have begun is of the call's turn or of one of its own, so turns that began later have no known number.
     """
     asked: dict[str, list[tuple[int, str]]] = {}
     for span, top in zip(spans, root, strict=True):
@@ -275,18 +280,42 @@ def _turns(
             (trace, _prompt(asked[trace], span.start_ns) if trace in asked else "")
             for span, (trace, _) in zip(spans, turns, strict=True)
         ]
+    called = _in_tool_time(spans, root)
     starts: dict[tuple[str, str], int] = {}
     telling: set[tuple[str, str]] = set()
     for index, (span, turn) in enumerate(zip(spans, turns, strict=True)):  # in order of start
-        if span.kind in ("agent", "llm") and not (role[index] == "wrapper" and index in silent):
+        works = span.kind in ("agent", "llm") and root[index] not in called
+        if works and not (role[index] == "wrapper" and index in silent):
             starts.setdefault(turn, span.start_ns)
             if index not in silent:
                 telling.add(turn)
     order = sorted(starts, key=lambda turn: (starts[turn], turn))
     while len(order) > 1 and order[-1] not in telling:
         order.pop()
-    numbers = {turn: number for number, turn in enumerate(order, 1)}
-    return [numbers.get(turn) for turn in turns]
+    known_ns = min(called.values(), default=NO_TIME)
+    numbers = {turn: number for number, turn in enumerate(order, 1) if starts[turn] <= known_ns}
+    return [None if top in called else numbers.get(turn) for top, turn in zip(root, turns, strict=True)]
+
+
+def _in_tool_time(spans: Sequence[Span], root: Sequence[int]) -> dict[int, int]:
+    """Return the trees, by root, whose work lies within the time of a tool call of another trace, and when it began."""
+    work: dict[int, tuple[int, int]] = {}
+    for span, top in zip(spans, root, strict=True):  # in order of start
+        if span.kind in ("agent", "llm"):
+            began_ns, ended_ns = work.get(top, (span.start_ns, 0))
+            work[top] = began_ns, max(ended_ns, span.last_ns)
+    tools = deque(span for span in spans if span.kind == "tool")
+    latest: dict[str, int] = {}
+    """The latest ends of tool calls that have begun, of at most two traces."""
+    found: dict[int, int] = {}
+    for top, (began_ns, ended_ns) in work.items():
+        while tools and tools[0].start_ns <= began_ns:
+            tool = tools.popleft()
+            ends = latest | {tool.trace_id: max(tool.last_ns, latest.get(tool.trace_id, 0))}
+            latest = dict(sorted(ends.items(), key=itemgetter(1))[-2:])
+        if any(end_ns >= ended_ns for trace, end_ns in latest.items() if trace != spans[top].trace_id):
+            found[top] = began_ns
+    return found
 
 
 def _prompt(asked: Sequence[tuple[int, str]], at_ns: int) -> str:

@@ -19,6 +19,7 @@ from clawtrace.facts.runs.agents import Activation
 from clawtrace.facts.runs.final_output import final_output
 from clawtrace.facts.runs.run_facts import RunFacts
 from clawtrace.facts.runs.totals import times
+from clawtrace.facts.scopes.masked import masked
 from clawtrace.facts.spans.span import Span
 
 __all__ = ["NameMatcher", "Scope", "ScopePart", "part_of"]
@@ -85,47 +86,6 @@ class ScopePart(NamedTuple):
     """Where that is because something is not known: one of `REASONS`."""
 
 
-def _masked(run: RunSpans, kept: Sequence[bool]) -> RunSpans:
-    """Return a run whose other spans did no work, and whose topmost kept spans are its roots."""
-    order = sorted(range(len(run.spans)), key=run.enter.__getitem__)
-    root, top = list(run.root), -1
-    for index in order:
-        if kept[index]:
-            if top < 0 or run.leave[index] > run.leave[top]:
-                top = index
-            root[index] = top
-    spans = [span if keep else _idle(span) for span, keep in zip(run.spans, kept, strict=True)]
-    for index in _running_from_elsewhere(run, kept):
-        spans[index] = _without_totals(spans[index])
-    return replace(
-        run,
-        spans=spans,
-        root=root,
-        agent=[agent if agent is not None and kept[agent] else None for agent in run.agent],
-        role=[role if keep else None for role, keep in zip(run.role, kept, strict=True)],
-    )
-
-
-def _running_from_elsewhere(run: RunSpans, kept: Sequence[bool]) -> list[int]:
-    """Return the kept spans whose running totals may include those of an earlier span that is not kept."""
-    found, elsewhere = [], False
-    for index, span in enumerate(run.spans):  # in order of start
-        if span.rollup_input_tokens is not None and run.words(index).rollup == "running":
-            if kept[index] and elsewhere:
-                found.append(index)
-            elsewhere = elsewhere or not kept[index]
-    return found
-
-
-def _idle(span: Span) -> Span:
-    """Return a span as one that neither is nor describes work."""
-    return _without_totals(span)._replace(kind="infra", source="otlp", role=None, emits=None, final_output=None)
-
-
-def _without_totals(span: Span) -> Span:
-    return span._replace(rollup_input_tokens=None, rollup_output_tokens=None, rollup_llm_calls=None)
-
-
 def part_of(facts: RunFacts, scope: Scope) -> ScopePart:
     """Return what of a run, whose facts are summed up, belongs to `scope`.
 
@@ -148,18 +108,25 @@ def part_of(facts: RunFacts, scope: Scope) -> ScopePart:
     ]
     marks = [activation.index for activation in facts.agents if activation.number in wanted.meant]
     if all(IN not in states for states in (spans, models, tools)):
-        reason, sentence = wanted.why_empty()
+        reason, sentence = wanted.why_empty(perhaps=any(PERHAPS in states for states in (spans, models, tools)))
         return ScopePart(None, None, [], marks, sentence, reason)
-    unfinished = facts.unfinished
-    if unfinished is not None and (scope.turn is not None or not wanted.nested):
+    agents = list(map(wanted.activation, facts.agents))
+    if facts.unfinished is not None and (scope.turn is not None or not wanted.nested):
         # More spans may take out what is in.
-        spans, models, tools = ([min(state, PERHAPS) for state in states] for states in (spans, models, tools))
-    found, answer = _narrowed(facts, wanted, spans, models, tools)
+        spans, models, tools, agents = (
+            [min(state, PERHAPS) for state in states] for states in (spans, models, tools, agents)
+        )
+    found, answer = _narrowed(facts, wanted, spans, models, tools, agents)
     return ScopePart(found, answer, [index for index, state in enumerate(spans) if state == IN], marks)
 
 
 def _narrowed(
-    whole: RunFacts, wanted: _Wanted, spans: Sequence[int], models: Sequence[int], tools: Sequence[int]
+    whole: RunFacts,
+    wanted: _Wanted,
+    spans: Sequence[int],
+    models: Sequence[int],
+    tools: Sequence[int],
+    agents: Sequence[int],
 ) -> tuple[RunFacts, str | None]:
     """Return the facts of the part and its answer; the lists say what belongs to it.
 
@@ -167,8 +134,8 @@ def _narrowed(
     """
     run = whole.spans
     perhaps = [index for index, state in enumerate(spans) if state == PERHAPS and run.spans[index].kind != "infra"]
-    sure = _masked(run, [state == IN for state in spans])
-    most = _masked(run, [state >= PERHAPS for state in spans]) if perhaps else sure
+    sure = masked(run, [state == IN for state in spans])
+    most = masked(run, [state >= PERHAPS for state in spans]) if perhaps else sure
     found = RunFacts.__new__(RunFacts)
     found.__dict__ |= whole.__dict__
     found.shifted = {index for index in whole.shifted if spans[index]}
@@ -178,25 +145,23 @@ def _narrowed(
     found.background = _kept(whole.background, [wanted.in_background(call.index) for call in whole.background])
     of_failures = [wanted.call(None, None, None) if one.index is None else spans[one.index] for one in whole.failures]
     found.failures = _kept(whole.failures, of_failures)
-    agents = _kept(whole.agents, [wanted.activation(activation) for activation in whole.agents])
-    numbers = {activation.number for activation in agents}
-    found.agents = [
-        one if one.parent is None or one.parent in numbers else replace(one, parent=None, via="root") for one in agents
-    ]
+    states: dict[int | None, int] = {one.number: state for one, state in zip(whole.agents, agents, strict=True)}
+    found.agents = [_below(one, states.get(one.parent, IN)) for one in _kept(whole.agents, agents)]
     own = whole.findings.gaps[: whole.own_gaps]
     found.findings = Findings(run, [gap for gap in own if wanted.may_hold(gap, spans)])
     if perhaps:
-        for relation in ("spans", "messages"):
-            found.findings.gap(
-                relation, "scope-unknown", perhaps[0], at_most=len(perhaps) if relation == "spans" else None
-            )
-        if any(run.spans[index].rollup_input_tokens or run.spans[index].rollup_output_tokens for index in perhaps):
+        of_most = times(most, found.shifted)
+        extent = {"start_ns": of_most["first_start_ns"], "end_ns": of_most["last_end_ns"]}
+        found.findings.gap("spans", "scope-unknown", perhaps[0], at_most=len(perhaps), **extent)
+        found.findings.gap("messages", "scope-unknown", perhaps[0])
+        around = (run.spans[index] for index in perhaps if run.group[index] is None)
+        if any(span.rollup_input_tokens or span.rollup_output_tokens for span in around):
             found.findings.gap("llm_calls", "scope-unknown", perhaps[0])
     found.spans = most
     found.add_totals()
     answer = final_output(sure, found.models)
     if perhaps:
-        found.totals |= times(sure, found.shifted)  # the gap in `spans` says that it may have taken longer
+        found.totals |= times(sure, found.shifted)  # the gap in `spans` says how long it may have taken
         if answer != final_output(most, found.models):
             found.answer_unknown = "scope-unknown"
     found.spans = run
@@ -214,6 +179,16 @@ def _doubted(row: Any) -> Any:
     return replace(row, doubts=[*row.doubts, Doubt(None, "scope-unknown", row.index)])
 
 
+def _below(one: Activation, parent: int) -> Activation:
+    """Return an activation whose parent, if it has one, has that state."""
+    if parent == IN:
+        return one
+    if parent == OUT:
+        return replace(one, parent=None, via="root")
+    doubts = [Doubt(column, "scope-unknown", one.index) for column in ("parent_activation_no", "via")]
+    return replace(one, parent=None, via=None, doubts=[*one.doubts, *doubts])
+
+
 class _Wanted:
     """Decides what belongs to a scope in one run."""
 
@@ -222,6 +197,11 @@ class _Wanted:
         turns = {turn for turn in self._run.turn if turn is not None}
         self._turns = max(turns, default=0)
         self._turn = self._turns if scope.turn == "last" else scope.turn
+        self._uncounted = any(
+            turn is None and span.kind in ("agent", "llm") and index not in self._run.silent
+            for index, (turn, span) in enumerate(zip(self._run.turn, self._run.spans, strict=True))
+        )
+        """Whether there may be more turns."""
         self.meant: set[int] = set()
         """Numbers of the activations of the agent."""
         self._states: dict[int, int] = {}
@@ -300,9 +280,11 @@ class _Wanted:
         return OUT if run.root[index] in self._trees_of_agents else PERHAPS
 
     def _in_turn(self, turn: int | None) -> int:
-        if self._turn is None or turn == self._turn:
+        if self._turn is None:
             return IN
-        return PERHAPS if turn is None else OUT
+        if turn is None or (turn == self._turn and self._uncounted and self._scope.turn == "last"):
+            return PERHAPS
+        return IN if turn == self._turn else OUT
 
     def span(self, index: int) -> int:
         """Return the state of a span."""
@@ -343,8 +325,13 @@ class _Wanted:
         elsewhere = gap.span is not None and spans[gap.span] == OUT
         return not elsewhere or gap.relation == "agents" or gap.reason in _ANYWHERE
 
-    def why_empty(self) -> tuple[str, str]:
-        """Return the reason, and a sentence, for a run of which nothing is in the scope."""
+    def why_empty(self, *, perhaps: bool) -> tuple[str, str]:
+        """Return the reason, and a sentence, for a run of which nothing is in the scope for sure, and `perhaps` something is."""
+        if perhaps and self._uncounted and self._scope.turn is not None:
+            return (
+                "scope-unknown",
+                "a tool call may have started work in a trace of its own: which turn it is of is not known.",
+            )
         if self._scope.turn is not None and self._turn not in self._run.turn:
             if not self._turns:
                 return "scope-unknown", "turns are unknown: no agent and no model call is recorded."
@@ -361,7 +348,7 @@ class _Wanted:
         if count:
             whose = "one agent has" if count == 1 else f"{count} agents have"
             return "name-not-recorded", f"whether agent `{agent}` worked is unknown: {whose} no recorded name."
-        return "", f"no agent `{agent}` worked; the agents were {', '.join(f'`{name}`' for name in names)}."
+        return "", f"no agent `{agent}` is recorded; the agents were {', '.join(f'`{name}`' for name in names)}."
 
 
 def _name(activation: Activation, run: RunSpans) -> str | None:

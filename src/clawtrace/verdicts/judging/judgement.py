@@ -259,13 +259,9 @@ class Judgement:
             reasons = self._reasons(outcome.run_id)
             message += "".join(f" {one.sentence}" for one in reasons)
             hint = hint_for(outcome.missing, reasons, runs.dialects[place])
+            message += self._decided_by(weight, place, unfinished=unfinished)
         elif self._asked is not None:
             hint = self._asked.near_names(outcome.run_id)
-        if weight.on_missing:
-            message += f" `on_missing: {weight.status}` decides."
-        if outcome.holds is None and unfinished:
-            why = " ".join(runs.because[place]) or "the run is not closed yet; more spans may arrive."
-            message = f"{message} More spans could change this: {why}"
         if weight.answer is not None and self._known_failure is not None:
             message = f"{message} {self._known_failure.sentence(weight.answer)}"
         return self._made(
@@ -273,6 +269,13 @@ class Judgement:
             actual=self._assertion.actual(outcome), hint=hint, missing=outcome.missing,
             **self._asked_sql(place), **self._evidence_of(outcome.run_id),
         )  # fmt: skip
+
+    def _decided_by(self, weight: _Weight, place: int, *, unfinished: bool) -> str:
+        """Return what decides a verdict that the trace leaves open, as a sentence: `on_missing`, or more spans."""
+        if weight.on_missing:
+            return f" `on_missing: {weight.status}` decides."
+        why = " ".join(self._runs.because[place]) or "the run is not closed yet; more spans may arrive."
+        return f" More spans could change this: {why}" if unfinished else ""
 
     def _reasons(self, run_id: str) -> list[Reason]:
         """Return why an answer is open, as its evidence says: the first of them, those of an unfinished trace left out."""

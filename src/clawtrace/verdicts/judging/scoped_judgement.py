@@ -13,7 +13,7 @@ from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.world import World
 from clawtrace.facts.scopes.scoped_facts import ScopedFacts
 from clawtrace.model.reasons import REASONS
-from clawtrace.model.verdict import Standing, Status, Verdict
+from clawtrace.model.verdict import Standing, Verdict
 from clawtrace.store.api import QueryableStore
 from clawtrace.verdicts.asking.ask import Ask, Asked, ask
 from clawtrace.verdicts.judging.coverage import hint_for
@@ -21,6 +21,10 @@ from clawtrace.verdicts.judging.judgement import Judgement
 from clawtrace.verdicts.judging.run_inputs import RunInputs
 
 __all__ = ["ScopedJudgement", "ask_within"]
+
+
+_NOTHING = None, False
+"""Whether an assertion holds that met no data."""
 
 
 class ScopedJudgement(Judgement):
@@ -37,10 +41,10 @@ class ScopedJudgement(Judgement):
 
     def _take(self, asked: Asked) -> None:
         super()._take(asked)
-        nothing = self._code(self._standing(self._on_missing(Status.INCONCLUSIVE)))
         for run_id, scope in self.within.runs.items():
             if scope.empty:
-                self.codes[self._runs.place[run_id]] = nothing
+                place = self._runs.place[run_id]
+                self.codes[place] = self._code_of(_NOTHING, unfinished=self._is_unfinished(place))
 
     def verdict(self, place: int) -> Verdict:
         """Return the verdict on the run at a place."""
@@ -49,10 +53,13 @@ class ScopedJudgement(Judgement):
         if scope is None or not scope.empty or self._error:
             return super().verdict(place)
         kind = self._kinds[self.codes[place]]
-        decides = "" if self._assertion.on_missing is None else f" `on_missing: {kind.status}` decides."
+        unfinished = self._is_unfinished(place)
+        weight = self._weigh(_NOTHING, unfinished=unfinished)
         reasons = [REASONS[scope.reason]] if scope.reason in REASONS else []
         hint = hint_for("agents", reasons, self._runs.dialects[place])
-        message = f"There is no data for this scope: {scope.empty}{decides}"
+        message = (
+            f"There is no data for this scope: {scope.empty}{self._decided_by(weight, place, unfinished=unfinished)}"
+        )
         return self._made(run_id, kind, message, hint=hint, missing="scope", **self._evidence_of(run_id))
 
     def _sentence(self, outcome: Any) -> str:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.model.model_names import model_name
 from clawtrace.pricing.entry import PriceEntry, PriceTier, Rates
-from clawtrace.pricing.genai import genai_cost, writes_no_cache
+from clawtrace.pricing.genai import genai_rates, writes_no_cache
 from clawtrace.pricing.globs import can_both_match, compile_glob, literal_length
 from clawtrace.pricing.providers import provider_names
 from clawtrace.support.did_you_mean import did_you_mean
@@ -49,6 +49,8 @@ class Price(NamedTuple):
 
 
 _UNPRICED = Price(None, None)
+_OWN: Literal["model_pricing"] = "model_pricing"
+_TABLES: Literal["genai-prices"] = "genai-prices"
 
 
 def _fold(name: str) -> str:
@@ -148,20 +150,15 @@ class Pricing(NamedTuple):
             return _UNPRICED
         entry = self._entry(_Names.of(provider, model))
         if entry is not None:
-            rates = entry.rates(input_tokens)
-            cost = _cost(rates, call) if rates is not None else None
-            return _UNPRICED if cost is None else Price(float(cost), "model_pricing")
-        if input_tokens is None or output_tokens is None:
+            rates, source = entry.rates(input_tokens), _OWN
+        elif input_tokens is None or output_tokens is None:
             return _UNPRICED
-        tokens = {
-            "input": input_tokens,
-            "output": output_tokens,
-            "cache_read": cache_read,
-            "cache_write": cache_write,
-            "reasoning": reasoning,
-        }
-        cost = genai_cost(provider, model, tokens, at_ns)
-        return _UNPRICED if cost is None else Price(float(cost), "genai-prices")
+        else:
+            rates, source = genai_rates(provider, model, input_tokens, output_tokens, at_ns), _TABLES
+            if rates is not None and rates.reasoning is not None and reasoning is None:
+                return _UNPRICED
+        cost = None if rates is None else _cost(rates, call)
+        return _UNPRICED if cost is None else Price(float(cost), source)
 
     def bounds(self, call: ModelCall, plain: float) -> tuple[float, float]:
         """Return the least and the most that a call can have cost, whose price with unknown parts as plain tokens is `plain`.

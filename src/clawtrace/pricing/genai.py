@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from clawtrace.model.model_names import bare_model_name, model_name
-from clawtrace.pricing.entry import Rates
 from clawtrace.pricing.providers import provider_names
+from clawtrace.pricing.rates import Rates
 
 __all__ = ["genai_rates", "writes_no_cache"]
 
@@ -87,9 +87,9 @@ def _is_match(match: Mapping[str, Any], name: str) -> bool:
         return (any if kind == "or" else all)(_is_match(part, name) for part in value)
     if kind == "regex":
         return bool(re.search(value, name))
-    text, name = value.lower(), name.lower()
+    text, name = str(value).lower(), name.lower()
     if kind == "equals":
-        return bool(name == text)
+        return name == text
     if kind == "contains":
         return text in name
     return name.startswith(text) if kind == "starts_with" else name.endswith(text)
@@ -98,11 +98,11 @@ def _is_match(match: Mapping[str, Any], name: str) -> bool:
 def _holds(prices: Mapping[str, Any], at: datetime) -> bool:
     """Return whether prices hold at a moment: from a day on, or in some hours of each day, of UTC."""
     if "from" in prices:
-        return at.date().isoformat() >= prices["from"]
+        return bool(at.date().isoformat() >= prices["from"])
     if "between" in prices:
         begin, end = prices["between"]
         time = at.time().isoformat()
-        return begin <= time < end if begin <= end else time >= begin or time < end
+        return bool(begin <= time < end if begin <= end else time >= begin or time < end)
     return True
 
 

@@ -1,4 +1,4 @@
-"""Write the pages of docs/reference, the JSON Schemas and `expect.pyi`: ``python docs/generate.py`` (``make docs``).
+"""Write the pages of docs/reference, the JSON Schemas, `expect.pyi` and the price table: ``python docs/generate.py`` (``make docs``).
 
 A test compares what this would write with what is there, so the pages cannot drift.
 """
@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from assertion_pages import assertion_pages, table
 from expect_stub import expect_stub
+from price_table import price_table
 from python_api import python_api
 
 if TYPE_CHECKING:
@@ -276,6 +277,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield f"{REFERENCE}/call-rules.md", call_rules()
     yield f"{REFERENCE}/python.md", python_api(NOTE)
     yield "src/clawtrace/expect.pyi", expect_stub()
+    yield "src/clawtrace/pricing/prices.jsonl", price_table()
     yield f"{REFERENCE}/reasons.md", reasons()
     yield f"{REFERENCE}/openapi.json", control_service()
     yield from schemas()

@@ -6,11 +6,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import yaml
 
 from clawtrace.dialects import load_dialects
 from clawtrace.dialects.columns import COLUMN_TYPES, RECORDABLE
 from clawtrace.dialects.compile import Compiler
 from clawtrace.dialects.expressions import Seen
+from clawtrace.dialects.load import BUILTIN, head
 from clawtrace.dialects.rules import ColumnRule, Condition
 from clawtrace.dialects.schema import Recorded
 from clawtrace.errors import ConfigError
@@ -88,6 +90,13 @@ class TestLoading:
         assert silent.tool_failed == Condition(always=True)
         assert {"tool_name", "tool_result", "input_tokens"} <= silent.columns.keys()
         assert (len(files["mine"].verified), silent.verified) == (1, [])
+
+    def test_what_tells_dialects_apart_stands_at_the_head_of_a_built_in_file(self) -> None:
+        """So that the rest of a file is read only when spans of that dialect were met."""
+        for path in BUILTIN.glob("*.yaml"):
+            whole, first = (yaml.safe_load(text) for text in (path.read_bytes(), head(path.read_bytes())))
+            for key in ("dialect", "extends", "verified", "detect"):
+                assert first.get(key) == whole.get(key), (path.name, key)
 
     def test_spans_and_logs_may_record_different_facts(self, tmp_path: Path) -> None:
         write(tmp_path, "mine", MINE.replace("{cost: yes}", "{cost: yes, errors: {spans: yes, logs: SETTING=1}}"))

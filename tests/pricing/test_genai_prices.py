@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import UTC, datetime
-from decimal import Decimal
+from datetime import UTC, date, datetime
 
 import pytest
 from genai_prices import Usage, calc_price
+from genai_prices.data import providers
 
 from clawtrace.pricing import ModelCall, Price, Pricing
 from clawtrace.pricing.genai import _leaves, _providers
@@ -72,6 +72,44 @@ def test_a_model_that_the_tables_only_resemble_has_no_price(provider, model):
     assert price(provider, model) == Price(None, None)
 
 
+@pytest.mark.parametrize("at", [datetime(2024, 8, 1, 20, tzinfo=UTC), datetime(2026, 6, 1, 3, tzinfo=UTC)])
+def test_every_price_is_that_of_the_package(at):
+    """The table that is carried along, and what is computed from it, say what the package says of every model."""
+    usages = [
+        {"input_tokens": 1000, "output_tokens": 100, "cache_read": 0, "cache_write": 0, "reasoning": 0},
+        {"input_tokens": 900_000, "output_tokens": 7, "cache_read": 300, "cache_write": 500, "reasoning": 5},
+        {"input_tokens": 210_000, "output_tokens": 0, "cache_read": 210_000, "cache_write": 0, "reasoning": 0},
+        {"input_tokens": 100, "output_tokens": 9, "cache_read": 101, "cache_write": 0, "reasoning": 10},
+    ]
+    compared, wrong = 0, []
+    for provider in providers:
+        for model in provider.models:
+            if provider.find_model(model.id, all_providers=providers) is not model:
+                continue
+            prices = model.get_prices(at)
+            for said in usages:
+                if any(
+                    said[f"{side}_tokens"] and getattr(prices, f"{side}_mtok") is None for side in ("input", "output")
+                ):
+                    continue
+                usage = Usage(
+                    input_tokens=said["input_tokens"], output_tokens=said["output_tokens"],
+                    cache_read_tokens=said["cache_read"], cache_write_tokens=said["cache_write"],
+                    output_reasoning_tokens=said["reasoning"],
+                )  # fmt: skip
+                try:
+                    expected = float(model.calc_price(usage, provider, genai_request_timestamp=at).total_price)
+                except ValueError:
+                    expected = None
+                compared += 1
+                found = Pricing().price_call(provider.id, model.id, at_ns=int(at.timestamp()) * 10**9, **said).usd
+                if found != expected:
+                    wrong.append((provider.id, model.id, said, found, expected))
+
+    assert compared > 7_000, compared
+    assert wrong == []
+
+
 def test_no_prefix_or_substring_match_of_the_tables_prices_a_longer_name():
     """For every pattern in the tables: the matching text with a made-up word behind it is not priced by it."""
     wrong = []
@@ -92,10 +130,9 @@ def test_every_equality_of_the_tables_is_priced_or_lacks_a_token_price():
             continue
         for model in provider.models:
             for kind, text in _leaves(model.match):
-                if kind == "equals" and provider.find_model(text) is model:
-                    prices = model.get_prices(datetime.fromtimestamp(AT / 1e9, tz=UTC))
-                    whole = prices.input_mtok is not None and prices.output_mtok is not None
-                    if whole and price(provider.id, text, reasoning=0).usd is None:
+                if kind == "equals" and provider.find(text) is model:
+                    prices = model.prices_at(datetime.fromtimestamp(AT / 1e9, tz=UTC))
+                    if {"input", "output"} <= prices.keys() and price(provider.id, text, reasoning=0).usd is None:
                         lost.append((provider.id, text))
     assert lost == []
 
@@ -103,14 +140,12 @@ def test_every_equality_of_the_tables_is_priced_or_lacks_a_token_price():
 def test_the_price_is_that_of_the_calls_time():
     """A call before a price cut has the old price, a call after it the new one."""
     changed = [
-        (provider.id, model.id, model.prices[1].constraint.start_date)
+        (provider.id, model.id, date.fromisoformat(model.prices[1]["from"]))
         for provider in _providers()
         for model in provider.models
-        if isinstance(model.prices, list) and len(model.prices) == 2 and provider.find_model(model.id) is model
-        if hasattr(model.prices[1].constraint, "start_date")
-        if isinstance(model.prices[0].prices.input_mtok, Decimal)
-        and isinstance(model.prices[1].prices.input_mtok, Decimal)
-        if model.prices[0].prices.input_mtok != model.prices[1].prices.input_mtok
+        if len(model.prices) == 2 and "from" in model.prices[1] and provider.find(model.id) is model
+        if all(isinstance(prices.get("input"), str) and "output" in prices for prices in model.prices)
+        if model.prices[0]["input"] != model.prices[1]["input"]
     ]
     assert changed
     for provider, model, day in changed:
@@ -157,13 +192,14 @@ def test_provider_names_are_whole_names():
     assert "openai" not in provider_names("openai-compatible")
 
 
-def test_the_tables_are_not_loaded_before_they_are_needed():
-    """Importing pricing, and pricing what the project itself prices, loads no price table."""
+def test_the_tables_are_not_read_before_they_are_needed():
+    """Pricing what the project itself prices reads no price table, and no price loads the package."""
     program = (
-        "import sys; from clawtrace.pricing import Pricing\n"
+        "import sys; from clawtrace.pricing import Pricing; from clawtrace.pricing.genai import _providers\n"
         "p = Pricing.from_mapping({'m': {'input_per_1m': 1, 'output_per_1m': 1}})\n"
-        "assert p.price_call(None, 'm', 1, 1).usd; assert 'genai_prices' not in sys.modules\n"
-        "assert p.price_call('openai', 'gpt-4o', 1, 1).usd; assert 'genai_prices' in sys.modules\n"
+        "assert p.price_call(None, 'm', 1, 1).usd; assert not _providers.cache_info().currsize\n"
+        "assert p.price_call('openai', 'gpt-4o', 1, 1).usd; assert _providers.cache_info().currsize\n"
+        "assert not sys.modules.keys() & {'genai_prices', 'asyncio', 'httpx', 'httpx2'}\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 

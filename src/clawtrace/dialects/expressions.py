@@ -137,11 +137,11 @@ class Expressions:
 
     def _globbed(self, value: str, pattern: str, seen: frozenset[str] | None) -> str:
         """Return the test of a glob; one without wildcards is an equality, which every span is held against faster."""
-        if seen is not None and not any(fnmatchcase(text, pattern) for text in seen):
-            return "FALSE"
         if not set(pattern) & set("*?["):
-            return self._m("is_in", value=value, values=quote(pattern))
-        return self._m("glob", value=value, pattern=quote(pattern))
+            known = seen is None or pattern in seen
+            return self._m("is_in", value=value, values=quote(pattern)) if known else "FALSE"
+        known = seen is None or any(fnmatchcase(text, pattern) for text in seen)
+        return self._m("glob", value=value, pattern=quote(pattern)) if known else "FALSE"
 
     def _matching(self, keys: str) -> list[str]:
         """Return the attributes at hand that fit one of some globs, in order of the globs."""

@@ -1,12 +1,13 @@
 """Load dialect files: the built-in ones and those of a project's own folders; resolve ``extends``.
 
-A project's own files are checked when they are loaded. What a built-in one says is checked by the tests, and becomes
-objects on first use: the spans at hand were written by one or two of the many instrumentations.
+A project's own files are checked when they are loaded. Built-in ones are checked by the tests, and of each only the `head` is
+read before it is used: the spans at hand were written by one or two of the many instrumentations.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -24,15 +25,22 @@ from clawtrace.support.yaml_reading import read_foreign_yaml, read_yaml
 __all__ = ["BUILTIN", "Dialect", "load_dialects"]
 
 BUILTIN = Path(__file__).parent / "builtin"
+_HEAD = re.compile(rb".*?^detect:.*?(?=^[a-z]|\Z)", re.MULTILINE | re.DOTALL)
 
 
 class _Source:
-    """One dialect file: its bytes, what they say, and the checked words, once used."""
+    """One dialect file: what its `head` says of it, and all of its words, which are read and checked when they are first used."""
 
-    def __init__(self, path: Path, data: bytes, said: Any) -> None:
+    def __init__(self, path: Path, data: bytes, head: Any) -> None:
         self.path = path
         self.data = data
-        self._said = said
+        self.name = str(head["dialect"])
+        self.extends: str | None = head.get("extends")
+        self.programs: Sequence[str] = [
+            one["scope"] for one in head.get("verified", ()) if one.get("version") == "service.version"
+        ]
+        """The verified scopes of agents that are programs, whose version is in the resource."""
+        self._detect = head["detect"]
 
     @cached_property
     def words(self) -> DialectFile:
@@ -41,42 +49,12 @@ class _Source:
         Raises:
             ValidationError: it is no dialect.
         """
-        return DialectFile.model_validate(self._said)
+        return DialectFile.model_validate(read_yaml(self.data))
 
-    @property
-    def _checked(self) -> bool:
-        return "words" in vars(self)
-
-    @property
-    def name(self) -> str:
-        return self.words.dialect if self._checked else str(self._said["dialect"])
-
-    @property
-    def extends(self) -> str | None:
-        return self.words.extends if self._checked else self._said.get("extends")
-
-    @property
+    @cached_property
     def detect(self) -> Detect:
-        return self.words.detect if self._checked else Detect.model_validate(self._said["detect"])
-
-    @property
-    def records(self) -> Mapping[str, Any]:
-        """Per fact what is recorded: a plain value, or one for spans and one for logs (`Recorded`, or its mapping)."""
-        return self.words.records if self._checked else self._said.get("records", {})
-
-    @property
-    def verified(self) -> Sequence[Verified]:
-        return self.words.verified if self._checked else [Verified.model_validate(one) for one in self._entries]
-
-    @property
-    def programs(self) -> Sequence[str]:
-        """The verified scopes of agents that are programs, whose version is in the resource; not checked."""
-        return [one["scope"] for one in self._entries if one.get("version") == "service.version"]
-
-    @property
-    def _entries(self) -> Sequence[Mapping[str, Any]]:
-        entries: Sequence[Mapping[str, Any]] = self._said.get("verified", ())
-        return entries
+        """How its spans are recognised."""
+        return Detect.model_validate(self._detect)
 
 
 class Dialect:
@@ -111,7 +89,7 @@ class Dialect:
     @cached_property
     def verified(self) -> Sequence[Verified]:
         """The instrumentations whose spans it was verified to read."""
-        return self._source.verified
+        return self._source.words.verified
 
     @property
     def programs(self) -> Sequence[str]:
@@ -127,11 +105,10 @@ class Dialect:
 
     def records(self, fact: str, by: Literal["spans", "logs"] = "spans") -> bool | str:
         """Return whether `fact` (one of `RECORDABLE`) can be recorded: yes, no, or the setting that makes it so."""
-        said = self._source.records.get(fact)
+        said = self._source.words.records.get(fact)
         if said is None:
             return self._base.records(fact, by) if self._base is not None else False
-        found: bool | str = said if isinstance(said, bool | str) else getattr(Recorded.model_validate(said), by)
-        return found
+        return getattr(said, by) if isinstance(said, Recorded) else said
 
 
 def load_dialects(folders: Sequence[Path] = ()) -> tuple[Dialect, ...]:
@@ -191,10 +168,17 @@ def _read(path: Path, *, checked: bool) -> _Source:
     """Return one file; unless the tests have `checked` it, it is checked now."""
     data = path.read_bytes()
     if checked:
-        return _Source(path, data, read_yaml(data))
-    source = _Source(path, data, read_foreign_yaml(data))
-    source.words  # noqa: B018
-    return source
+        return _Source(path, data, read_yaml(head(data)))
+    said = read_foreign_yaml(data)
+    DialectFile.model_validate(said)
+    return _Source(path, data, said)
+
+
+def head(data: bytes) -> bytes:
+    """Return the lines of a built-in file up to the end of `detect`: a third, in which its name, base and scopes stand."""
+    found = _HEAD.match(data)
+    assert found is not None, "a built-in dialect has `detect`"
+    return found[0]
 
 
 def _dialect(name: str, sources: Mapping[str, _Source]) -> Dialect:

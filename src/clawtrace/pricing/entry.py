@@ -8,29 +8,19 @@ where an entry states no cache price, cached tokens cost what other input costs;
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from pydantic import ConfigDict, Field, model_validator
 
+from clawtrace.pricing.rates import Rates
 from clawtrace.support.attribute_docs import Documented
 
-__all__ = ["PriceEntry", "PriceTier", "Rates"]
+__all__ = ["PriceEntry", "PriceTier"]
 
 Dollars = Annotated[Decimal, Field(ge=0, allow_inf_nan=False)]
 
 _KINDS = ("input", "output", "cache_read", "cache_write", "reasoning")
 _UNITS = (("per_1k", Decimal(1000)), ("per_1m", Decimal(1_000_000)))
-
-
-class Rates(NamedTuple):
-    """US dollars for one token of each kind; None where a kind has no separate price."""
-
-    input: Decimal | None
-    output: Decimal | None
-    cache_read: Decimal | None
-    cache_write: Decimal | None
-    reasoning: Decimal | None
-    per_request: Decimal = Decimal(0)
 
 
 class _TokenPrices(Documented):

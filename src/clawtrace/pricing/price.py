@@ -3,49 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from decimal import Decimal
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.model.model_names import model_name
-from clawtrace.pricing.entry import PriceEntry, PriceTier, Rates
-from clawtrace.pricing.genai import genai_cost, writes_no_cache
+from clawtrace.pricing.genai import genai_rates, writes_no_cache
 from clawtrace.pricing.globs import can_both_match, compile_glob, literal_length
 from clawtrace.pricing.providers import provider_names
+from clawtrace.pricing.rates import ModelCall, cost_of
 from clawtrace.support.did_you_mean import did_you_mean
 
-__all__ = ["Locate", "ModelCall", "Price", "Pricing"]
+if TYPE_CHECKING:
+    from clawtrace.pricing.entry import PriceEntry
+
+__all__ = ["Locate", "Price", "Pricing"]
 
 Locate = Callable[[tuple[str | int, ...]], tuple[str, int, int]]
 """Position of a key of the mapping: path below `model_pricing` → file, line, column (1-based; 0 when unknown)."""
 
+PriceSource = Literal["model_pricing", "genai-prices"]
+
 _GLOB = "glob:"
-
-
-class ModelCall(NamedTuple):
-    """What the price of a call depends on. Input includes cached tokens, output includes reasoning; None is unknown."""
-
-    provider: str | None
-    model: str | None
-    """The answering (else requested) model's name as recorded, with any prefix and date that it has."""
-    input_tokens: int | None
-    output_tokens: int | None
-    cache_read: int | None = None
-    cache_write: int | None = None
-    reasoning: int | None = None
-    at_ns: int | None = None
-    """Start of the call, nanoseconds since the epoch."""
 
 
 class Price(NamedTuple):
     """A price and where it comes from; both None when they are unknown."""
 
     usd: float | None
-    source: Literal["model_pricing", "genai-prices"] | None
+    source: PriceSource | None
 
 
 _UNPRICED = Price(None, None)
@@ -147,21 +134,17 @@ class Pricing(NamedTuple):
         if not model or not model.strip() or any(count is not None and count < 0 for count in counts):
             return _UNPRICED
         entry = self._entry(_Names.of(provider, model))
+        source: PriceSource = "genai-prices" if entry is None else "model_pricing"
         if entry is not None:
             rates = entry.rates(input_tokens)
-            cost = _cost(rates, call) if rates is not None else None
-            return _UNPRICED if cost is None else Price(float(cost), "model_pricing")
-        if input_tokens is None or output_tokens is None:
+        elif input_tokens is None or output_tokens is None:
             return _UNPRICED
-        tokens = {
-            "input": input_tokens,
-            "output": output_tokens,
-            "cache_read": cache_read,
-            "cache_write": cache_write,
-            "reasoning": reasoning,
-        }
-        cost = genai_cost(provider, model, tokens, at_ns)
-        return _UNPRICED if cost is None else Price(float(cost), "genai-prices")
+        else:
+            rates = genai_rates(provider, model, input_tokens, output_tokens, at_ns)
+            if rates is not None and rates.reasoning is not None and reasoning is None:
+                return _UNPRICED
+        cost = None if rates is None else cost_of(rates, call)
+        return _UNPRICED if cost is None else Price(float(cost), source)
 
     def bounds(self, call: ModelCall, plain: float) -> tuple[float, float]:
         """Return the least and the most that a call can have cost, whose price with unknown parts as plain tokens is `plain`.
@@ -210,6 +193,10 @@ class _Problems:
         self._found.append(ConfigProblem(file, line, column, message, key, hint))
 
     def entry(self, key: str, value: Any) -> PriceEntry | None:
+        from pydantic import ValidationError
+
+        from clawtrace.pricing.entry import PriceEntry, PriceTier
+
         try:
             return PriceEntry.model_validate(value)
         except ValidationError as error:
@@ -241,30 +228,3 @@ class _Problems:
     def raise_any(self) -> None:
         if self._found:
             raise ConfigError(self._found)
-
-
-def _cost(rates: Rates, call: ModelCall) -> Decimal | None:
-    """Return the cost of `call` at `rates`; None when an unknown or contradictory count decides."""
-    if rates.input is None or rates.output is None:
-        return rates.per_request
-    sides = (
-        (call.input_tokens, rates.input, ((call.cache_read, rates.cache_read), (call.cache_write, rates.cache_write))),
-        (call.output_tokens, rates.output, ((call.reasoning, rates.reasoning),)),
-    )
-    total = rates.per_request
-    for tokens, rate, parts in sides:
-        side = _side(tokens, rate, parts)
-        if side is None:
-            return None
-        total += side
-    return total
-
-
-def _side(tokens: int | None, rate: Decimal, parts: Iterable[tuple[int | None, Decimal | None]]) -> Decimal | None:
-    """Return the cost of one side of a call: the parts with a separate price, then the rest at `rate`."""
-    priced = [(count, price) for count, price in parts if price is not None and count is not None]
-    separate = sum((count * price for count, price in priced), Decimal(0))
-    if tokens is None:
-        return separate if rate == 0 else None
-    rest = tokens - sum(count for count, _ in priced)
-    return None if rest < 0 else separate + rest * rate

@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from clawtrace.receiver.attribution.connections import Connection
 from clawtrace.receiver.payload import Signal
+
+if TYPE_CHECKING:
+    from clawtrace.receiver.attribution.connections import Connection
 
 __all__ = ["Protocol", "Request", "RequestAnswer", "RequestOutcome", "sender_of"]
 

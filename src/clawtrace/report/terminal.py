@@ -7,6 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status
@@ -14,8 +15,10 @@ from clawtrace.report._repeated_text import print_datasets, print_repetitions, p
 from clawtrace.report._verdict_text import STATUS_STYLE, print_verdicts, title_of
 from clawtrace.report.base import CampaignReport, status_of
 from clawtrace.report.console import ConsoleOutput, Segment, TableColumn
-from clawtrace.report.results import NotRun
 from clawtrace.support.figures import UNKNOWN, cost_of, count, duration, tokens_of, total_of
+
+if TYPE_CHECKING:
+    from clawtrace.report.results import NotRun
 
 __all__ = ["MEANING", "print_campaign", "print_runs", "print_scores", "print_summary", "print_verdicts"]
 

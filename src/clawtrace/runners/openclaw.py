@@ -30,10 +30,11 @@ from clawtrace.runners.base import (
 from clawtrace.runners.command import CommandRunner, left_out
 from clawtrace.runners.command_settings import CommandSettings
 from clawtrace.runners.gateways.configuration import agent_id_of, configuration
-from clawtrace.runners.gateways.keeper import ANSWER_FILE, TURNS_FILE
 from clawtrace.runners.gateways.order import (
+    ANSWER_FILE,
     CONFIG_REFUSED,
     NOT_READY,
+    TURNS_FILE,
     Container,
     GatewayOrder,
     remove,

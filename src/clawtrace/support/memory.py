@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from contextlib import suppress
 
 __all__ = ["give_back"]
@@ -10,5 +9,7 @@ __all__ = ["give_back"]
 
 def give_back() -> None:
     """Give back what was freed and the C library keeps, as GNU's does; it takes milliseconds, so after millions of values."""
+    import ctypes
+
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

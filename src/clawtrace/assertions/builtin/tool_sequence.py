@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -16,11 +16,12 @@ from clawtrace.assertions.forms.where import TOOL_NAMES, Where
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.refused import refused
 from clawtrace.assertions.trajectory import sequence_sql
-from clawtrace.assertions.trajectory.partial_order import PartialOrder, edit_words
 from clawtrace.assertions.trajectory.steps import ForbidBetween, OneOrMore, RequireCall, Step, named, text
-from clawtrace.assertions.trajectory.trajectory import SearchLimitError
 from clawtrace.model.query import Resolve
 from clawtrace.support.did_you_mean import did_you_mean
+
+if TYPE_CHECKING:
+    from clawtrace.assertions.trajectory.partial_order import PartialOrder
 
 __all__ = ["ToolSequence"]
 
@@ -117,6 +118,8 @@ class ToolSequence(Assertion):
 
     @cached_property
     def _partial(self) -> PartialOrder:
+        from clawtrace.assertions.trajectory.partial_order import PartialOrder
+
         return PartialOrder(
             self._steps,
             strict=self.mode == "strict",
@@ -189,6 +192,8 @@ class ToolSequence(Assertion):
 
     def _answer(self, row: Row, recorded: OrderedRows) -> OrderAnswer:
         """Search in every world that the spans allow."""
+        from clawtrace.assertions.trajectory.trajectory import SearchLimitError
+
         del row
         try:
             holds = self._partial.answer(recorded.rows, recorded.gaps)
@@ -242,6 +247,8 @@ class ToolSequence(Assertion):
             ruled = ", within its rules" if self._has_rules else ""
             loose = "; the order is unknown, because calls ran concurrently" if self._undetermined(row) else ""
             return f"{names} happened {how}{ruled}, among {seen}{loose}."
+        from clawtrace.assertions.trajectory.partial_order import edit_words
+
         edits = self._edits(row)
         called = [str(name) for name in self._called(row) or ()]
         change = f" Smallest change: {edit_words(edits, called)}." if edits else ""

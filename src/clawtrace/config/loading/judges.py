@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from clawtrace.assertions.probing.judged import JudgedProbe
+from clawtrace.assertions.probe import Probe
 from clawtrace.errors import ConfigProblem
 from clawtrace.support.did_you_mean import did_you_mean
 
@@ -78,6 +78,10 @@ def demands_of(profile: EvaluationProfile) -> Demands:
 
 def judge_refusals(found: AssertionList, profile: EvaluationProfile | None) -> list[ConfigProblem]:
     """Return the assertions of one file that ask a judge that the profile does not have."""
+    if not any(isinstance(one, Probe) for one in found.parsed):
+        return []
+    from clawtrace.assertions.probing.judged import JudgedProbe
+
     named = [] if profile is None else [one.judge_id for one in profile.judges]
     asking = {one.id: one for one in found.parsed if isinstance(one, JudgedProbe)}
     problems = []

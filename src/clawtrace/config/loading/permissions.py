@@ -8,7 +8,6 @@ from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.world import HookPolicy
 from clawtrace.config.cases.assertion_list import AssertionList
 from clawtrace.errors import ConfigProblem
-from clawtrace.runners.starting.environment import ALLOWED
 
 if TYPE_CHECKING:
     from clawtrace.config.suites.evaluation_profile import EvaluationProfile
@@ -20,6 +19,8 @@ def hook_policy(profile: EvaluationProfile | None) -> HookPolicy:
     """Return what a profile allows; without one, nothing."""
     if profile is None:
         return HookPolicy()
+    from clawtrace.runners.starting.environment import ALLOWED
+
     said = profile.security_policy
     env = (*(name for name in ALLOWED if not name.startswith("OTEL_")), *said.pass_env)
     return HookPolicy(said.allow_local_python_hooks, said.network_access, said.redact_secrets, env)

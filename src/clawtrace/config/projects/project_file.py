@@ -86,7 +86,8 @@ def load_project(start: Path | None = None, env: Mapping[str, str] = os.environ)
         source = next((found for prefix, found in sources.items() if key[: len(prefix)] == prefix), None)
         return (document, key) if source is None else (source, ())
 
-    config = validated(ProjectConfig, data, place, problems)
+    # Defaults need no check: a project without settings builds no validator.
+    config = validated(ProjectConfig, data, place, problems) if data else ProjectConfig.model_construct()
     pricing = None
     if config is not None:
         pricing = pricing_of(config.model_pricing, document, problems)

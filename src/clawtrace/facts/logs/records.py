@@ -17,8 +17,6 @@ from clawtrace.dialects.compile import Compiler
 from clawtrace.dialects.expressions import Seen
 from clawtrace.dialects.rules import SPAN_TESTS, KindRule, RecordEffect
 from clawtrace.dialects.schema import Detect, DialectFile, EventRule, JoinPair
-from clawtrace.facts.logs.conversations import adopt, name_agents
-from clawtrace.facts.logs.join import join_records, separate_attempts
 from clawtrace.facts.logs.rows import EventRecord, JoinedRow, RunRows
 from clawtrace.store.api import FactSide
 
@@ -141,6 +139,9 @@ class _Batch:
 
     def complete(self) -> Completed:
         """Complete the rows."""
+        from clawtrace.facts.logs.conversations import adopt, name_agents
+        from clawtrace.facts.logs.join import join_records, separate_attempts
+
         records = self._records()
         lost: dict[int, dict[str, str]] = {}
         parents: dict[int, int] = {}

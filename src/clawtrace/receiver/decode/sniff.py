@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-from clawtrace.receiver.decode.wire import MESSAGE_PARTS, groups_of
 from clawtrace.receiver.payload import SIGNALS, Signal
 
 __all__ = ["JSON_KEYS", "document_signals", "protobuf_signal"]
@@ -42,6 +41,8 @@ def protobuf_signal(data: bytes) -> Signal | None:
     item have other types at the same numbers.
     """
     from google.protobuf.message import DecodeError
+
+    from clawtrace.receiver.decode.wire import MESSAGE_PARTS, groups_of
 
     for signal in SIGNALS:
         parts = MESSAGE_PARTS[signal]

@@ -26,16 +26,19 @@ from typing import NoReturn
 from watchfiles import watch
 
 from clawtrace.runners.gateways.configuration import TOKEN
-from clawtrace.runners.gateways.order import CONFIG_REFUSED, NOT_READY, GatewayOrder, read_gateway_order, remove
+from clawtrace.runners.gateways.order import (
+    ANSWER_FILE,
+    CONFIG_REFUSED,
+    NOT_READY,
+    TURNS_FILE,
+    GatewayOrder,
+    read_gateway_order,
+    remove,
+)
 from clawtrace.runners.gateways.state import sub_agents_ended
 
-__all__ = ["ANSWER_FILE", "TURNS_FILE", "answer_text", "answers", "at_a_change", "main"]
+__all__ = ["answer_text", "answers", "at_a_change", "main"]
 
-ANSWER_FILE = "answer.txt"
-"""In the home: the answer to the last turn."""
-
-TURNS_FILE = "turns.json"
-"""In the home: when each turn was started, in nanoseconds since the epoch."""
 _EXIT_SECONDS = 20
 """For a gateway to end once it was asked to; less than what this process itself is given."""
 _PORTS = 5

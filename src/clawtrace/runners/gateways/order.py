@@ -11,14 +11,22 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
+    "ANSWER_FILE",
     "CONFIG_REFUSED",
     "NOT_READY",
+    "TURNS_FILE",
     "Container",
     "GatewayOrder",
     "read_gateway_order",
     "remove",
     "write_gateway_order",
 ]
+
+ANSWER_FILE = "answer.txt"
+"""In the home: the answer to the last turn."""
+
+TURNS_FILE = "turns.json"
+"""In the home: when each turn was started, in nanoseconds since the epoch."""
 
 CONFIG_REFUSED = 78
 """Exit code where the program refuses its configuration: EX_CONFIG of sysexits.h."""

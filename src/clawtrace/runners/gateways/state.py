@@ -12,8 +12,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import duckdb
-
 __all__ = ["keep_transcripts", "sub_agents_ended"]
 
 
@@ -63,7 +61,7 @@ def keep_transcripts(state: Path, folder: Path) -> tuple[list[Path], list[str]]:
                 place = sessions / f"{session}.jsonl"
                 place.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
                 kept.append(place)
-        except (OSError, duckdb.Error) as error:
+        except OSError as error:
             lost.append(f"the transcripts of the agent {database.parents[1].name!r} could not be read: {error}")
     return kept, lost
 
@@ -79,9 +77,15 @@ def _sessions(database: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def _decompressed(lines: list[bytes]) -> list[str]:
-    """Return lines that are compressed with zstd, which Python reads from 3.14 on, and DuckDB always."""
+    """Return lines that are compressed with zstd, which Python reads from 3.14 on, and DuckDB always.
+
+    Raises:
+        OSError: they cannot be read.
+    """
     if not lines:
         return []
+    import duckdb
+
     with TemporaryDirectory() as folder, closing(duckdb.connect()) as engine:
         for number, line in enumerate(lines):
             Path(folder, f"{number:09}").write_bytes(line)
@@ -89,7 +93,10 @@ def _decompressed(lines: list[bytes]) -> list[str]:
             "SELECT line FROM read_csv(?, compression='zstd', auto_detect=false, header=false, delim=chr(1), quote='', escape='', "
             "columns={'line': 'VARCHAR'}, max_line_size=16777216, filename='file') ORDER BY file"
         )
-        found = engine.execute(whole, [f"{folder}/*"]).fetchall()
+        try:
+            found = engine.execute(whole, [f"{folder}/*"]).fetchall()
+        except duckdb.Error as error:
+            raise OSError(str(error)) from error
     if len(found) != len(lines):
         raise OSError(f"{len(lines)} compressed lines are {len(found)} lines")
     return [line for (line,) in found]

@@ -121,7 +121,8 @@ def _in_tool_time(run: RunSpans, calls: Sequence[ToolCallRow]) -> Callable[[int]
         at_ns = run.spans[index].start_ns
         while waiting and waiting[0].start_ns <= at_ns:
             call = waiting.popleft()
-            later = asking[call.agent][bisect_right(asking[call.agent], call.start_ns) :][:1]
+            place = bisect_right(asking[call.agent], call.start_ns)
+            later = asking[call.agent][place : place + 1]
             last_ns = _LAST if call.agent is None else run.spans[call.agent].last_ns
             owner = call.agent if call.index is None else call.index
             heappush(running, (call.end_ns or min([*later, last_ns]), -1 if owner is None else owner))

@@ -75,8 +75,8 @@ class _Later:
         """Return whether a later call succeeded; None where one may have."""
         if self._last.get(key, -1) >= since_ns:
             return True
-        alike = self._perhaps.values() if key == "" else (self._perhaps.get(key, -1), self._perhaps.get("", -1))
-        return None if max(alike, default=-1) >= since_ns else False
+        perhaps = max(self._perhaps.get(key, -1), self._perhaps.get("", -1))
+        return None if key != "" and perhaps >= since_ns else False
 
 
 def _of_row(call: LlmCall | ToolCallRow | None) -> list[Doubt]:

@@ -72,6 +72,7 @@ class Expressions:
         self._seen = seen
         self._atoms: dict[str, str] | None = None
         self._numbers: dict[str, str] = {}
+        self._matched: dict[str, list[str]] = {}
 
     def _m(self, name: str, **parts: str) -> str:
         return "(" + self._macros[name].format(**parts) + ")"
@@ -145,8 +146,10 @@ class Expressions:
 
     def _matching(self, keys: str) -> list[str]:
         """Return the attributes at hand that fit one of some globs, in order of the globs."""
-        seen = sorted(self._seen.keys) if self._seen is not None else ()
-        return [key for pattern in keys.split("|") for key in seen if fnmatchcase(key, pattern)]
+        if keys not in self._matched:
+            seen = sorted(self._seen.keys) if self._seen is not None else ()
+            self._matched[keys] = [key for glob in keys.split("|") for key in seen if fnmatchcase(key, glob)]
+        return self._matched[keys]
 
     def _present(self, key: str) -> str:
         if "*" in key:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache, cached_property, lru_cache
@@ -68,6 +69,10 @@ _VERSION = "18"
 """Raised when the same raw rows give other facts for a reason outside of the dialect files."""
 
 
+_Shape = tuple[Sequence[str], Sequence[str], Sequence[str], str, str]
+"""What a span carries: the keys of its attributes, of its events the names, the keys of its resource, its scope and its service."""
+
+
 @cache
 def read_sql(name: str) -> str:
     """Return a file of this room's SQL."""
@@ -129,14 +134,14 @@ class Normaliser:
         names = self._providers
         side.load("provider_names", {"alias": ("text", list(names)), "name": ("text", list(names.values()))})
         side.load("fact_runs", {"run_no": ("bigint", list(run_ids)), "run_id": ("text", list(run_ids.values()))})
-        seen = self._seen(side)
-        detection = Compiler(seen=seen).detection(self.dialects.values())
+        shapes = side.script(read_sql("seen"))
+        detection = Compiler(seen=_seen(shapes)).detection(self.dialects.values())
         version = Compiler().version(self.dialects.values())
         twice = bool(side.script(_TWICE))
         once, reused = (_ONCE, dict(side.script(_REUSED))) if twice else ("", {})
         side.script(read_sql("keys").format(detection=detection, version=version, once=once))
         counts = dict(side.script("SELECT dialect, count(*) FROM fact_keys GROUP BY dialect ORDER BY dialect"))
-        self._row_facts(side, seen, counts)
+        self._row_facts(side, shapes, counts)
         completed = complete_rows(side, self.dialects, list(counts), read_sql)
         return Rows(side, run_ids, completed, sum(counts.values()), reused)
 
@@ -157,23 +162,17 @@ class Normaliser:
         self._price([call for run in facts for call in run.models])
         return facts
 
-    def _seen(self, side: FactSide) -> Seen:
-        keys: set[str] = set()
-        events: set[str] = set()
-        resource_keys: set[str] = set()
-        scopes: set[str] = set()
-        services: set[str] = set()
-        for of_span, of_events, of_resource, scope, service in side.script(read_sql("seen")):
-            keys.update(of_span)
-            events.update(of_events)
-            resource_keys.update(of_resource)
-            scopes.add(scope)
-            services.add(service)
-        return Seen(*map(frozenset, (keys, events, resource_keys, scopes, services)))
-
-    def _row_facts(self, side: FactSide, seen: Seen, dialects: Iterable[str]) -> None:
+    def _row_facts(self, side: FactSide, shapes: Sequence[_Shape], dialects: Iterable[str]) -> None:
         """Make ``fact_rows`` of a batch that has spans of these dialects."""
-        parts = [Compiler(seen=seen).row_facts(self.dialects[name], "fact_raw") for name in dialects]
+        scopes: dict[str, set[str]] = defaultdict(set)
+        for dialect, scope in side.script("SELECT DISTINCT dialect, scope FROM fact_keys"):
+            scopes[dialect].add(scope)
+        parts = [
+            Compiler(seen=_seen(shape for shape in shapes if shape[3] in scopes[name])).row_facts(
+                self.dialects[name], "fact_raw"
+            )
+            for name in dialects
+        ]
         body = "\nUNION ALL\n".join(parts) or _no_row_facts()
         side.script(read_sql("row_facts").replace("{body}", body))
 
@@ -254,6 +253,22 @@ class Normaliser:
     def records(self, span: Span, fact: str) -> bool | str:
         """Return whether the instrumentation that wrote a span records a fact (`Dialect.records`)."""
         return self.dialects[span.dialect].records(fact, "logs" if span.source == "log" else "spans")
+
+
+def _seen(shapes: Iterable[_Shape]) -> Seen:
+    """Return what spans of these shapes carry."""
+    keys: set[str] = set()
+    events: set[str] = set()
+    resource_keys: set[str] = set()
+    scopes: set[str] = set()
+    services: set[str] = set()
+    for of_span, of_events, of_resource, scope, service in shapes:
+        keys.update(of_span)
+        events.update(of_events)
+        resource_keys.update(of_resource)
+        scopes.add(scope)
+        services.add(service)
+    return Seen(*map(frozenset, (keys, events, resource_keys, scopes, services)))
 
 
 def _digest(payload: str) -> bytes:

@@ -220,7 +220,7 @@ class TestDoubt:
         found = verdict(lab, {"type": "tool_call", "tool": "rm", "by_agent": "boss"})
 
         assert found.status == Status.INCONCLUSIVE
-        assert found.message.endswith("To which agent or turn it belongs is not known.")
+        assert found.message.endswith("To which agent or turn a span or call belongs is not known.")
 
     def test_it_could_not_matter(self, lab: Lab) -> None:
         """Another tool, another question, or an answer that nothing can take back."""

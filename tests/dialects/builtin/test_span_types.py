@@ -125,10 +125,3 @@ def test_an_agent_that_another_may_have_called(lab: Lab, tool: str) -> None:
     )
 
     assert lab.rows("SELECT name, via FROM agents") == [("planner", "root"), ("researcher", None)]
-
-
-def test_an_agent_alone_shows_no_absence_of_tools(lab: Lab) -> None:
-    """Where neither model calls nor tools are recorded, an agent may have called some."""
-    lab.put(S("a", "", 0, 9, "planner", {"acme.span.type": "agent"}))
-
-    assert ("tool_calls",) in lab.rows("SELECT relation FROM gaps")

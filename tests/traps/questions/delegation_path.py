@@ -5,7 +5,6 @@ from answers import PlainRun, agent_of
 ASSERTION = {"mode": "path", "expected": ["orchestrator", "researcher"]}
 OUTSIDE = {
     "asks about agents, not about what they did": "model calls, answers, content of search, content of the command, outcomes, times, tools, moved_tool_call, nothing_captured",
-    "the path was received, and nothing can undo it": "never_ended",
     "an agent that comes after the path leaves the path as it is": "one_more_agent",
 }
 

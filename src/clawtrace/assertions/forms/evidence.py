@@ -34,7 +34,8 @@ def rows_evidence(
     return Query(
         f"""
 SELECT e.run_id AS run_id, e.span_id AS span_id, e.why AS why, e.reason AS reason,
-       row_number() OVER (PARTITION BY e.run_id ORDER BY e.place, e.first, e.no, e.reason, e.why, e.span_id) AS rank
+       row_number() OVER (
+         PARTITION BY e.run_id ORDER BY e.place, e.first, e.no, CASE WHEN e.span_id IS NULL THEN 1 ELSE 0 END, e.reason, e.why, e.span_id) AS rank
 FROM (
   SELECT r.run_id AS run_id, r.span_id AS span_id, {said} AS why, {order or "0"} AS first, {number} AS no,
          CASE WHEN r.certain AND ({met}) THEN 0 ELSE 1 END AS place,

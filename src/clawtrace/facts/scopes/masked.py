@@ -11,8 +11,11 @@ from clawtrace.facts.spans.span import Span
 __all__ = ["masked"]
 
 
-def masked(run: RunSpans, kept: Sequence[bool]) -> RunSpans:
-    """Return a run whose other spans did no work, and whose topmost kept spans are its roots."""
+def masked(run: RunSpans, kept: Sequence[bool], certain: Sequence[bool]) -> RunSpans:
+    """Return a run whose other spans did no work, and whose topmost kept spans are its roots.
+
+    What spans state that are kept and not certain is left out: nobody knows whether it is of the part.
+    """
     order = sorted(range(len(run.spans)), key=run.enter.__getitem__)
     root, top = list(run.root), -1
     for index in order:
@@ -20,7 +23,10 @@ def masked(run: RunSpans, kept: Sequence[bool]) -> RunSpans:
             if top < 0 or run.leave[index] > run.leave[top]:
                 top = index
             root[index] = top
-    spans = [span if keep else _idle(span) for span, keep in zip(run.spans, kept, strict=True)]
+    spans = [
+        _idle(span) if not keep else span if sure else _without_totals(span)
+        for span, keep, sure in zip(run.spans, kept, certain, strict=True)
+    ]
     for index in _running_from_elsewhere(run, kept):
         spans[index] = _without_totals(spans[index])
     return replace(

@@ -134,8 +134,9 @@ def _narrowed(
     """
     run = whole.spans
     perhaps = [index for index, state in enumerate(spans) if state == PERHAPS and run.spans[index].kind != "infra"]
-    sure = masked(run, [state == IN for state in spans])
-    most = masked(run, [state >= PERHAPS for state in spans]) if perhaps else sure
+    certain = [state == IN for state in spans]
+    sure = masked(run, certain, certain)
+    most = masked(run, [state >= PERHAPS for state in spans], certain) if perhaps else sure
     found = RunFacts.__new__(RunFacts)
     found.__dict__ |= whole.__dict__
     found.shifted = {index for index in whole.shifted if spans[index]}
@@ -155,7 +156,7 @@ def _narrowed(
         found.findings.gap("spans", "scope-unknown", perhaps[0], at_most=len(perhaps), **extent)
         found.findings.gap("messages", "scope-unknown", perhaps[0])
         around = (run.spans[index] for index in perhaps if run.group[index] is None)
-        if any(span.rollup_input_tokens or span.rollup_output_tokens for span in around):
+        if any(span.rollup_input_tokens or span.rollup_output_tokens or span.rollup_llm_calls for span in around):
             found.findings.gap("llm_calls", "scope-unknown", perhaps[0])
     found.spans = most
     found.add_totals()

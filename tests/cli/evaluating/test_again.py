@@ -440,7 +440,7 @@ def test_watch_runs_what_an_edit_touches_until_it_is_ended(project):
         [str(PROGRAM), "eval", "--suite", "s", "--watch"], cwd=project.root, env=clean_environment(),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
-    timer = threading.Timer(90, process.kill)
+    timer = threading.Timer(150, process.kill)
     timer.start()
     assert process.stdout is not None
     assert process.stderr is not None

@@ -124,11 +124,20 @@ def add_unfinished(
     if unfinished.is_open:
         apart = _models_apart(run) | _tools_apart(run, tools)
         at_work = {call.agent for call in models if call.outcome == "ok"} | {call.agent for call in tools}
+        # A call that nobody asked for by its id may turn out to be a part of another one, which did not fail.
+        answerable = {call.index for call in models} | {call.index for call in tools if call.call_id is not None}
         rows: list[tuple[int | None, bool, list[Doubt]]] = [
             *((call.index, run.group[call.index] in apart, call.doubts) for call in models),
             *((call.index, call.index is not None and run.group[call.index] in apart, call.doubts) for call in tools),
             *((one.index, one.index in at_work, one.doubts) for one in agents if one.seen),
-            *((one.index, one.index is not None and run.group[one.index] in apart, one.doubts) for one in failed),
+            *(
+                (
+                    one.index,
+                    one.index is not None and one.index in answerable and run.group[one.index] in apart,
+                    one.doubts,
+                )
+                for one in failed
+            ),
         ]
         for index, stays, doubts in rows:
             if certain(doubts) and not stays:

@@ -132,11 +132,16 @@ class StoredQuestion:
 def differences(stored: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Return what two verdicts, as ``clawtrace.results/1`` has them, do not say alike.
 
-    A stored message may go on with what is known of a log. Of a run without a trace only the status is compared: why there is
-    none the store does not contain.
+    A stored message may have further sentences: why something is open, as its evidence says, which is not asked again, and what is
+    known of a log. Of a run without a trace only the status is compared: why there is none the store does not contain.
     """
     keys = ("status", "final", "missing", "actual") if stored["sql"] else ("status",)
     found = {key: (stored[key], now[key]) for key in keys if stored[key] != now[key]}
-    if stored["sql"] and not stored["message"].startswith(now["message"]):
+    said = iter(_sentences(stored))
+    if stored["sql"] and not all(sentence in said for sentence in _sentences(now)):
         found["message"] = (stored["message"], now["message"])
     return found
+
+
+def _sentences(verdict: Mapping[str, Any]) -> list[str]:
+    return str(verdict["message"]).removesuffix(".").split(". ")

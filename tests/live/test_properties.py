@@ -250,7 +250,9 @@ def follow(bench: Bench, arriving: Sequence[list[list[dict]]]) -> set[str]:
                 assert verdict.status is Status.INCONCLUSIVE, verdict
             if key in final:
                 known, since = final[key]
-                assert verdict.status is known, f"{known} after step {since}, after step {step}: {verdict}"
+                # What is decided is never contradicted; a later span may leave it open (a second record of a call without an id).
+                still = (known, Status.INCONCLUSIVE)
+                assert verdict.status in still, f"{known} after step {since}, after step {step}: {verdict}"
             elif verdict.final:
                 final[key] = (verdict.status, step)
     return {asked for (_, asked), (_, step) in final.items() if step < steps}
@@ -258,7 +260,7 @@ def follow(bench: Bench, arriving: Sequence[list[list[dict]]]) -> set[str]:
 
 @pytest.mark.timeout(600)
 def test_a_verdict_on_an_open_run_is_final_or_inconclusive(bench, request):
-    """While a run is open nothing is decided by what is missing; what is final then is so for ever."""
+    """While a run is open nothing is decided by what is missing; what is final then is never contradicted."""
 
     @profile(request, 3)
     @given(traces=TRACES, seed=st.integers(0, 10**6))

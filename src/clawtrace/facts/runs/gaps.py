@@ -124,20 +124,11 @@ def add_unfinished(
     if unfinished.is_open:
         apart = _models_apart(run) | _tools_apart(run, tools)
         at_work = {call.agent for call in models if call.outcome == "ok"} | {call.agent for call in tools}
-        # A call without an id may turn out to be the record of another one, once what models asked for has come.
-        answerable: set[int | None] = {call.index for call in models}
-        answerable |= {
-            call.index
-            for call in tools
-            if call.index is not None
-            and (call.call_id is not None or not findings.holds("execution-without-request", call.index))
-        }
+        # A call that nobody asked for by its id may turn out to be a part of another one, which did not fail.
+        answerable = {call.index for call in models} | {call.index for call in tools if call.call_id is not None}
         rows: list[tuple[int | None, bool, list[Doubt]]] = [
             *((call.index, run.group[call.index] in apart, call.doubts) for call in models),
-            *(
-                (call.index, call.index in answerable and _group(run, call.index) in apart, call.doubts)
-                for call in tools
-            ),
+            *((call.index, call.index is not None and run.group[call.index] in apart, call.doubts) for call in tools),
             *((one.index, one.index in at_work, one.doubts) for one in agents if one.seen),
             *(
                 (
@@ -188,10 +179,6 @@ def _tools_apart(run: RunSpans, tools: Sequence[ToolCallRow]) -> set[int | None]
     scopes = {run.spans[index].scope for index in run.kinds.get("tool", ())}
     apart = {name: max(by_scope[name].values(), key=len, default=one) for name, one in first.items()}
     return {group for name, groups in apart.items() if name is not None or len(scopes) == 1 for group in groups}
-
-
-def _group(run: RunSpans, index: int | None) -> int | None:
-    return None if index is None else run.group[index]
 
 
 def _below_a_root(run: RunSpans, index: int) -> bool:

@@ -67,9 +67,10 @@ pytest: $(DEV) ## Run the tests of the first tier
 	@$(BIN)/python -m compileall -q src
 	$(IN_VENV) pytest -n auto --dist loadfile
 
-test-full: $(DEV) ## Run all tests of both tiers (at most 40 minutes), property tests for longer
-	@$(BIN)/python -m compileall -q src
-	$(IN_VENV) pytest -n auto --dist loadfile --no-loadscope-reorder --full
+test-full: test ## Run all tests of both tiers (at most 40 minutes); what fails beside other tests runs once more, alone
+	@$(IN_VENV) pytest -n auto --dist loadfile --no-loadscope-reorder --second-tier || { \
+		[ $$? -eq 1 ] && echo "Once more, alone, what failed beside other tests:" && \
+		$(IN_VENV) pytest --second-tier --last-failed --last-failed-no-failures none -v; }
 
 soak: $(DEV) ## Run real frameworks against a model that behaves at random (RUNS of each, SEED); findings go to outputs/soak
 	$(IN_VENV) python tests/soak/soak.py --runs $(RUNS) --seed $(SEED) --out outputs/soak

@@ -4,9 +4,11 @@ A test that needs something which not every machine has is marked ``@pytest.mark
 missing the test is skipped and listed at the end; what ``CLAWTRACE_REQUIRE`` names (comma-separated) must be there,
 and its tests fail instead.
 
-There are two tiers (CONTRIBUTING.md). A test marked ``full``, or that needs one of `SLOW`, runs with ``--full``
-(`make test-full`) and not without; ``smoke`` keeps one test of a module that is marked ``full`` in the first tier. With
-``--full`` everything runs, and property tests try more examples.
+There are two tiers (CONTRIBUTING.md). A test marked ``full``, or that needs one of `SLOW`, is of the second and does not
+run by default; ``smoke`` keeps one test of a module that is marked ``full`` in the first tier. With ``--full`` all tests of
+both tiers run, with ``--second-tier`` (`make test-full`) those that the first leaves out; a test marked ``longer`` is of both
+and tries more in the second. Property tests draw the same examples each time, so that a run says something about the change
+and not about luck; ``--hypothesis-profile search`` draws new ones.
 """
 
 from __future__ import annotations
@@ -68,16 +70,19 @@ SLOW = frozenset({"chdb", "clickhouse", "openclaw"})
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the switch between the tiers."""
-    parser.addoption("--full", action="store_true", help="Run all tests of both tiers, and property tests for longer.")
+    parser.addoption("--full", action="store_true", help="Run all tests of both tiers.")
+    parser.addoption("--second-tier", action="store_true", help="Run the tests of the second tier alone.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers, and choose how property tests search: in the first tier always alike, and never by the clock."""
-    settings.register_profile("first-tier", derandomize=True, database=None, deadline=None)
-    settings.register_profile("second-tier", deadline=None)
-    settings.load_profile("second-tier" if config.getoption("--full") else "first-tier")
+    """Register the markers, and choose how property tests search: always alike unless asked, and never by the clock."""
+    settings.register_profile("alike", derandomize=True, database=None, deadline=None)
+    settings.register_profile("search", database=None, deadline=None)
+    settings.load_profile(config.getoption("--hypothesis-profile", None) or "alike")
+    config.option.full |= config.option.second_tier
     config.addinivalue_line("markers", "needs(name, …): what the machine must have; names are in tests/conftest.py")
     config.addinivalue_line("markers", "full: of the second tier, `make test-full`")
+    config.addinivalue_line("markers", "longer: of both tiers, and tries more in the second")
     config.addinivalue_line("markers", "smoke: of the first tier all the same, in a module that is marked `full`")
 
 
@@ -89,13 +94,19 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests of this tier. With both, files of the second come first: the long ones are among them."""
-    if config.getoption("--full"):
-        later = {item.path for item in items if not _of_second_tier(item)}
-        items.sort(key=lambda item: item.path in later)
-        return
-    slow = {item for item in items if _of_second_tier(item)}
-    config.hook.pytest_deselected(items=[item for item in items if item in slow])
-    items[:] = [item for item in items if item not in slow]
+    second = {item for item in items if _of_second_tier(item)}
+    if config.getoption("--second-tier"):
+        _keep(second | {item for item in items if item.get_closest_marker("longer")}, config, items)
+    elif config.getoption("--full"):
+        long = {item.path for item in second}
+        items.sort(key=lambda item: item.path not in long)
+    else:
+        _keep(set(items) - second, config, items)
+
+
+def _keep(kept: set[pytest.Item], config: pytest.Config, items: list[pytest.Item]) -> None:
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
 
 
 def _of_second_tier(item: pytest.Item) -> bool:

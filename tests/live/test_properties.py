@@ -186,24 +186,18 @@ def outcome_of(result: RunResult) -> list[tuple[str, Status, bool, str]]:
     return [(verdict.id, verdict.status, verdict.final, verdict.message) for verdict in result.verdicts]
 
 
-def profile(request: pytest.FixtureRequest, examples: int) -> settings:
-    """Few examples in `make test`, five times as many in `make test-full`."""
-    full = request.config.getoption("--full")
-    return settings(
-        max_examples=examples * 5 if full else examples,
-        deadline=None,
-        derandomize=not full,
-        database=None,
-        phases=(Phase.explicit, Phase.generate),  # shrinking six traces through sockets takes longer than reading them
-        suppress_health_check=list(HealthCheck),
-    )
+PROFILE = settings(
+    max_examples=15,
+    phases=(Phase.explicit, Phase.generate),  # shrinking six traces through sockets takes longer than reading them
+    suppress_health_check=list(HealthCheck),
+)
 
 
 @pytest.mark.timeout(600)
-def test_arrival_never_changes_a_verdict(bench, request):
+def test_arrival_never_changes_a_verdict(bench):
     """Order, batches, repetition, protocol and the number of runs that are judged together are all one."""
 
-    @profile(request, 3)
+    @PROFILE
     @given(traces=TRACES, seed=st.integers(0, 10**6))
     def check(traces: list[list[Item]], seed: int) -> None:
         chance = random.Random(seed)
@@ -259,10 +253,10 @@ def follow(bench: Bench, arriving: Sequence[list[list[dict]]]) -> set[str]:
 
 
 @pytest.mark.timeout(600)
-def test_a_verdict_on_an_open_run_is_final_or_inconclusive(bench, request):
+def test_a_verdict_on_an_open_run_is_final_or_inconclusive(bench):
     """While a run is open nothing is decided by what is missing; what is final then is never contradicted."""
 
-    @profile(request, 3)
+    @PROFILE
     @given(traces=TRACES, seed=st.integers(0, 10**6))
     def check(traces: list[list[Item]], seed: int) -> None:
         chance = random.Random(seed)

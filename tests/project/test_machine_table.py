@@ -39,6 +39,9 @@ import pytest
 
 def test_quick(): pass
 
+@pytest.mark.longer
+def test_longer(): pass
+
 @pytest.mark.full
 def test_slow(): pass
 
@@ -50,12 +53,13 @@ def test_on_another_engine(): pass
 @pytest.mark.parametrize(
     ("switches", "ran"),
     [
-        ([], {"test_quick"}),
-        pytest.param(["--full"], {"test_quick", "test_slow", "test_on_another_engine"}, marks=pytest.mark.full),
+        ([], {"test_quick", "test_longer"}),
+        (["--second-tier"], {"test_longer", "test_slow", "test_on_another_engine"}),
+        (["--full"], {"test_quick", "test_longer", "test_slow", "test_on_another_engine"}),
     ],
 )
 def test_the_second_tier_runs_when_asked_for(tmp_path: Path, switches: list[str], ran: set[str]):
-    """Without `--full` what is marked so, or needs a slow thing, does not run; with it everything does."""
+    """What is marked `full`, or needs a slow thing, runs with a switch alone; what is marked `longer` always does."""
     for file in CONFTEST:
         shutil.copy(file, tmp_path)
     (tmp_path / "test_it.py").write_text(TIERS)

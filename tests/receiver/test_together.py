@@ -147,6 +147,7 @@ class TestAsIfAlone:
 
         assert together == alone
 
+    @pytest.mark.longer
     @pytest.mark.parametrize("secret", ["", SECRET], ids=["plain", "suspect"])
     def test_odd_json(self, request, secret):
         """A value of JSON means the same, or is refused alike, alone, in a group, and in a recording."""

@@ -485,9 +485,10 @@ def final_response(
     """The run's final answer is as asked, in every respect that is given.
 
     The answer comes from the spans' messages, else from what the runner read from the agent's output; of several
-    turns it is the last one's. A run without any span is judged by what its runner read, once it is over. Where no
-    answer was recorded nothing is known. A secret that was redacted on arrival could have been any text: what is
-    then neither sure nor impossible stays open, also that a text is absent.
+    turns it is the last one's. A run without any span is judged by what its runner read, once it is over. An agent
+    whose work ended in a failure gave no answer, which meets no condition; where an answer is only not recorded,
+    nothing is known. A secret that was redacted on arrival could have been any text: what is then neither sure nor
+    impossible stays open, also that a text is absent.
 
     Args:
         contains: Text, or texts of which each one, that the answer contains, case-sensitively.

@@ -19,7 +19,9 @@ class DuckFacts:
     """The relations as empty DuckDB tables with exactly the contract's columns; `load` fills them."""
 
     def __init__(self):
-        self._db = duckdb.connect()
+        self._db = duckdb.connect(
+            config={"threads": 1}
+        )  # a few rows: threads would wait for each other on a busy machine
         self._filled = set()
         for relation in RELATIONS.values():
             columns = ", ".join(f"{column.name} {TYPES[column.type]}" for column in relation.columns)

@@ -193,7 +193,6 @@ PROFILE = settings(
 )
 
 
-@pytest.mark.timeout(600)
 def test_arrival_never_changes_a_verdict(bench):
     """Order, batches, repetition, protocol and the number of runs that are judged together are all one."""
 
@@ -252,7 +251,6 @@ def follow(bench: Bench, arriving: Sequence[list[list[dict]]]) -> set[str]:
     return {asked for (_, asked), (_, step) in final.items() if step < steps}
 
 
-@pytest.mark.timeout(600)
 def test_a_verdict_on_an_open_run_is_final_or_inconclusive(bench):
     """While a run is open nothing is decided by what is missing; what is final then is never contradicted."""
 

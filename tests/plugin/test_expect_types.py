@@ -82,7 +82,6 @@ def type_errors(folder: Path, text: str) -> dict[int, str]:
     return found
 
 
-@pytest.mark.timeout(600)
 def test_types_accept_what_is_valid_and_refuse_what_is_wrong(tmp_path: Path) -> None:
     """Every assertion of the cases is well typed; each mistake is one error, of the right kind."""
     right = [f"expect.{name}({', '.join(f'{key}={value!r}' for key, value in of.items())})" for name, of in written()]

@@ -121,7 +121,6 @@ def test_the_image_is_built_from_what_is_there() -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(600)
 def test_the_commands_of_the_image(tmp_path: Path) -> None:
     """From what the Dockerfile copies, and nothing else, its commands build and install a program that judges a recording."""
     text = (ROOT / "Dockerfile").read_text("utf-8").replace("\\\n", "")

@@ -110,7 +110,6 @@ def test_the_commands_of_a_page_run(tmp_path: Path, page: str):
 
 
 @pytest.mark.full
-@pytest.mark.timeout(600)
 def test_the_readme_works_with_a_plain_installation(tmp_path: Path):
     """Its line of installation in a fresh environment, then each block as written: nothing but the declared dependencies is needed."""
     text = (ROOT / "README.md").read_text()

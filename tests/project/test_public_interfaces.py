@@ -61,7 +61,6 @@ def test_shared_packages_have_no_upper_bound() -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_it_fits_into_an_agents_environment(framework: str, tmp_path: Path) -> None:
     """The newest release of each framework and clawtrace agree on one version of every package."""

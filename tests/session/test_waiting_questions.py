@@ -50,7 +50,6 @@ def recorded():
 
 
 @pytest.mark.full
-@pytest.mark.timeout(600)
 def test_what_is_asked_together_is_answered_as_alone(recorded) -> None:
     """Of every recording, asked a few of many questions in some order, each verdict is the one that it has alone."""
     session, run_ids = recorded
@@ -73,7 +72,6 @@ def test_what_is_asked_together_is_answered_as_alone(recorded) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(600)
 def test_threads_that_ask_at_once_get_their_own_answers(recorded) -> None:
     """Questions of many threads, with probes, agents and turns among them, are each answered for their own run."""
     session, run_ids = recorded

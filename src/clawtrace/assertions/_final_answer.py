@@ -9,8 +9,9 @@ from clawtrace.assertions.forms.form import Outcome, Row
 from clawtrace.assertions.forms.value import Value
 from clawtrace.model.query import Query
 
-__all__ = ["UNKNOWN", "final_answer", "shortened"]
+__all__ = ["NONE", "UNKNOWN", "final_answer", "shortened"]
 
+NONE = "The agent's work ended in a failure, without a final answer."
 UNKNOWN = "The final answer is unknown: no message and no output of the agent was recorded as one."
 
 _SHOWN = 300
@@ -34,7 +35,7 @@ def final_answer(
     words: Callable[[Outcome], str],
     found: Callable[[Row], Any],
     *,
-    first: str = "",
+    first: str = "CASE WHEN r.answered = FALSE THEN FALSE END",
     columns: Mapping[str, str] | None = None,
 ) -> Value:
     """Return the question about the answer; the arguments are those of `Value`."""

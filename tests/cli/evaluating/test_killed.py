@@ -138,7 +138,6 @@ class TestAtAnyInstant:
         assert differences(expected, root) == []
 
     @pytest.mark.full
-    @pytest.mark.timeout(600)
     @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
     @pytest.mark.parametrize("seed", range(15))
     def test_at_random_instants(self, tmp_path, undisturbed, how, seed):

@@ -8,6 +8,13 @@ import pytest
 from building import Lab, S, agent, asks, chat, says, tool
 
 OTHER = f"{2:032x}"
+GIVEN = (
+    "gen_ai.response.finish_reasons",
+    "gen_ai.usage.input_tokens",
+    "gen_ai.usage.output_tokens",
+    "gen_ai.response.model",
+)
+"""What no failed request has."""
 ANSWER = "SELECT final_output FROM runs WHERE run_id = :run"
 
 
@@ -285,3 +292,29 @@ class TestFinalOutput:
         lab.put(*one, *two)
 
         assert lab.rows("SELECT final_output FROM runs") == [(None,)]
+
+
+@pytest.mark.parametrize(
+    ("failing", "status"),
+    [(["a", "n"], False), (["n"], None), (["a"], None), ([], True)],
+    ids=["agent and its last call", "call alone", "agent alone", "nothing"],
+)
+def test_an_agent_that_failed_with_its_last_call_gave_no_answer(
+    lab: Lab, failing: list[str], status: bool | None
+) -> None:
+    """The run is known to have none; where only one of both failed the program may have answered."""
+    last = chat("n", "a", at=20, **dict.fromkeys(GIVEN)) if "n" in failing else said("n", "a", 20, "y")
+    spans = [agent("a"), said("m", "a", 1, "x"), last]
+    for span in spans:
+        span.error = "500" if span.id in failing else span.error
+    lab.put(*spans)
+
+    assert lab.rows("SELECT answered FROM runs WHERE run_id = :run") == [(status,)]
+
+
+def test_work_after_a_failed_agent_may_have_answered(lab: Lab) -> None:
+    failed, call = agent("a", to=30), chat("n", "a", at=20, **dict.fromkeys(GIVEN))
+    failed.error = call.error = "500"
+    lab.put(failed, call, chat("o", at=40, **{"gen_ai.output.messages": None}))
+
+    assert lab.rows("SELECT answered FROM runs WHERE run_id = :run") == [(None,)]

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
 
-from clawtrace.assertions._final_answer import UNKNOWN, final_answer, shortened
+from clawtrace.assertions._final_answer import NONE, UNKNOWN, final_answer, shortened
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import Natural, need_one_of
 from clawtrace.assertions.forms.value import Value
@@ -42,8 +42,8 @@ class FinalResponse(Assertion):
     """The run's final answer is as asked, in every respect that is given.
 
     The answer comes from the spans' messages, else from what the runner read from the agent's output; of several turns it
-    is the last one's. A run without any span is judged by what its runner read, once it is over. Where no answer was recorded
-    nothing is known. A secret that was redacted on arrival could have
+    is the last one's. A run without any span is judged by what its runner read, once it is over. An agent whose
+    work ended in a failure gave no answer, which meets no condition; where an answer is only not recorded, nothing is known. A secret that was redacted on arrival could have
     been any text: what is then neither sure nor impossible stays open, also that a text is absent.
 
     Example:
@@ -131,7 +131,7 @@ class FinalResponse(Assertion):
         """Say which of the conditions the answer does not meet."""
         answer = outcome.row["value"]
         if answer is None:
-            return UNKNOWN
+            return UNKNOWN if outcome.holds is None else NONE
         decided = {words: condition(answer) for words, condition in self._conditions.items()}
         so_far = "The final answer so far" if outcome.holds is None else "The final answer"
         unmet = [words for words, met in decided.items() if met is False]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from clawtrace.assertions._final_answer import UNKNOWN, final_answer, shortened
+from clawtrace.assertions._final_answer import NONE, UNKNOWN, final_answer, shortened
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.value import Value
 
@@ -37,7 +37,7 @@ class FinalResponsePresent(Assertion):
             lambda text: (0,) if _says_something(text) else (),
             _words,
             _found,
-            first="CASE WHEN r.run_status <> 'success' THEN FALSE ELSE NULL END",
+            first="CASE WHEN r.run_status <> 'success' OR r.answered = FALSE THEN FALSE ELSE NULL END",
             columns={"run_status": "r.run_status"},
         )
 
@@ -58,7 +58,7 @@ def _words(outcome: Outcome) -> str:
     if status not in (None, "success"):
         return f"The run ended as `{status}`, so there is no final answer."
     if answer is None:
-        return UNKNOWN
+        return UNKNOWN if outcome.holds is None else NONE
     so_far = " so far" if outcome.holds is None else ""
     if _says_something(answer):
         return f"There is a final answer of {len(answer)} characters{so_far}."

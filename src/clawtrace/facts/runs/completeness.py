@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from clawtrace.dialects import Dialect
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.models import unmade_request
-from clawtrace.facts.runs.final_output import final_output
+from clawtrace.facts.runs.final_output import ended_without_answer, final_output
 from clawtrace.facts.runs.gaps import Unfinished
 from clawtrace.facts.runs.missing_answers import missing_answers
 from clawtrace.facts.runs.run_facts import RunFacts
@@ -143,7 +143,8 @@ class Completeness:
         closed = record.closed_by is not None
         # Without any span, and without a reason, there is no trace that could be called whole or not.
         whole = None if facts is None and not reasons else not reasons
-        answer = None if facts is None else final_output(facts.spans, facts.models)
+        answer = (None if facts is None else final_output(facts.spans, facts.models)) or record.final_output
+        none = answer is None and whole and facts is not None and ended_without_answer(facts.spans, facts.models)
         times = {} if facts is None else facts.totals
         return {
             "run_id": run_id,
@@ -157,7 +158,8 @@ class Completeness:
             "ended_ns": times.get("last_end_ns") if record.ended_ns is None else record.ended_ns,
             "agent_exit_code": record.agent_exit_code,
             "run_status": record.run_status,
-            "final_output": answer or record.final_output,
+            "final_output": answer,
+            "answered": True if answer is not None else False if none else None,
             "workspace": record.workspace,
         }
 

@@ -11,7 +11,7 @@ from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.tools.tool_calls import final_answers
 
-__all__ = ["final_output"]
+__all__ = ["ended_without_answer", "final_output"]
 
 _ASKING = frozenset(("system", "developer", "user"))
 """Roles of messages that no agent answers with."""
@@ -69,6 +69,23 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     said = run.said(call.voice, "output")
     given = _given(run, said)
     return given if given is not None or _asks(said) else _answer(run, call, _text(said))
+
+
+def ended_without_answer(run: RunSpans, models: Sequence[LlmCall]) -> bool:
+    """Return whether there certainly is no final answer: the topmost agent that started last failed, nothing worked on
+    after it, and its last model call failed or only asked for a tool.
+    """
+    agents = [index for index in run.kinds.get("agent", ()) if run.agent[index] is None]
+    if not agents or not models:
+        return False
+    top = max(agents, key=lambda index: run.spans[index].start_ns)
+    last = max(models, key=lambda call: run.spans[call.index].start_ns)
+    if not run.spans[top].failed or not run.encloses(top, last.index):
+        return False
+    working = (run.spans[index] for kind in ("agent", "llm", "tool") for index in run.kinds.get(kind, ()))
+    if any(span.last_ns > run.spans[top].last_ns for span in working):
+        return False
+    return last.outcome == "error" or (last.voice is not None and _asks(run.said(last.voice, "output")))
 
 
 def _answers_a_tool(run: RunSpans, models: Sequence[LlmCall], call: LlmCall) -> bool:

@@ -29,7 +29,7 @@ _KEPT = {
     "spans": "SELECT r.* FROM spans AS r JOIN scoped_spans AS k ON k.run_id = r.run_id AND k.trace_id = r.trace_id "
     "AND k.span_id = r.span_id",
     "messages": "SELECT r.* FROM messages AS r SEMI JOIN scoped_spans AS k ON k.run_id = r.run_id AND k.span_id = r.span_id",
-    "runs": "SELECT r.* REPLACE (k.final_output AS final_output) FROM runs AS r JOIN scoped_runs AS k ON k.run_id = r.run_id",
+    "runs": "SELECT r.* REPLACE (k.final_output AS final_output, nullif(k.final_output IS NOT NULL, FALSE) AS answered) FROM runs AS r JOIN scoped_runs AS k ON k.run_id = r.run_id",
 }
 
 

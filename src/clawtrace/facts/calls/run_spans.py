@@ -6,7 +6,9 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from operator import itemgetter
+from typing import Literal
 
 from clawtrace.dialects import Dialect
 from clawtrace.dialects.evidence import Evidence
@@ -132,6 +134,17 @@ class RunSpans:
         """Return on what evidence a span was read (`spans.rule`)."""
         span = self.spans[index]
         return self.dialects[span.dialect].evidence(span.scope, span.version)
+
+    def records(self, index: int, fact: str) -> bool | str:
+        """Return whether the instrumentation that wrote a span records a fact (`Dialect.records`)."""
+        span = self.spans[index]
+        return self.dialects[span.dialect].records(fact, "logs" if span.source == "log" else "spans")
+
+    def executions_of(self, index: int) -> Literal["spans", "none"] | None:
+        """Return whether there is a span for each execution under the scope of a span (`DialectFile.executions`)."""
+        scope = self.spans[index].scope
+        rules = (rule for rule in self.words(index).executions if any(fnmatchcase(scope, glob) for glob in rule.scopes))
+        return next((rule.is_ for rule in rules), None)
 
     def said(self, index: int, direction: str) -> Sequence[Part]:
         """Return the parts of the messages of a span."""

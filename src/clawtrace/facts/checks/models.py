@@ -9,7 +9,7 @@ from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
 from clawtrace.facts.doubts import Doubt
-from clawtrace.facts.spans.span import LOCAL_PARENT, REMOTE_PARENT, Span
+from clawtrace.facts.spans.span import LOCAL_PARENT, REMOTE_PARENT
 
 __all__ = ["check_ends", "check_failed_agents", "check_models", "unmade_request"]
 
@@ -84,10 +84,8 @@ def _broken_off(run: RunSpans, models: Sequence[LlmCall], in_failed_step: Callab
     ]
 
 
-def check_ends(
-    run: RunSpans, models: Sequence[LlmCall], findings: Findings, records: Callable[[Span, str], bool | str]
-) -> None:
-    """Find agents whose work ends with a call without a recorded answer, although `records` says that answers are recorded.
+def check_ends(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
+    """Find agents whose work ends with a call without a recorded answer, although its instrumentation records answers.
 
     And runs that end with a step after which a model is asked, and spans whose parent may have failed.
     """
@@ -99,7 +97,7 @@ def check_ends(
     for agent, call in {call.agent: call for call in models}.items():
         silent = call.outcome == "ok" and not call.answer_recorded
         ends = max(failed_ns, worked_ns.get(agent, -1)) < call.start_ns
-        if silent and ends and records(run.spans[call.index], "tokens") is True:
+        if silent and ends and run.records(call.index, "tokens") is True:
             if call.input_tokens is None and run.evidence(call.index) != "generic":
                 _give_up(call)
             findings.gap("errors", "last-answer-not-recorded", call.index, at_most=1)
@@ -109,10 +107,8 @@ def check_ends(
         findings.gap("errors", "ended-on-request", last, at_most=1)
 
 
-def check_failed_agents(
-    run: RunSpans, models: Sequence[LlmCall], findings: Findings, records: Callable[[Span, str], bool | str]
-) -> None:
-    """Find agents that failed by themselves without the model call that they may have failed on, although `records` says that such are."""
+def check_failed_agents(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
+    """Find agents that failed by themselves without the model call that they may have failed on, although such are recorded."""
     failed = [
         index
         for index in run.kinds.get("agent", ())
@@ -129,7 +125,7 @@ def check_failed_agents(
     for index in failed:
         span = run.spans[index]
         unread = span.answer_unread and (last.get(index) is None or run.spans[last[index]].kind != "llm")
-        if (index not in asking or unread) and not given_up(index) and records(span, "llm_calls") is True:
+        if (index not in asking or unread) and not given_up(index) and run.records(index, "llm_calls") is True:
             findings.gap("llm_calls", "failed-without-call", index, at_most=1, agent=span.agent_name)
 
 

@@ -17,7 +17,6 @@ from clawtrace.facts.doubts import Doubt
 from clawtrace.facts.spans.span import same_tool
 from clawtrace.facts.tools.tool_call import Execution, ToolCallRow
 from clawtrace.facts.tools.tool_calls import ToolCalls
-from clawtrace.facts.tools.written import ExecutionsOf
 
 __all__ = ["check_tools"]
 
@@ -25,9 +24,7 @@ _AROUND = frozenset(("agent", "chain", "tool", "other"))
 _REQUESTS = frozenset(("tool_call", "server_tool_call"))
 
 
-def check_tools(
-    run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings, executions_of: ExecutionsOf
-) -> None:
+def check_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings) -> None:
     """Doubt the rows that may be no attempts, and find the attempts and failures that may have left no row."""
     _doubt_other_spans(run, tools, findings)
     _doubt_unasked(run, models, tools.executions, findings)
@@ -35,7 +32,7 @@ def check_tools(
     _find_several_in_one(run, findings)
     _find_asked_in_silence(run, models, findings)
     _find_ends(run, models, tools, findings)
-    _find_failed_beside(run, models, tools, findings, executions_of)
+    _find_failed_beside(run, models, tools, findings)
     _find_asked_nowhere(run, models, tools.executions, findings)
 
 
@@ -198,9 +195,7 @@ def _find_ends(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findi
             findings.gap("errors", "ended-on-misfit", call.index, at_most=1, **where)
 
 
-def _find_failed_beside(
-    run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings, executions_of: ExecutionsOf
-) -> None:
+def _find_failed_beside(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings) -> None:
     """Find what tools may have done that were at work when the work around them failed.
 
     They were asked for in the last answer of an agent there, and its instrumentation is not known to write a span for every
@@ -215,8 +210,7 @@ def _find_failed_beside(
     for call in last.values():
         names = [request.name for request in pending if request.group == call.group]
         silent = _asks_in_silence(run, call)
-        span = run.spans[call.index]
-        written = executions_of(span.dialect, span.scope) == "spans"
+        written = run.executions_of(call.index) == "spans"
         if call.outcome != "ok" or written or not (names or silent) or not inside(call.index):
             continue
         if silent or any(map(holding.may_hold, names)):

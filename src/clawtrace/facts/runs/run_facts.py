@@ -22,10 +22,8 @@ from clawtrace.facts.runs.failures import Failure, failures
 from clawtrace.facts.runs.gaps import Unfinished, add_gaps, add_unfinished, null_reasons
 from clawtrace.facts.runs.stated import stated
 from clawtrace.facts.runs.totals import times, totals
-from clawtrace.facts.spans.span import Span
 from clawtrace.facts.tools.tool_call import Execution, ToolCallRow
 from clawtrace.facts.tools.tool_calls import ToolCalls, background_calls, tool_calls
-from clawtrace.facts.tools.written import ExecutionsOf
 from clawtrace.model.relations import RELATIONS
 
 __all__ = ["PLACED", "RunFacts", "columns", "in_order"]
@@ -58,8 +56,6 @@ class RunFacts:
         self,
         run_id: str,
         spans: RunSpans,
-        executions_of: ExecutionsOf,
-        records: Callable[[Span, str], bool | str],
         lost: Mapping[str, str] | None = None,
         reused_ids: Sequence[str] = (),
     ) -> None:
@@ -72,18 +68,17 @@ class RunFacts:
         self.models: list[LlmCall] = llm_calls(spans)
         self.findings = Findings(spans)
         """The gaps that the trace shows."""
-        self._records = records
         check_usage(spans, self.models)
         check_stated(spans, self.models, self.findings)
         check_models(spans, self.models, self.findings)
-        self.tools: ToolCalls = tool_calls(spans, self.models, executions_of)
-        check_tools(spans, self.models, self.tools, self.findings, executions_of)
+        self.tools: ToolCalls = tool_calls(spans, self.models)
+        check_tools(spans, self.models, self.tools, self.findings)
         self.background: list[ToolCallRow] = background_calls(spans)
         self.agents: list[Activation] = activations(spans, self.tools.handed, self.tools.calls)
         check_agents(spans, self.models, self.tools.calls, self.agents, self.findings)
         self.failures: list[Failure] = failures(spans, self.models, self.tools.calls)
-        check_ends(spans, self.models, self.findings, records)
-        check_failed_agents(spans, self.models, self.findings, records)
+        check_ends(spans, self.models, self.findings)
+        check_failed_agents(spans, self.models, self.findings)
         self.shifted: Set[int] = on_another_clock(spans)
         """Spans of which it is unknown when they ran."""
         self.unfinished: Unfinished | None = None
@@ -101,18 +96,15 @@ class RunFacts:
         """Set `totals`, once prices are known, and add the gaps of what is not recorded, may come or got lost."""
         if unfinished is not None:
             self.unfinished, self.answer_unknown = unfinished, unfinished.reason
-            rows = self.models, self.tools.calls, self.agents, self.failures
-            add_unfinished(self.spans, unfinished, *rows, self.findings)
+            add_unfinished(self, unfinished)
         self.own_gaps = len(self.findings.gaps)
         self.add_totals()
 
     def add_totals(self) -> None:
         """Set `totals` and add the gaps of what is not recorded at all."""
-        run, models, tools, agents, findings = self.spans, self.models, self.tools, self.agents, self.findings
-        said = self._stated = stated(run, models, tools.histories.contradicted, findings)
-        add_gaps(run, models, tools, agents, self.failures, said, self._records, findings)
-        self.totals = totals(run, models, tools.calls, agents, self.failures, findings.gaps, said, self._records)
-        self.totals |= times(run, self.shifted)
+        said = self._stated = stated(self.spans, self.models, self.tools.histories.contradicted, self.findings)
+        add_gaps(self, said)
+        self.totals = totals(self, said) | times(self.spans, self.shifted)
 
     def rows(self, shells: Callable[[str, str], Sequence[ShellRule]]) -> dict[str, Iterable[tuple[Any, ...]]]:
         """Return the rows of every relation but `runs`, `spans` and `messages`; for `shells` see `commands`."""

@@ -19,7 +19,7 @@ from clawtrace.facts.tools.offers import Offers
 from clawtrace.facts.tools.results import Result, results
 from clawtrace.facts.tools.tool_call import Execution, Outcome, RequestReason, ToolCallRow, ToolRequestRow
 from clawtrace.facts.tools.tool_requests import ToolRequest, match, match_nameless, requests
-from clawtrace.facts.tools.written import ExecutionsOf, Written
+from clawtrace.facts.tools.written import Written
 
 __all__ = [
     "Execution",
@@ -57,7 +57,7 @@ class ToolCalls(NamedTuple):
     """What conversations record."""
 
 
-def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: ExecutionsOf) -> ToolCalls:
+def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
     """Return the attempts of a run whose model calls are `models`."""
     finals = final_answers(run.spans)
     groups = run.groups("tool", _NO_EXECUTIONS)
@@ -78,7 +78,7 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
     handed = transfers(run, waiting)
     gone = answered_by_handoffs(run, waiting) | handed.keys()
     proofs = [(request, executions[other]) for other, request in of_execution.items()]
-    written = Written(run, models, waiting, proofs, executions_of) if waiting else None
+    written = Written(run, models, waiting, proofs) if waiting else None
     for place, execution in enumerate(executions):
         request = of_execution.get(place)
         if request is not None and request.number in mixed:

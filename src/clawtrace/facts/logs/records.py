@@ -194,22 +194,11 @@ class _Batch:
             return {}
         facts = ", ".join(f"f.{name}" for name in self._columns)
         found: dict[tuple[int, int], list[EventRecord]] = {}
-        for (
-            sid,
-            rule,
-            run_no,
-            dialect,
-            kind,
-            failed,
-            trace_id,
-            span_id,
-            at_ns,
-            attributes,
-            *values,
-        ) in self._store.script(
+        rows = self._store.script(
             'SELECT l.sid, f.rule, l.run_no, l.dialect, f.kind, f.failed, l."TraceId", l."SpanId", l.at_ns,'
             f" {self._attributes('l')}, {facts} FROM fact_log_rows AS f JOIN fact_log_raw AS l ON l.sid = f.sid ORDER BY l.sid"
-        ):
+        )
+        for sid, rule, run_no, dialect, kind, failed, trace_id, span_id, at_ns, attributes, *values in rows:
             named = (trace_id, span_id) if span_id else None
             record = EventRecord(
                 sid, rule, run_no, dialect, kind, failed, named, trace_id, at_ns, dict(zip(self._columns, values, strict=True)),

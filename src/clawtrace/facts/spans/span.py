@@ -186,6 +186,8 @@ class Span(NamedTuple):
 
 def merged(ranked: Sequence[Span]) -> Span:
     """Return each fact from the first of the spans that has it."""
+    if len(ranked) == 1:
+        return ranked[0]
     columns = zip(*ranked, strict=True)
     return Span._make(next((value for value in values if value is not None), None) for values in columns)
 

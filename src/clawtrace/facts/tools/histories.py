@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from clawtrace.dialects.part import Part
 from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.tools.results import Result
+from clawtrace.facts.tools.tool_requests import ToolRequest
 
 __all__ = ["Histories", "RecordedCall", "histories"]
 
@@ -17,11 +19,11 @@ class RecordedCall(NamedTuple):
     """A tool call that a conversation records."""
 
     agent: int
-    start_ns: int
-    """Not when it ran, which is not recorded: later messages are later, and calls of one message are at the same time."""
-    call: Part
-    result: Part | None
-    """None: nothing was answered."""
+    request: ToolRequest
+    """Its times are not those of the call, which are not recorded: later messages are later, calls of one are at the same time."""
+    answer: Result | None
+    refused: bool
+    """The framework itself recorded that it ran no tool for it."""
 
 
 class Histories(NamedTuple):
@@ -66,13 +68,18 @@ def histories(run: RunSpans) -> Histories:
             continue
         agent = at_work[0]
         covered.add(agent)
-        start_ns = run.spans[agent].start_ns
-        calls += [
-            RecordedCall(agent, start_ns + part.message_no, part, result)
-            for part, result in zip(asked, results, strict=True)
-        ]
+        calls += [_recorded(run, agent, part, result) for part, result in zip(asked, results, strict=True)]
     parts = {call_id: both for call_id, both in parts.items() if call_id not in several}
     return Histories(calls, parts, frozenset(covered), frozenset(contradicted))
+
+
+def _recorded(run: RunSpans, agent: int, call: Part, result: Part | None) -> RecordedCall:
+    at_ns, name = run.spans[agent].start_ns + call.message_no, call.name or ""
+    request = ToolRequest(
+        -1, -1, agent, run.turn[agent], at_ns, at_ns, call.call_id, name, call.text, served=False, asked_as=name
+    )
+    answer = None if result is None else Result(result.text, result.failed)
+    return RecordedCall(agent, request, answer, result is not None and result.type == "tool_call_refused")
 
 
 def _results(asked: Sequence[Part], answers: Sequence[Part]) -> list[Part | None]:

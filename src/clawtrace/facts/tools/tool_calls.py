@@ -14,7 +14,7 @@ from clawtrace.facts.doubts import Doubt
 from clawtrace.facts.spans.span import Span, merged, same_tool
 from clawtrace.facts.tools.doubtful_matches import unsure
 from clawtrace.facts.tools.handed_over import answered_by_handoffs, transfers
-from clawtrace.facts.tools.histories import Histories, RecordedCall, histories
+from clawtrace.facts.tools.histories import Histories, histories
 from clawtrace.facts.tools.offers import Offers
 from clawtrace.facts.tools.results import Result, results
 from clawtrace.facts.tools.tool_call import Execution, Outcome, RequestReason, ToolCallRow, ToolRequestRow
@@ -125,12 +125,14 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
     # What spans in another place also record is one call.
     known = {(call.call_id, call.name) for call in found if call.call_id is not None}
     known |= {(request.call_id, request.name) for request in not_run if request.call_id is not None}
-    for one in conversations.calls:
-        if (one.call.call_id, one.call.name) not in known:
-            if one.result is not None and one.result.type == "tool_call_refused":
-                not_run.append(_refused_in_history(one, run))
-            else:
-                found.append(_from_history(one, run))
+    for agent, request, answer, refused in conversations.calls:
+        if (request.call_id, request.name) in known:
+            continue
+        if refused:
+            not_run.append(_not_run(request, agent, answer, "not-run"))
+        else:
+            # Of a call without an id nothing says which result is its own.
+            found.append(_asked(request, answer, agent, answer is not None))
     # `found` has executions first and requests in order: a stable sort keeps both orders among equal starts.
     found.sort(key=lambda call: (call.start_ns, len(run.spans) if call.index is None else call.index))
     not_run.sort(key=lambda request: request.asked_ns)
@@ -164,33 +166,19 @@ def final_answers(spans: Sequence[Span]) -> set[str]:
 
 
 def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
-    error: str | None
-    if len(members) == 1:
-        outer = members[0]
-        layers: Sequence[Span] = (run.spans[outer],)
-        facts = layers[0]
-        agent, turn, start_ns, end_ns, error = (
-            run.agent[outer],
-            run.turn[outer],
-            facts.start_ns,
-            facts.end_ns,
-            facts.error,
-        )
-    else:
-        members = sorted(members, key=lambda n: (run.depth[n], n))
-        outer = members[0]
-        layers = [run.spans[n] for n in members]
-        facts = merged(layers)
-        agent = next((run.agent[n] for n in members if run.agent[n] is not None), None)
-        turn = next((run.turn[n] for n in members if run.turn[n] is not None), None)
-        start_ns = min(span.start_ns for span in layers)
-        # A layer that never ended does not take back that the others did; the outcome says that it is unknown.
-        end_ns = max((span.end_ns for span in layers if span.end_ns is not None), default=None)
-        error = next((span.error for span in reversed(layers) if span.error is not None), None)
+    members = sorted(members, key=lambda n: (run.depth[n], n))
+    outer, layers = members[0], [run.spans[n] for n in members]
+    facts = merged(layers)
     outcome, reason = _outcome(layers, run.evidence(outer) == "generic")
     return Execution(
-        outer, facts.tool_call_id, facts.tool_name, agent, turn, start_ns, end_ns, as_json(facts.tool_arguments),
-        facts.tool_result, outcome, error, "log" if facts.source == "log" else "span", facts.exit_code, facts.tool_command,
+        outer, facts.tool_call_id, facts.tool_name,
+        next((run.agent[n] for n in members if run.agent[n] is not None), None),
+        next((run.turn[n] for n in members if run.turn[n] is not None), None), min(span.start_ns for span in layers),
+        # A layer that never ended does not take back that the others did; the outcome says that it is unknown.
+        max((span.end_ns for span in layers if span.end_ns is not None), default=None),
+        as_json(facts.tool_arguments), facts.tool_result, outcome,
+        next((span.error for span in reversed(layers) if span.error is not None), None),
+        "log" if facts.source == "log" else "span", facts.exit_code, facts.tool_command,
         [] if reason is None else [Doubt("outcome", reason, outer)], group=number,
     )  # fmt: skip
 
@@ -246,37 +234,15 @@ def _asked(request: ToolRequest, answer: Result | None, index: int, sure: bool) 
     failed = None if answer is None else answer.failed
     return ToolCallRow(
         None, request.call_id, request.name, request.agent, request.turn, request.start_ns, None,
-        _unwrapped(request.arguments), answer and answer.text, _told(failed), None, "message", None, None,
+        _unwrapped(request.arguments), answer and answer.text, None if failed is None else "error" if failed else "ok", None, "message", None, None,
         [] if sure else [Doubt(None, "asked-not-seen", index)],
     )  # fmt: skip
-
-
-def _told(failed: bool | None) -> Outcome | None:
-    return None if failed is None else "error" if failed else "ok"
 
 
 def _not_run(request: ToolRequest, index: int, answer: Result | None, reason: RequestReason) -> ToolRequestRow:
     return ToolRequestRow(
         index, request.call_id, request.name, request.agent, request.turn, request.start_ns,
         _unwrapped(request.arguments), answer and answer.text, reason,
-    )  # fmt: skip
-
-
-def _from_history(one: RecordedCall, run: RunSpans) -> ToolCallRow:
-    asked, result = one.call, one.result
-    # Of a call without an id nothing says which result is its own.
-    return ToolCallRow(
-        None, asked.call_id, asked.name, one.agent, run.turn[one.agent], one.start_ns, None, _unwrapped(asked.text),
-        result and result.text, _told(result and result.failed), None, "message", None, None,
-        [Doubt(None, "asked-not-seen", one.agent)] if result is None else [],
-    )  # fmt: skip
-
-
-def _refused_in_history(one: RecordedCall, run: RunSpans) -> ToolRequestRow:
-    """Return a request of which the framework itself recorded that it ran no tool for it."""
-    return ToolRequestRow(
-        one.agent, one.call.call_id, one.call.name or "", one.agent, run.turn[one.agent], one.start_ns,
-        _unwrapped(one.call.text), one.result and one.result.text, "not-run",
     )  # fmt: skip
 
 

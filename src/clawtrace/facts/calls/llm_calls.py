@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from clawtrace.facts.calls.run_spans import RunSpans
-from clawtrace.facts.doubts import Doubt
+from clawtrace.facts.doubts import Doubt, Doubted
 from clawtrace.facts.spans.span import Span, merged
 
 __all__ = ["LlmCall", "llm_calls"]
@@ -24,7 +24,7 @@ _ROUNDED_USD = 1e-4
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class LlmCall:
+class LlmCall(Doubted):
     """A logical model call. Spans are named by their index in the run."""
 
     group: int
@@ -109,7 +109,7 @@ def _doubt_one_of_two(run: RunSpans, calls: Sequence[LlmCall]) -> None:
         pair = [by_group[number] for number in (one, other) if number in by_group]
         if len(pair) == 2:
             less = min(pair, key=lambda call: (call.outcome == "ok", call.input_tokens or 0, call.output_tokens or 0))
-            less.doubts.append(Doubt(None, "one-call-or-two", less.index))
+            less.doubt("one-call-or-two")
 
 
 def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:

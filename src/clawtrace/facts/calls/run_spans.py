@@ -70,6 +70,8 @@ class RunSpans:
     """The spans of each kind that there is, in order."""
     emitting: list[int] = field(init=False)
     """The spans that represent something in addition to their kind (`Span.emits`), in order."""
+    _orders: dict[tuple[str, ...], list[int]] = field(init=False, default_factory=dict)
+    """The spans of some kinds in the order of the tree, once they were asked for."""
 
     def __post_init__(self) -> None:
         self.emitting = []
@@ -146,9 +148,9 @@ class RunSpans:
         rules = (rule for rule in self.words(index).executions if any(fnmatchcase(scope, glob) for glob in rule.scopes))
         return next((rule.is_ for rule in rules), None)
 
-    def said(self, index: int, direction: str) -> Sequence[Part]:
-        """Return the parts of the messages of a span."""
-        return self.messages.get((self.spans[index].sid, direction), ())
+    def said(self, index: int | None, direction: str) -> Sequence[Part]:
+        """Return the parts of the messages of a span; without a span there are none."""
+        return () if index is None else self.messages.get((self.spans[index].sid, direction), ())
 
     def encloses(self, above: int, below: int) -> bool:
         """Return whether one span is a proper ancestor of another."""
@@ -162,6 +164,15 @@ class RunSpans:
             and (span.flags or 0) & REMOTE_PARENT == LOCAL_PARENT
             for span in self.spans
         )
+
+    def within(self, index: int, *kinds: str) -> Sequence[int]:
+        """Return the spans of these kinds inside of a span, in the order of the tree."""
+        order = self._orders.get(kinds)
+        if order is None:
+            found = (one for kind in kinds for one in self.kinds.get(kind, ()))
+            order = self._orders[kinds] = sorted(found, key=self.enter.__getitem__)
+        first = bisect_right(order, self.enter[index], key=self.enter.__getitem__)
+        return order[first : bisect_left(order, self.leave[index], key=self.enter.__getitem__)]
 
     def topmost(self, indices: Iterable[int]) -> list[int]:
         """Return those of some spans that are inside of no other of them, in the order of the tree."""

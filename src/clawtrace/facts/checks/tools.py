@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
@@ -57,7 +57,7 @@ def _doubt_other_spans(run: RunSpans, tools: ToolCalls, findings: Findings) -> N
         at_ns, index = last_ns.get(call.name, (-1, -1))
         if at_ns >= call.start_ns:
             call.outcome = None
-            call.doubts.append(Doubt(None, reason, index))
+            call.doubt(reason, span=index)
     moved: set[int] = set()
     for request in unrun:
         at_ns, index = last_ns.get(request.name, (-1, -1))
@@ -88,8 +88,7 @@ def _doubt_unasked(
     asked: list[Part] = []
     for call in models:
         if call.outcome == "ok":
-            parts = () if call.voice is None else run.said(call.voice, "output")
-            requested = [part for part in parts if part.type == "tool_call"]
+            requested = [part for part in run.said(call.voice, "output") if part.type == "tool_call"]
             if not requested and (call.voice is None or call.asks is True):
                 return
             asked += requested
@@ -118,7 +117,7 @@ def _doubt_unasked(
             and findings.holds(reason, one.index)
             and any(None in (name, one.name) or same_tool(name, one.name) for name in similar)
         ):
-            one.doubts.append(Doubt(None, reason, one.index))
+            one.doubt(reason)
 
 
 def _doubt_without_client(run: RunSpans, executions: Iterable[Execution]) -> None:
@@ -130,8 +129,7 @@ def _doubt_without_client(run: RunSpans, executions: Iterable[Execution]) -> Non
             and run.spans[one.index].scope in scopes
             and any(fnmatchcase(run.spans[one.index].name, layer.span) for layer in run.words(one.index).layers)
         ):
-            one.name = one.outcome = None
-            one.doubts += [Doubt(column, "server-span-alone", one.index) for column in ("name", "outcome")]
+            one.forget("server-span-alone", "name", "outcome")
 
 
 def _find_several_in_one(run: RunSpans, findings: Findings) -> None:
@@ -150,8 +148,7 @@ def _find_several_in_one(run: RunSpans, findings: Findings) -> None:
 
 
 def _asks_in_silence(run: RunSpans, call: LlmCall) -> bool:
-    said = () if call.voice is None else run.said(call.voice, "output")
-    return call.asks is True and not any(part.type in _REQUESTS for part in said)
+    return call.asks is True and not any(part.type in _REQUESTS for part in run.said(call.voice, "output"))
 
 
 def _find_asked_in_silence(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
@@ -223,11 +220,8 @@ class _Holding:
 
     def __init__(self, run: RunSpans, executions: Iterable[Execution]) -> None:
         self._known: dict[str | None, bool] = {}
-        at_work = sorted(run.enter[index] for kind in ("agent", "llm") for index in run.kinds.get(kind, ()))
         for one in executions:
-            place = bisect_right(at_work, run.enter[one.index])
-            holds = place < len(at_work) and at_work[place] < run.leave[one.index]
-            self._known[one.name] = self._known.get(one.name, False) or holds
+            self._known[one.name] = self._known.get(one.name) or bool(run.within(one.index, "agent", "llm"))
 
     def may_hold(self, name: str) -> bool:
         """Return whether a call of a tool may have agents or model calls in it: others do, or there are no others."""
@@ -246,7 +240,7 @@ def _find_asked_nowhere(
     first_ns: dict[int | None, int] = {}
     for call in models:  # in order of start
         first_ns.setdefault(call.agent, call.start_ns)
-        said = () if call.voice is None else run.said(call.voice, "output")
+        said = run.said(call.voice, "output")
         found = [part for part in said if part.type in _REQUESTS]
         if call.outcome == "ok" and (not said or (call.asks is True and not found)):
             return

@@ -113,11 +113,9 @@ def _own_word(run: RunSpans, index: int) -> str | None:
 
 def _is_repeated(run: RunSpans, models: Sequence[LlmCall], word: str | None) -> bool:
     """Return whether an agent's word is that of an earlier model call and the last one said nothing."""
-    said = [() if call.voice is None else run.said(call.voice, "output") for call in models[-1:]]
-    if not word or any(said) or not models or models[-1].outcome != "ok":
+    if not word or not models or run.said(models[-1].voice, "output") or models[-1].outcome != "ok":
         return False
-    earlier = (run.said(call.voice, "output") for call in models[:-1] if call.voice is not None)
-    return any(_text(parts) == word for parts in earlier)
+    return any(_text(run.said(call.voice, "output")) == word for call in models[:-1])
 
 
 def _is_joined(run: RunSpans, models: Sequence[LlmCall], word: str | None) -> bool:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
-from clawtrace.facts.doubts import Doubt, certain
+from clawtrace.facts.doubts import Doubted, certain
 from clawtrace.facts.runs.agents import Activation
+from clawtrace.facts.runs.failures import Failure
 from clawtrace.facts.runs.stated import Stated, states_uncounted_usage
 from clawtrace.facts.tools.tool_call import ToolCallRow
 from clawtrace.facts.tools.tool_calls import ToolCalls
@@ -92,45 +93,39 @@ def add_unfinished(facts: RunFacts, unfinished: Unfinished) -> None:
         facts.findings.gap(relation, unfinished.reason)
     for failure in failed:
         if failure.recovered is False:
-            failure.recovered = None
-            failure.doubts.append(Doubt("recovered", unfinished.reason, failure.index))
+            failure.forget(unfinished.reason, "recovered")
     for one in agents:
         below = run.root[one.index] in unfinished.orphans
         if one.via == "root":
-            one.via, reason = None, "missing_parent" if below else unfinished.reason
-            one.doubts += [Doubt(column, reason, one.index) for column in ("parent_activation_no", "via")]
+            one.via = None
+            one.doubt("missing_parent" if below else unfinished.reason, "parent_activation_no", "via")
         # The missing one may be an agent of its name, of which it is a step.
         top = run.agent[one.index] is None and run.tool[one.index] is None and one.seen
         if below and top and len(agents) > 1 and certain(one.doubts):
-            one.doubts.append(Doubt(None, "missing_parent", one.index))
+            one.doubt("missing_parent")
     _doubt_side_by_side(run, unfinished.orphans, tools)
     if unfinished.is_open:
         apart = _models_apart(run) | _tools_apart(run, tools)
         at_work = {call.agent for call in models if call.outcome == "ok"} | {call.agent for call in tools}
         # A call that nobody asked for by its id may turn out to be a part of another one, which did not fail.
         answerable = {call.index for call in models} | {call.index for call in tools if call.call_id is not None}
-        rows: list[tuple[int | None, bool, list[Doubt]]] = [
-            *((call.index, run.group[call.index] in apart, call.doubts) for call in models),
-            *((call.index, call.index is not None and run.group[call.index] in apart, call.doubts) for call in tools),
-            *((one.index, one.index in at_work, one.doubts) for one in agents if one.seen),
-            *(
-                (
-                    one.index,
-                    one.index is not None and one.index in answerable and run.group[one.index] in apart,
-                    one.doubts,
-                )
-                for one in failed
-            ),
-        ]
-        for index, stays, doubts in rows:
-            if certain(doubts) and not stays:
-                doubts.append(Doubt(None, unfinished.reason, index))
+
+        def stays(row: Doubted) -> bool:
+            if isinstance(row, Activation):
+                return row.index in at_work or not row.seen
+            may_be_a_part = isinstance(row, Failure) and row.index not in answerable
+            return row.index is not None and not may_be_a_part and run.group[row.index] in apart
+
+        rows: list[Doubted] = [*models, *tools, *agents, *failed]
+        for row in rows:
+            if certain(row.doubts) and not stays(row):
+                row.doubt(unfinished.reason)
     # What failed may be an attempt at a call that was answered.
-    attempts = [(call.index, call.doubts) for call in models if call.outcome == "error"]
-    attempts += [(one.index, one.doubts) for one in failed if one.index is not None and one.kind == "llm"]
-    for index, doubts in attempts:
-        if run.root[index] in unfinished.orphans and certain(doubts):
-            doubts.append(Doubt(None, "missing_parent", index))
+    attempts: list[LlmCall | Failure] = [call for call in models if call.outcome == "error"]
+    attempts += [one for one in failed if one.kind == "llm"]
+    for attempt in attempts:
+        if attempt.index is not None and run.root[attempt.index] in unfinished.orphans and certain(attempt.doubts):
+            attempt.doubt("missing_parent")
 
 
 def _models_apart(run: RunSpans) -> set[int | None]:
@@ -176,7 +171,7 @@ def _doubt_side_by_side(run: RunSpans, orphans: Collection[int], tools: Sequence
         if call.index in orphans and call.index is not None and call.call_id is None:
             key = run.spans[call.index].parent_span_id, call.name
             if key in seen and certain(call.doubts):
-                call.doubts.append(Doubt(None, "missing_parent", call.index))
+                call.doubt("missing_parent")
             seen.add(key)
 
 

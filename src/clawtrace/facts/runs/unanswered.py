@@ -48,8 +48,8 @@ def _ends(run: RunSpans, bare: Sequence[LlmCall]) -> Iterator[LlmCall]:
     """Yield the bare model calls whose requests no later one repeats or answers, where later ones contain requests."""
     later: set[str | tuple[str | None, str | None] | None] = set()
     for call in reversed(bare):
-        parts = () if call.voice is None else run.said(call.voice, "output")
-        asked = [part for part in parts if part.type == "tool_call" and part.call_id is not None]
+        said = run.said(call.voice, "output")
+        asked = [part for part in said if part.type == "tool_call" and part.call_id is not None]
         if later and asked and all(part.call_id not in later and (part.name, part.text) not in later for part in asked):
             yield call
         for part in (part for index in _members(call) for part in run.said(index, "input")):
@@ -74,7 +74,7 @@ def _forced_tools(run: RunSpans) -> dict[int | None, set[str]]:
 def _forced(run: RunSpans, call: LlmCall, tools: Mapping[int | None, set[str]]) -> bool:
     """Return whether a call asked for nothing but the tool that its request made it call."""
     forced = tools.get(call.group)
-    said = () if call.voice is None or not forced else run.said(call.voice, "output")
+    said = run.said(call.voice, "output") if forced else ()
     return bool(forced) and {part.name for part in said if part.type == "tool_call"} == forced
 
 

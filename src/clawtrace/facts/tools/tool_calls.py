@@ -83,15 +83,14 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
         request = of_execution.get(place)
         if request is not None and request.number in mixed:
             if execution.arguments is None:
-                execution.doubts.append(Doubt("arguments", "one-request-or-another", execution.index))
+                execution.doubt("one-request-or-another", "arguments")
         elif request is not None:
             _fill_from_request(execution, request, answers.get(request.number, Result(None)))
             if not (execution.arguments or "{").startswith(("{", '"{')) and offers.hold(request):
                 # What a tool gets by name for a text or a number is the framework's choice.
-                execution.arguments = None
-                execution.doubts.append(Doubt("arguments", "arguments-not-recorded", execution.index))
+                execution.forget("arguments-not-recorded", "arguments")
         elif place in nameless:
-            execution.doubts.append(Doubt("name", "one-request-or-another", execution.index))
+            execution.doubt("one-request-or-another", "name")
         _fill_from_history(execution, conversations)
         execution.arguments = _unwrapped(execution.arguments)
     found: list[ToolCallRow] = list(executions)

@@ -72,9 +72,8 @@ def _with_later_ids(run: RunSpans, asked: Sequence[ToolRequest]) -> list[ToolReq
         if request.call_id is not None:
             continue
         after = readers.after(request.agent, request.asked_ns, request.group)
-        repeated = () if after is None else run.said(after, "input")
         asked_so = ("tool_call", request.name, request.arguments)
-        ids = (part.call_id for part in repeated if (part.type, part.name, part.text) == asked_so)
+        ids = (part.call_id for part in run.said(after, "input") if (part.type, part.name, part.text) == asked_so)
         call_id = next((call_id for call_id in ids if call_id not in taken), None)
         if call_id is not None:
             taken.add(call_id)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 
 from clawtrace.dialects.part import Part
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.json_text import read_json
 from clawtrace.facts.tools.tool_calls import final_answers
 
 __all__ = ["final_output"]
@@ -157,10 +157,7 @@ def _given(run: RunSpans, said: Sequence[Part]) -> str | None:
     calls = [part.text for part in said if part.type == "tool_call" and part.name in final_answers(run.spans)]
     if len(calls) != 1:
         return None
-    try:
-        given = json.loads(calls[0] or "")
-    except (ValueError, RecursionError):
-        return None
+    given = read_json(calls[0])
     values = list(given.values()) if isinstance(given, dict) else []
     return values[0] if len(values) == 1 and isinstance(values[0], str) else None
 

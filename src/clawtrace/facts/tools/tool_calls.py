@@ -11,6 +11,7 @@ from clawtrace.dialects.python_repr import as_json
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.doubts import Doubt
+from clawtrace.facts.json_text import read_json
 from clawtrace.facts.spans.span import Span, merged, same_tool
 from clawtrace.facts.tools.doubtful_matches import unsure
 from clawtrace.facts.tools.handed_over import answered_by_handoffs, transfers
@@ -78,7 +79,7 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
     handed = transfers(run, waiting)
     gone = answered_by_handoffs(run, waiting) | handed.keys()
     proofs = [(request, executions[other]) for other, request in of_execution.items()]
-    written = Written(run, models, waiting, proofs) if waiting else None
+    written = Written(run, models, waiting, proofs)
     for place, execution in enumerate(executions):
         request = of_execution.get(place)
         if request is not None and request.number in mixed:
@@ -101,26 +102,20 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
     unnamed = {asked[one].name for one in matched if waiting and offers.lack(asked[one])}
     index_of = {call.group: call.index for call in models}
     for request in waiting:
-        answer = answers.get(request.number)
-        reason: RequestReason | None = None
-        if request.name not in unnamed and offers.lack(request):
-            reason = "not-offered"
+        answer, index, is_sure = answers.get(request.number), index_of[request.group], request.number not in mixed
+        reason: RequestReason
         if request.number in gone:
             reason = "handed-over"
-        elif request.number not in mixed and reason is None and written is not None and written.none(request, answer):
+        elif request.name not in unnamed and offers.lack(request):
+            reason = "not-offered"
+        elif is_sure and written.none(request, answer):
             reason = "not-run"
-        if reason is not None:
-            not_run.append(_not_run(request, index_of[request.group], answer, reason))
+        else:
+            sure = is_sure and answer is not None and written.told(request, answer, spanned)
+            found.append(_asked(request, answer, index, sure))
+            pending += [request] if answer is None else []
             continue
-        sure = (
-            answer is not None
-            and written is not None
-            and request.number not in mixed
-            and written.told(request, answer, spanned)
-        )
-        found.append(_asked(request, answer, index_of[request.group], sure))
-        if answer is None:
-            pending.append(request)
+        not_run.append(_not_run(request, index, answer, reason))
     # What spans in another place also record is one call.
     known = {(call.call_id, call.name) for call in found if call.call_id is not None}
     known |= {(request.call_id, request.name) for request in not_run if request.call_id is not None}
@@ -248,13 +243,7 @@ def _not_run(request: ToolRequest, index: int, answer: Result | None, reason: Re
 def _is_broken(arguments: str | None) -> bool:
     """Return whether arguments are a JSON object that was begun and is none, as such or written as a JSON string."""
     text = (_unwrapped(arguments) or "").lstrip()
-    if not text.startswith("{"):
-        return False
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return True
-    return False
+    return text.startswith("{") and read_json(text) is None
 
 
 def _unwrapped(arguments: str | None) -> str | None:

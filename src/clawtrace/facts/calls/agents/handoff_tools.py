@@ -7,12 +7,12 @@ span is used as a tool.
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
+from clawtrace.facts.json_text import read_json
 from clawtrace.facts.spans.span import CLOCK_NS, Span
 
 __all__ = ["handoff_tools", "hands_over", "named_agents", "slug"]
@@ -97,10 +97,7 @@ def named_agents(forms: Iterable[str], tool: str, arguments: str | None) -> set[
     if not found:
         return set()
     names = {slug(name) for match in found for name in match.groups() if name}
-    try:
-        decoded = json.loads(arguments or "null")
-    except (ValueError, RecursionError):
-        decoded = None
+    decoded = read_json(arguments)
     texts = decoded.values() if isinstance(decoded, dict) else ()
     return (names | {slug(text) for text in texts if isinstance(text, str)}) - {None, ""}
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from clawtrace.dialects.schema import DispatcherRule
 from clawtrace.facts.calls.rules import DISPATCHED_TOOL, CallRule
+from clawtrace.facts.json_text import read_json
 from clawtrace.facts.spans.span import NO_TIME, Span, same_tool
 
 __all__ = ["dispatched", "with_dispatchers"]
@@ -143,9 +144,6 @@ def _match(
 
 
 def _object(text: str | None) -> dict[str, Any] | None:
-    try:
-        value = json.loads(text or "")
-        value = json.loads(value) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
-        return None
+    value = read_json(text)
+    value = read_json(value) if isinstance(value, str) else value
     return value if isinstance(value, dict) else None

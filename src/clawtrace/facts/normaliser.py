@@ -34,7 +34,7 @@ from clawtrace.store.api import FactSide
 from clawtrace.support.yaml_reading import read_yaml
 
 if TYPE_CHECKING:
-    from clawtrace.dialects.rules import LayerRule, ShellRule
+    from clawtrace.dialects.rules import ShellRule
     from clawtrace.facts.calls.llm_calls import LlmCall
     from clawtrace.pricing import Pricing
 
@@ -184,8 +184,8 @@ class Normaliser:
             run: Sequence[Span] = list(of_run)
             if parents:
                 run = [span._replace(parent_sid=parents.get(span.sid, span.parent_sid)) for span in run]
-            layered, layers = with_layers(run, self._layers)
-            called, dispatchers = with_dispatchers(layered, lambda name: self.dialects[name].file.dispatchers)
+            layered, layers = with_layers(run, self.dialects)
+            called, dispatchers = with_dispatchers(layered, self.dialects)
             run = with_cached_input(called)
             messages: dict[tuple[int, str], Sequence[Part]] = {}
             while payload is not None and payload.sid <= run[-1].sid:
@@ -232,9 +232,6 @@ class Normaliser:
                 call.estimated_cost_usd = price.usd
                 if call.recorded_cost_usd is None:
                     call.cost_usd, call.cost_source, call.cost_low_usd = high, price.source, low
-
-    def _layers(self, dialect: str) -> Sequence[LayerRule]:
-        return self.dialects[dialect].file.layers
 
     def _rules_of_shell(self, dialect: str, tool: str) -> Sequence[ShellRule]:
         rules = self.dialects[dialect].file.shell

@@ -102,7 +102,7 @@ class RunSpans:
         agent, role = join_duplicates(spans, walked, ledger)
         silent = silent_agents(spans, agent, role)
         role = without_callers(spans, walked.root, _without_repeated_turns(spans, role), silent)
-        handed = handoff_tools(spans, agent, role, lambda name: dialects[name].file.handoff_tools)
+        handed = handoff_tools(spans, agent, role, dialects)
         spans = _with_handoffs(_named(spans, agent), role, ledger, handed)
         for index in runners:
             ledger.rule[index] = RUNNER_OF_AGENTS

@@ -26,7 +26,7 @@ from clawtrace.facts.tools.tool_call import Execution, ToolCallRow
 from clawtrace.facts.tools.tool_calls import ToolCalls, background_calls, tool_calls
 from clawtrace.model.relations import RELATIONS
 
-__all__ = ["PLACED", "RunFacts", "columns", "in_order"]
+__all__ = ["PLACED", "RunFacts", "in_order"]
 
 PLACED = {
     "sid": "bigint", "root_span_id": "text", "tree_enter": "bigint", "tree_leave": "bigint", "depth": "bigint",
@@ -258,13 +258,6 @@ def _counted_as(run: RunSpans, index: int, call: LlmCall | Execution | None) -> 
     if span.kind not in ("llm", "tool") and (span.input_tokens is not None or span.rollup_input_tokens is not None):
         return "accounting"
     return "none"
-
-
-def columns(relation: str, rows: Sequence[Sequence[Any]]) -> dict[str, tuple[str, Sequence[Any]]]:
-    """Return `rows` of a relation, each in the order of its columns, as its columns with their types."""
-    kinds = [(column.name, column.type) for column in RELATIONS[relation].columns]
-    values = list(zip(*rows, strict=True)) if rows else [()] * len(kinds)
-    return {name: (kind, of) for (name, kind), of in zip(kinds, values, strict=True)}
 
 
 def in_order(relation: str, row: Mapping[str, Any]) -> tuple[Any, ...]:

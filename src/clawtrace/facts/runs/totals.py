@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
-from clawtrace.facts.doubts import Gap, certain
+from clawtrace.facts.doubts import Doubted, Gap, certain
 from clawtrace.facts.runs.stated import TOKENS, Stated
 from clawtrace.facts.spans.span import NO_TIME
 
@@ -33,22 +33,19 @@ def totals(facts: RunFacts, stated: Stated) -> dict[str, Any]:
     sure = [call for call in models if certain(call.doubts)]
     answered = [gap for gap in of["llm_calls"] if gap.outcome != "error"]
     row: dict[str, Any] = {}
+    lost = [one for one in failed if one.recovered is not True]
     counted: dict[str, tuple[int, int, Sequence[Gap]]] = {
         "llm_calls": (
-            _sum(call.outcome == "ok" for call in sure),
-            _sum(call.outcome != "error" for call in models),
+            sum(one.outcome == "ok" for one in sure),
+            sum(one.outcome != "error" for one in models),
             answered,
         ),
-        "failed_llm_attempts": (_sum(map(_failed_at_least, sure)), _sum(map(_failed_at_most, models)), of["llm_calls"]),
-        "tool_calls": (_sum(certain(call.doubts) for call in tools), len(tools), of["tool_calls"]),
-        "errors": (_sum(certain(one.doubts) for one in failed), len(failed), of["errors"]),
-        "unrecovered_errors": (
-            _sum(one.recovered is False and certain(one.doubts) for one in failed),
-            _sum(one.recovered is not True for one in failed),
-            of["errors"],
-        ),
-        "agents": (_sum(certain(one.doubts) for one in agents), len(agents), of["agents"]),
-    }  # fmt: skip
+        "failed_llm_attempts": (sum(map(_failed_at_least, sure)), sum(map(_failed_at_most, models)), of["llm_calls"]),
+        "tool_calls": (_certain(tools), len(tools), of["tool_calls"]),
+        "errors": (_certain(failed), len(failed), of["errors"]),
+        "unrecovered_errors": (_certain(one for one in lost if one.recovered is False), len(lost), of["errors"]),
+        "agents": (_certain(agents), len(agents), of["agents"]),
+    }
     for name, (least, most, hidden) in counted.items():
         row[f"{name}_low"], row[f"{name}_high"] = least, _most(most, hidden)
     if not models:
@@ -73,8 +70,8 @@ def totals(facts: RunFacts, stated: Stated) -> dict[str, Any]:
     row |= {
         "cost_low": float(max(sum(least_costs), stated.low.get("cost", 0.0))),
         "cost_high": float(sum(costs)) if len(costs) == len(used) and not answered else None,
-        "input_tokens_known": _sum(call.input_tokens is not None for call in used),
-        "output_tokens_known": _sum(call.output_tokens is not None for call in used),
+        "input_tokens_known": sum(call.input_tokens is not None for call in used),
+        "output_tokens_known": sum(call.output_tokens is not None for call in used),
         "usage_calls": len(used),
         "priced_calls": len(costs),
     }
@@ -95,8 +92,8 @@ def _failed_at_most(call: LlmCall) -> int:
     return max(call.failed_attempts, 1 if call.outcome == "error" else call.attempts)
 
 
-def _sum(values: Iterable[int]) -> int:
-    return sum(values)
+def _certain(rows: Iterable[Doubted]) -> int:
+    return sum(certain(row.doubts) for row in rows)
 
 
 def _most(rows: int, gaps: Sequence[Gap]) -> int | None:

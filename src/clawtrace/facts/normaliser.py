@@ -147,12 +147,7 @@ class Normaliser:
         """Return the facts of those runs of the batch that have spans, not summed up: Python's part."""
         lost = rows.completed.lost
         facts = [
-            RunFacts(
-                rows.run_ids[run.run_no],
-                run,
-                lost.get(run.run_no),
-                rows.reused_ids.get(run.run_no, ()),
-            )
+            RunFacts(rows.run_ids[run.run_no], run, lost.get(run.run_no), rows.reused_ids.get(run.run_no, ()))
             for run in self._runs(rows)
         ]
         self._price([call for run in facts for call in run.models])

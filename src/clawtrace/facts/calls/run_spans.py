@@ -112,20 +112,13 @@ class RunSpans:
             spans=spans,
             messages=messages,
             dialects=dialects,
-            enter=walked.enter,
-            leave=walked.leave,
-            depth=walked.depth,
-            root=walked.root,
-            agent=agent,
-            tool=walked.tool,
             group=ledger.group,
             rule=ledger.rule,
-            cause=walked.cause,
-            cut=walked.cut,
             role=role,
             turn=_turns(spans, walked.root, role, silent),
             doubtful=perhaps,
             silent=silent,
+            **walked._replace(agent=agent)._asdict(),
         )
 
     def words(self, index: int) -> DialectFile:
@@ -193,7 +186,7 @@ class RunSpans:
 
         return is_inside
 
-    def groups(self, kind: str, without: frozenset[str]) -> dict[int, list[int]]:
+    def groups(self, kind: str, without: frozenset[str] = frozenset()) -> dict[int, list[int]]:
         """Return the spans of each logical call of a `kind`, in order, without those that play one of the roles."""
         found: dict[int, list[int]] = {}
         group, role = self.group, self.role

@@ -203,29 +203,19 @@ def _find_failed_beside(run: RunSpans, models: Sequence[LlmCall], tools: ToolCal
         return
     last = {(call.agent, run.root[call.index]): call for call in models}  # models are in order of start
     inside = run.inside(index for index, span in enumerate(run.spans) if span.failed and span.kind in _AROUND)
-    holding = _Holding(run, tools.executions)
+    # A call of a tool may have agents or model calls in it where others do, or there are no others.
+    holds: dict[str | None, bool] = {}
+    for one in tools.executions:
+        holds[one.name] = holds.get(one.name) or bool(run.within(one.index, "agent", "llm"))
     for call in last.values():
         names = [request.name for request in pending if request.group == call.group]
         silent = _asks_in_silence(run, call)
         written = run.executions_of(call.index) == "spans"
         if call.outcome != "ok" or written or not (names or silent) or not inside(call.index):
             continue
-        if silent or any(map(holding.may_hold, names)):
+        if silent or any(holds.get(name, True) for name in names):
             for relation in ("agents", "llm_calls", "tool_calls", "errors"):
                 findings.gap(relation, "failed-beside-request", call.index, start_ns=call.start_ns)
-
-
-class _Holding:
-    """Which tools have agents or model calls inside of them."""
-
-    def __init__(self, run: RunSpans, executions: Iterable[Execution]) -> None:
-        self._known: dict[str | None, bool] = {}
-        for one in executions:
-            self._known[one.name] = self._known.get(one.name) or bool(run.within(one.index, "agent", "llm"))
-
-    def may_hold(self, name: str) -> bool:
-        """Return whether a call of a tool may have agents or model calls in it: others do, or there are no others."""
-        return self._known.get(name, True)
 
 
 def _find_asked_nowhere(

@@ -63,10 +63,12 @@ def check_stated(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
     sums: list[tuple[int, int]] = [(0, 0)]
     silent: list[int] = [0]
     """Sums of the tokens, and of how many calls record none, of the model spans up to a place, in the order of the tree."""
-    members: dict[int | None, list[int]] = {}
-    for index in run.kinds.get("llm", ()):
-        members.setdefault(run.group[index], []).append(index)
-    tops = ((top, used[group]) for group, of_call in members.items() if group in used for top in run.topmost(of_call))
+    tops = (
+        (top, used[group])
+        for group, of_call in run.groups("llm").items()
+        if group in used
+        for top in run.topmost(of_call)
+    )
     for top, (taken_in, given_out) in sorted(tops, key=lambda one: run.enter[one[0]]):
         places.append(run.enter[top])
         sums.append((sums[-1][0] + (taken_in or 0), sums[-1][1] + (given_out or 0)))

@@ -40,14 +40,12 @@ def check_agents(
     if len(rows) < 2:
         return
     inner: dict[int, list[int]] = defaultdict(list)
-    for index in rows:
-        above = run.agent[index]
-        if above in rows and above is not None:
-            inner[above].append(index)
     for index, one in rows.items():
         above = run.agent[index]
-        if above in rows and above is not None and _repeats(run, index, above):
-            _doubt(one, "agent-inside-itself", findings)
+        if above is not None and above in rows:
+            inner[above].append(index)
+            if _repeats(run, index, above):
+                _doubt(one, "agent-inside-itself", findings)
     _doubt_after_another(run, models, rows, findings)
     at_work = {
         run.agent[index] for index, span in enumerate(run.spans) if span.kind in _CALLS or run.role[index] == "handoff"

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.doubts import Doubted, certain
 from clawtrace.facts.runs.agents import Activation
 from clawtrace.facts.runs.failures import Failure
+from clawtrace.facts.runs.found import Found
 from clawtrace.facts.runs.stated import Stated, states_uncounted_usage
 from clawtrace.facts.tools.tool_call import ToolCallRow
 from clawtrace.facts.tools.tool_calls import ToolCalls
-
-if TYPE_CHECKING:
-    from clawtrace.facts.runs.run_facts import RunFacts
 
 __all__ = ["UNFINISHED", "Unfinished", "add_gaps", "add_unfinished", "null_reasons"]
 
@@ -44,7 +42,7 @@ class Unfinished(NamedTuple):
     """Spans whose parent was not received, and may be more than a frame around them."""
 
 
-def add_gaps(facts: RunFacts, stated: Stated) -> None:
+def add_gaps(facts: Found, stated: Stated) -> None:
     """Add the gaps of what the instrumentations at work do not record."""
     run, models, tools, findings = facts.spans, facts.models, facts.tools, facts.findings
     turn = next((index for index, role in enumerate(run.role) if role == "turn"), None)
@@ -86,7 +84,7 @@ def add_gaps(facts: RunFacts, stated: Stated) -> None:
         findings.gap("errors", "errors-not-recorded")
 
 
-def add_unfinished(facts: RunFacts, unfinished: Unfinished) -> None:
+def add_unfinished(facts: Found, unfinished: Unfinished) -> None:
     """Add the gaps of what may come or got lost, and doubt the rows that it may change."""
     run, models, tools, agents, failed = facts.spans, facts.models, facts.tools.calls, facts.agents, facts.failures
     for relation in UNFINISHED:

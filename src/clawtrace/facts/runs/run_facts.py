@@ -53,11 +53,7 @@ class RunFacts:
     """The facts of one run; totals need prices, which are set from outside in between."""
 
     def __init__(
-        self,
-        run_id: str,
-        spans: RunSpans,
-        lost: Mapping[str, str] | None = None,
-        reused_ids: Sequence[str] = (),
+        self, run_id: str, spans: RunSpans, lost: Mapping[str, str] | None = None, reused_ids: Sequence[str] = ()
     ) -> None:
         self.run_id = run_id
         self.spans = spans

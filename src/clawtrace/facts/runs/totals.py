@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.doubts import Doubted, Gap, certain
+from clawtrace.facts.runs.found import Found
 from clawtrace.facts.runs.stated import TOKENS, Stated
 from clawtrace.facts.spans.span import NO_TIME
-
-if TYPE_CHECKING:
-    from clawtrace.facts.runs.run_facts import RunFacts
 
 __all__ = ["times", "totals"]
 
@@ -23,7 +21,7 @@ _STATED = frozenset(("llm-calls-not-recorded", "whole-turn"))
 """Reasons of gaps in `llm_calls` whose usage spans around them may state."""
 
 
-def totals(facts: RunFacts, stated: Stated) -> dict[str, Any]:
+def totals(facts: Found, stated: Stated) -> dict[str, Any]:
     """Return the run's row of the relation `run_totals`, without its id and its times; `stated` is what spans state that was used."""
     run, models, tools, agents, failed = facts.spans, facts.models, facts.tools.calls, facts.agents, facts.failures
     gaps = facts.findings.gaps

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
@@ -21,7 +21,7 @@ def unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> li
     calls = {root for root in set(run.root) if run.spans[root].kind == "llm"}
     last = {-1 if (root := run.root[call.index]) in calls and _bare(run, call) else root: call for call in models}
     after = _After(run, tools)
-    forced = _forced_tools(run)
+    members = run.groups("llm")
     found = []
     # Results may have other ids than their requests: what was told of every request is no end.
     silent = {one.group for one in tools.pending} | {
@@ -38,7 +38,7 @@ def unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> li
             and asked
             and not several
             and not after.followed(call)
-            and not _forced(run, call, forced)
+            and not _forced(run, call, members[call.group])
         ):
             found.append(call)
     return sorted(found, key=lambda call: run.enter[call.index])
@@ -61,19 +61,9 @@ def _members(call: LlmCall) -> list[int]:
     return [call.index] if call.voice in (None, call.index) else [call.index, call.voice]
 
 
-def _forced_tools(run: RunSpans) -> dict[int | None, set[str]]:
-    """Return the tools that the requests of each model call made it call."""
-    found: dict[int | None, set[str]] = {}
-    for index in run.kinds.get("llm", ()):
-        name = run.spans[index].forced_tool
-        if name is not None:
-            found.setdefault(run.group[index], set()).add(name)
-    return found
-
-
-def _forced(run: RunSpans, call: LlmCall, tools: Mapping[int | None, set[str]]) -> bool:
-    """Return whether a call asked for nothing but the tool that its request made it call."""
-    forced = tools.get(call.group)
+def _forced(run: RunSpans, call: LlmCall, members: Sequence[int]) -> bool:
+    """Return whether a call asked for nothing but the tool that its request made it call; `members` are its spans."""
+    forced = {run.spans[index].forced_tool for index in members} - {None}
     said = run.said(call.voice, "output") if forced else ()
     return bool(forced) and {part.name for part in said if part.type == "tool_call"} == forced
 

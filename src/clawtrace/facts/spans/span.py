@@ -144,7 +144,6 @@ class Span(NamedTuple):
     """Its input and output tokens do not make the total that it records."""
     unread: str | None = None
     """Names of numeric columns whose attribute is there and is no such number."""
-    input_format: str | None = None
     output_format: str | None = None
 
     @property

@@ -22,14 +22,7 @@ from clawtrace.facts.tools.tool_call import Execution, Outcome, RequestReason, T
 from clawtrace.facts.tools.tool_requests import ToolRequest, match, match_nameless, requests
 from clawtrace.facts.tools.written import Written
 
-__all__ = [
-    "Execution",
-    "ToolCallRow",
-    "ToolCalls",
-    "background_calls",
-    "final_answers",
-    "tool_calls",
-]
+__all__ = ["Execution", "ToolCallRow", "ToolCalls", "background_calls", "final_answers", "tool_calls"]
 
 _NO_EXECUTIONS = frozenset(("handoff",))
 
@@ -79,7 +72,7 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
     handed = transfers(run, waiting)
     gone = answered_by_handoffs(run, waiting) | handed.keys()
     proofs = [(request, executions[other]) for other, request in of_execution.items()]
-    written = Written(run, models, waiting, proofs)
+    written = Written(run, models, proofs)
     for place, execution in enumerate(executions):
         request = of_execution.get(place)
         if request is not None and request.number in mixed:

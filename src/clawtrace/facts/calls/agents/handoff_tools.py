@@ -22,10 +22,7 @@ _AGENT = re.compile("_?agent$")
 
 
 def handoff_tools(
-    spans: Sequence[Span],
-    agent: Sequence[int | None],
-    role: Sequence[str | None],
-    dialects: Mapping[str, Dialect],
+    spans: Sequence[Span], agent: Sequence[int | None], role: Sequence[str | None], dialects: Mapping[str, Dialect]
 ) -> dict[int, str]:
     """Return the tool spans that hand over, with the name of the agent that they hand over to.
 

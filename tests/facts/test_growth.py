@@ -80,7 +80,7 @@ def counted(folder: Path, runs: Sequence[tuple[str, int]]) -> Work:
         spans_of_runs = normaliser._runs(rows)
         for name, key in zip(names, runs, strict=True):
             with Lines() as lines:
-                facts = RunFacts(name, next(spans_of_runs), normaliser.executions, normaliser.records)
+                facts = RunFacts(name, next(spans_of_runs))
                 state = whole.state(name, facts)
                 facts.sum_up(state.unfinished)
                 for of_relation in facts.rows(normaliser.shells).values():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["Doubt", "Gap", "certain"]
+__all__ = ["Doubt", "Doubted", "Gap", "certain"]
 
 
 class Doubt(NamedTuple):
@@ -17,6 +17,25 @@ class Doubt(NamedTuple):
     """One of `REASONS`."""
     span: int | None = None
     """The span that shows it, as its index in the run."""
+
+
+class Doubted:
+    """A row of which not everything need be known."""
+
+    __slots__ = ()
+    index: int | None
+    doubts: list[Doubt]
+
+    def doubt(self, reason: str, *columns: str, span: int | None = None) -> None:
+        """Doubt values of the row, or without any the row itself; `span` shows it, else the row's own span does."""
+        shown_by = self.index if span is None else span
+        self.doubts += [Doubt(column, reason, shown_by) for column in columns or (None,)]
+
+    def forget(self, reason: str, *columns: str) -> None:
+        """Make values unknown that are attributes of the columns' names."""
+        for column in columns:
+            setattr(self, column, None)
+        self.doubt(reason, *columns)
 
 
 class Gap(NamedTuple):

@@ -40,10 +40,12 @@ UNION ALL SELECT DISTINCT dialect, 'resource', unnest(map_keys("ResourceAttribut
 UNION ALL SELECT DISTINCT dialect, 'any', '' FROM explained_spans
 """
 
+_SAID = (
+    "trace_id", "span_id", "name", "dialect", "source", "counted_as", "counted_in", "counted_by", "rule", "scope", "scope_version"
+)  # fmt: skip
+
 _ORDER = f"""
-SELECT trace_id, span_id, name, dialect, source, counted_as, counted_in, counted_by, rule, scope, scope_version,
-       map_keys("SpanAttributes"),
-       {", ".join(f"counted_{name}" for name in _STORED)}
+SELECT {", ".join(_SAID)}, map_keys("SpanAttributes"), {", ".join(f"counted_{name}" for name in _STORED)}
 FROM explained_spans ORDER BY tree_enter
 """
 
@@ -67,35 +69,17 @@ def explain_spans(store: FactStore, dialects: Mapping[str, Dialect], run_id: str
         for row in store.script(explainer.sql("explained_spans")):
             filled[row[0], row[1]] = [entry._asdict() for entry in explainer.filled(row)]
     spans = []
-    for (
-        trace_id,
-        span_id,
-        name,
-        dialect,
-        source,
-        counted_as,
-        counted_in,
-        counted_by,
-        rule,
-        scope,
-        version,
-        keys,
-        *stored,
-    ) in store.script(_ORDER):
-        columns = filled.get((trace_id, span_id), [])
+    for row in store.script(_ORDER):
+        said, keys, stored = dict(zip(_SAID, row, strict=False)), row[len(_SAID)], row[len(_SAID) + 1 :]
+        columns = filled.get((said["trace_id"], said["span_id"]), [])
         entries = {entry["column"]: entry for entry in columns}
-        elsewhere = "a log record" if source == "log" else _ELSEWHERE
+        elsewhere = "a log record" if said.pop("source") == "log" else _ELSEWHERE
         for column, value in zip(_STORED, stored, strict=True):
             if column not in entries and value is not None:
-                columns.append({"column": column, "value": value, "rule": elsewhere, "dialect": dialect})
+                columns.append({"column": column, "value": value, "rule": elsewhere, "dialect": said["dialect"]})
             elif column in entries and entries[column]["value"] != value:
                 entries[column]["counted"] = value
-        spans.append(
-            {
-                "trace_id": trace_id, "span_id": span_id, "name": name, "dialect": dialect, "counted_as": counted_as,
-                "counted_in": counted_in, "counted_by": counted_by, "rule": rule, "scope": scope, "scope_version": version,
-                "unknown_attributes": unknown_attributes(dialects[dialect], keys or ()), "columns": columns,
-            }
-        )  # fmt: skip
+        unknown = unknown_attributes(dialects[said["dialect"]], keys or ())
+        spans.append({**said, "unknown_attributes": unknown, "columns": columns})
     store.script("DROP TABLE explained_spans")
     return spans

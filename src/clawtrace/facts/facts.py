@@ -16,9 +16,10 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from clawtrace.dialects import Dialect
+from clawtrace.facts.columns import columns, columns_of
 from clawtrace.facts.normaliser import Normaliser, read_sql
 from clawtrace.facts.runs.completeness import ClosingSigns, Completeness
-from clawtrace.facts.runs.run_facts import PLACED, RunFacts, columns, in_order, message_rows
+from clawtrace.facts.runs.run_facts import PLACED, RunFacts, in_order, message_rows
 from clawtrace.model.progress import Counted, Progress, unseen
 from clawtrace.model.run import RunRecord
 from clawtrace.store.api import FactSide, FactStore
@@ -67,6 +68,11 @@ WHERE s.run_id IS NULL
 ORDER BY n.run_no
 """
 
+_COMPUTED = {
+    "run_id": "text", "raw_rows": "bigint", "last_arrival_ns": "bigint", "record_ns": "bigint", "normaliser": "text",
+    "diagnostics": "text",
+}  # fmt: skip
+"""Columns of ``fact_state``."""
 
 _WANTED = """
 SELECT n.run_no, n.run_id, coalesce(s.raw_rows, 0)
@@ -270,29 +276,25 @@ class Facts:
         found["runs"] = [
             in_order("runs", completeness.row(run_id, of_runs.get(run_id), state)) for run_id, state in states.items()
         ]
-        diagnostics = [json.dumps(completeness.diagnostics(run_id, of_runs.get(run_id))) for run_id in states]
+        computed = [
+            (*row[1:5], self._normaliser.digest, json.dumps(completeness.diagnostics(row[1], of_runs.get(row[1]))))
+            for row in batch
+        ]
         for within in self._within.values():
             for run in facts:
                 within.add(run, self._normaliser.shells)
         self._within_runs.update(row[1] for row in batch)
         return {
             "fact_placed": dict(placed),
-            **{relation: columns(relation, of_relation) for relation, of_relation in found.items()},
-            "fact_state": {
-                "run_id": ("text", [row[1] for row in batch]),
-                "raw_rows": ("bigint", [row[2] for row in batch]),
-                "last_arrival_ns": ("bigint", [row[3] for row in batch]),
-                "record_ns": ("bigint", [row[4] for row in batch]),
-                "normaliser": ("text", [self._normaliser.digest] * len(batch)),
-                "diagnostics": ("text", diagnostics),
-            },
+            **{relation: columns_of(relation, of_relation) for relation, of_relation in found.items()},
+            "fact_state": columns(_COMPUTED, computed),
         }
 
     def _insert_messages(self, rows: Iterator[tuple[Any, ...]], side: FactSide) -> None:
         """Write the relation `messages`, a part at a time: a conversation that is sent again with each call has millions of rows."""
         while True:
             with self._python:
-                some = columns("messages", list(islice(rows, _ROWS_AT_ONCE)))
+                some = columns_of("messages", list(islice(rows, _ROWS_AT_ONCE)))
             if not some["run_id"][1]:
                 return
             side.insert("messages", some)

@@ -11,7 +11,7 @@ from importlib import resources
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.dialects import Dialect
 from clawtrace.dialects.columns import COLUMN_TYPES
@@ -34,7 +34,7 @@ from clawtrace.store.api import FactSide
 from clawtrace.support.yaml_reading import read_yaml
 
 if TYPE_CHECKING:
-    from clawtrace.dialects.rules import LayerRule, ShellRule
+    from clawtrace.dialects.rules import ShellRule
     from clawtrace.facts.calls.llm_calls import LlmCall
     from clawtrace.pricing import Pricing
 
@@ -109,8 +109,6 @@ class Normaliser:
         self.parent_not_exported = tuple(parent_not_exported)
         self.shells = lru_cache(_KNOWN_TOOLS)(self._rules_of_shell)
         """Returns the rules for a tool that is a shell, by the names of the dialect and the tool; none for others."""
-        self.executions = lru_cache(_KNOWN_TOOLS)(self._executions_of)
-        """Returns what is known of the spans of executions, by the names of a dialect and a scope."""
         self._pricing = pricing
         self._providers = read_yaml((Path(__file__).parents[1] / "dialects" / "provider_names.yaml").read_bytes())
 
@@ -149,14 +147,7 @@ class Normaliser:
         """Return the facts of those runs of the batch that have spans, not summed up: Python's part."""
         lost = rows.completed.lost
         facts = [
-            RunFacts(
-                rows.run_ids[run.run_no],
-                run,
-                self.executions,
-                self.records,
-                lost.get(run.run_no),
-                rows.reused_ids.get(run.run_no, ()),
-            )
+            RunFacts(rows.run_ids[run.run_no], run, lost.get(run.run_no), rows.reused_ids.get(run.run_no, ()))
             for run in self._runs(rows)
         ]
         self._price([call for run in facts for call in run.models])
@@ -188,8 +179,8 @@ class Normaliser:
             run: Sequence[Span] = list(of_run)
             if parents:
                 run = [span._replace(parent_sid=parents.get(span.sid, span.parent_sid)) for span in run]
-            layered, layers = with_layers(run, self._layers)
-            called, dispatchers = with_dispatchers(layered, lambda name: self.dialects[name].file.dispatchers)
+            layered, layers = with_layers(run, self.dialects)
+            called, dispatchers = with_dispatchers(layered, self.dialects)
             run = with_cached_input(called)
             messages: dict[tuple[int, str], Sequence[Part]] = {}
             while payload is not None and payload.sid <= run[-1].sid:
@@ -237,22 +228,9 @@ class Normaliser:
                 if call.recorded_cost_usd is None:
                     call.cost_usd, call.cost_source, call.cost_low_usd = high, price.source, low
 
-    def _layers(self, dialect: str) -> Sequence[LayerRule]:
-        return self.dialects[dialect].file.layers
-
-    def _executions_of(self, dialect: str, scope: str) -> Literal["spans", "none"] | None:
-        """Return whether a dialect has a span for each execution under a scope (`DialectFile.executions`)."""
-        file = self.dialects[dialect].file
-        rules = (rule for rule in file.executions if any(fnmatchcase(scope, glob) for glob in rule.scopes))
-        return next((rule.is_ for rule in rules), None)
-
     def _rules_of_shell(self, dialect: str, tool: str) -> Sequence[ShellRule]:
         rules = self.dialects[dialect].file.shell
         return [rule for rule in rules if any(fnmatchcase(tool, glob) for glob in rule.tools)]
-
-    def records(self, span: Span, fact: str) -> bool | str:
-        """Return whether the instrumentation that wrote a span records a fact (`Dialect.records`)."""
-        return self.dialects[span.dialect].records(fact, "logs" if span.source == "log" else "spans")
 
 
 def _seen(shapes: Iterable[_Shape]) -> Seen:

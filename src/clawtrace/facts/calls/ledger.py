@@ -38,12 +38,10 @@ class Ledger:
 
     def join(self, index: int, call: int, rule: CallRule) -> None:
         """Make one span a part of a call."""
-        if self._members is not None:
-            self._leave(index)
-            self._members[call].append(index)
-            self._scopes.pop(call, None)
         self.group[index] = call
         self.rule[index] = rule
+        self._members = None
+        self._scopes.clear()
 
     def merge(self, call: int | None, kept: int | None, rule: CallRule) -> None:
         """Make one call a part of another, unless one instrumentation recorded both: then they are two."""
@@ -94,9 +92,3 @@ class Ledger:
                 if number is not None:
                     self._members[number].append(index)
         return self._members
-
-    def _leave(self, index: int) -> None:
-        before = self.group[index]
-        if before is not None and self._members is not None:
-            self._members[before].remove(index)
-            self._scopes.pop(before, None)

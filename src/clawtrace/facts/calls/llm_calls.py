@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from clawtrace.facts.calls.run_spans import RunSpans
-from clawtrace.facts.doubts import Doubt
+from clawtrace.facts.doubts import Doubt, Doubted
 from clawtrace.facts.spans.span import Span, merged
 
 __all__ = ["LlmCall", "llm_calls"]
@@ -24,7 +24,7 @@ _ROUNDED_USD = 1e-4
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class LlmCall:
+class LlmCall(Doubted):
     """A logical model call. Spans are named by their index in the run."""
 
     group: int
@@ -109,70 +109,40 @@ def _doubt_one_of_two(run: RunSpans, calls: Sequence[LlmCall]) -> None:
         pair = [by_group[number] for number in (one, other) if number in by_group]
         if len(pair) == 2:
             less = min(pair, key=lambda call: (call.outcome == "ok", call.input_tokens or 0, call.output_tokens or 0))
-            less.doubts.append(Doubt(None, "one-call-or-two", less.index))
+            less.doubt("one-call-or-two")
 
 
 def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
-    spans, index = run.spans, members[0]
-    if len(members) == 1:
-        best = best_facts = spans[index]
-        answered = best.unusable or (not best.failed and (best.end_ns is not None or best.answered))
-        error = None if answered else best.error
-        first_token_ns = None if best.time_to_first_token_s is None else _first_token_ns(best)
-        agent, turn = run.agent[index], run.turn[index]
-        failed, attempts = int(run.cause[index] and not best.unusable), 1
-        end_ns = best.last_ns if run.role[index] == "answer" else best.end_ns
-    else:
-        members = sorted(members, key=lambda n: (spans[n].failed, not run.words(n).sdk, -run.depth[n], n))
-        index = members[0]
-        ranked = [spans[n] for n in members]
-        best, best_facts = ranked[0], merged(ranked)
-        answered = any(span.answered or span.unusable for span in ranked) or all(
-            not span.failed and span.end_ns is not None for span in ranked
-        )
-        error = next((span.error for span in ranked if span.error is not None), None)
-        first_token_ns = next((at for at in map(_first_token_ns, ranked) if at is not None), None)
-        agent = next((run.agent[n] for n in members if run.agent[n] is not None), None)
-        turn = next((run.turn[n] for n in members if run.turn[n] is not None), None)
-        failed = sum(run.cause[n] and not spans[n].unusable for n in members)
-        attempts = _attempts(run, members)
-        end_ns = max((spans[n].last_ns for n in members if run.role[n] == "answer"), default=best_facts.end_ns)
-    call = LlmCall(
-        number,
-        index,
-        next((n for n in members if run.said(n, "output")), None) if run.messages else None,
-        agent,
-        turn,
-        best.start_ns,
-        end_ns,
-        first_token_ns,
-        best_facts.provider,
-        best_facts.request_model,
-        best_facts.response_model,
-        best_facts.input_tokens,
-        best_facts.output_tokens,
-        best_facts.cache_read_tokens,
-        best_facts.cache_write_tokens,
-        best_facts.reasoning_tokens,
-        best_facts.cost_usd,
-        best_facts.finish_reason,
-        None
-        if best_facts.finish_reason is None
-        else run.words(index).finish_reasons.get(best_facts.finish_reason.lower()),
-        "ok" if answered else "error",
-        None if answered else error or "the span never ended",
-        failed,
-        attempts,
-        any(_answer_recorded(run, n) for n in members),
+    spans = run.spans
+    members = sorted(members, key=lambda n: (spans[n].failed, not run.words(n).sdk, -run.depth[n], n))
+    index, ranked = members[0], [spans[n] for n in members]
+    facts = merged(ranked)
+    answered = any(span.answered or span.unusable for span in ranked) or all(
+        not span.failed and span.end_ns is not None for span in ranked
     )
-    if attempts > 1:
+    error = next((span.error for span in ranked if span.error is not None), "the span never ended")
+    reason = facts.finish_reason
+    call = LlmCall(
+        number, index, next((n for n in members if run.said(n, "output")), None) if run.messages else None,
+        next((run.agent[n] for n in members if run.agent[n] is not None), None),
+        next((run.turn[n] for n in members if run.turn[n] is not None), None), ranked[0].start_ns,
+        max((spans[n].last_ns for n in members if run.role[n] == "answer"), default=facts.end_ns),
+        next((at for at in map(_first_token_ns, ranked) if at is not None), None),
+        facts.provider, facts.request_model, facts.response_model, facts.input_tokens, facts.output_tokens,
+        facts.cache_read_tokens, facts.cache_write_tokens, facts.reasoning_tokens, facts.cost_usd, reason,
+        None if reason is None else run.words(index).finish_reasons.get(reason.lower()),
+        "ok" if answered else "error", None if answered else error,
+        sum(run.cause[n] and not spans[n].unusable for n in members), _attempts(run, members),
+        any(_answer_recorded(run, n) for n in members),
+    )  # fmt: skip
+    if call.attempts > 1:
         _sum_of_attempts(call, run, members)
     if call.outcome == "ok" and call.input_tokens == 0:
         # No request is empty: zero means that the instrumentation did not get the usage, of a stream for instance.
         call.input_tokens, call.output_tokens = None, call.output_tokens or None
-    if best_facts.attempts is not None:
-        call.attempts = max(call.attempts, best_facts.attempts)
-        call.failed_attempts = max(call.failed_attempts, best_facts.attempts - answered)
+    if facts.attempts is not None:
+        call.attempts = max(call.attempts, facts.attempts)
+        call.failed_attempts = max(call.failed_attempts, facts.attempts - answered)
     return call
 
 

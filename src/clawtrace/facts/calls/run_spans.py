@@ -6,7 +6,9 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from operator import itemgetter
+from typing import Literal
 
 from clawtrace.dialects import Dialect
 from clawtrace.dialects.evidence import Evidence
@@ -68,6 +70,8 @@ class RunSpans:
     """The spans of each kind that there is, in order."""
     emitting: list[int] = field(init=False)
     """The spans that represent something in addition to their kind (`Span.emits`), in order."""
+    _orders: dict[tuple[str, ...], list[int]] = field(init=False, default_factory=dict)
+    """The spans of some kinds in the order of the tree, once they were asked for."""
 
     def __post_init__(self) -> None:
         self.emitting = []
@@ -98,7 +102,7 @@ class RunSpans:
         agent, role = join_duplicates(spans, walked, ledger)
         silent = silent_agents(spans, agent, role)
         role = without_callers(spans, walked.root, _without_repeated_turns(spans, role), silent)
-        handed = handoff_tools(spans, agent, role, lambda name: dialects[name].file.handoff_tools)
+        handed = handoff_tools(spans, agent, role, dialects)
         spans = _with_handoffs(_named(spans, agent), role, ledger, handed)
         for index in runners:
             ledger.rule[index] = RUNNER_OF_AGENTS
@@ -108,20 +112,13 @@ class RunSpans:
             spans=spans,
             messages=messages,
             dialects=dialects,
-            enter=walked.enter,
-            leave=walked.leave,
-            depth=walked.depth,
-            root=walked.root,
-            agent=agent,
-            tool=walked.tool,
             group=ledger.group,
             rule=ledger.rule,
-            cause=walked.cause,
-            cut=walked.cut,
             role=role,
             turn=_turns(spans, walked.root, role, silent),
             doubtful=perhaps,
             silent=silent,
+            **walked._replace(agent=agent)._asdict(),
         )
 
     def words(self, index: int) -> DialectFile:
@@ -133,9 +130,20 @@ class RunSpans:
         span = self.spans[index]
         return self.dialects[span.dialect].evidence(span.scope, span.version)
 
-    def said(self, index: int, direction: str) -> Sequence[Part]:
-        """Return the parts of the messages of a span."""
-        return self.messages.get((self.spans[index].sid, direction), ())
+    def records(self, index: int, fact: str) -> bool | str:
+        """Return whether the instrumentation that wrote a span records a fact (`Dialect.records`)."""
+        span = self.spans[index]
+        return self.dialects[span.dialect].records(fact, "logs" if span.source == "log" else "spans")
+
+    def executions_of(self, index: int) -> Literal["spans", "none"] | None:
+        """Return whether there is a span for each execution under the scope of a span (`DialectFile.executions`)."""
+        scope = self.spans[index].scope
+        rules = (rule for rule in self.words(index).executions if any(fnmatchcase(scope, glob) for glob in rule.scopes))
+        return next((rule.is_ for rule in rules), None)
+
+    def said(self, index: int | None, direction: str) -> Sequence[Part]:
+        """Return the parts of the messages of a span; without a span there are none."""
+        return () if index is None else self.messages.get((self.spans[index].sid, direction), ())
 
     def encloses(self, above: int, below: int) -> bool:
         """Return whether one span is a proper ancestor of another."""
@@ -149,6 +157,15 @@ class RunSpans:
             and (span.flags or 0) & REMOTE_PARENT == LOCAL_PARENT
             for span in self.spans
         )
+
+    def within(self, index: int, *kinds: str) -> Sequence[int]:
+        """Return the spans of these kinds inside of a span, in the order of the tree."""
+        order = self._orders.get(kinds)
+        if order is None:
+            found = (one for kind in kinds for one in self.kinds.get(kind, ()))
+            order = self._orders[kinds] = sorted(found, key=self.enter.__getitem__)
+        first = bisect_right(order, self.enter[index], key=self.enter.__getitem__)
+        return order[first : bisect_left(order, self.leave[index], key=self.enter.__getitem__)]
 
     def topmost(self, indices: Iterable[int]) -> list[int]:
         """Return those of some spans that are inside of no other of them, in the order of the tree."""
@@ -169,7 +186,7 @@ class RunSpans:
 
         return is_inside
 
-    def groups(self, kind: str, without: frozenset[str]) -> dict[int, list[int]]:
+    def groups(self, kind: str, without: frozenset[str] = frozenset()) -> dict[int, list[int]]:
         """Return the spans of each logical call of a `kind`, in order, without those that play one of the roles."""
         found: dict[int, list[int]] = {}
         group, role = self.group, self.role

@@ -8,8 +8,7 @@ from fnmatch import fnmatchcase
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
-from clawtrace.facts.doubts import Doubt
-from clawtrace.facts.spans.span import LOCAL_PARENT, REMOTE_PARENT, Span
+from clawtrace.facts.spans.span import LOCAL_PARENT, REMOTE_PARENT
 
 __all__ = ["check_ends", "check_failed_agents", "check_models", "unmade_request"]
 
@@ -21,16 +20,16 @@ def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
     """Find the model calls that may have been answered although they failed, or lack their agent, or were given up."""
     for call in models:
         if call.outcome == "error" and run.spans[call.index].answer_unread:
-            _doubt_answer(call, "unread-answer")
+            call.forget("unread-answer", "outcome")
         elif call.outcome == "error" and call.output_tokens:
-            _doubt_answer(call, "failed-with-usage")
+            call.forget("failed-with-usage", "outcome")
         if call.agent is None and "agent" in run.kinds and _lacks_a_failed_parent(run, run.root[call.index]):
             findings.gap("agents", "agent-not-received", call.index, at_most=1)
             findings.gap("tool_calls", "agent-not-received", call.index, at_most=1)
     steps = (index for kind in ("chain", "other") for index in run.kinds.get(kind, ()))
     in_failed_step = run.inside(index for index in steps if run.cause[index])
     for call in _broken_off(run, models, in_failed_step):
-        _doubt_answer(call, "broken-off-answer")
+        call.forget("broken-off-answer", "outcome")
         findings.gap("errors", "broken-off-answer", call.index, at_most=1)
     silent = [call for call in models if not call.answer_recorded and not _failed_by_itself(run, call)]
     if not silent:
@@ -42,16 +41,10 @@ def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
             _give_up(call)
 
 
-def _doubt_answer(call: LlmCall, reason: str) -> None:
-    """Make it unknown whether a call was answered."""
-    call.outcome = None
-    call.doubts.append(Doubt("outcome", reason, call.index))
-
-
 def _give_up(call: LlmCall) -> None:
     """Make it unknown whether a call was made."""
     call.outcome, call.error = None, None
-    call.doubts.append(Doubt(None, "given-up-call", call.index))
+    call.doubt("given-up-call")
 
 
 def _broken_off(run: RunSpans, models: Sequence[LlmCall], in_failed_step: Callable[[int], bool]) -> list[LlmCall]:
@@ -84,10 +77,8 @@ def _broken_off(run: RunSpans, models: Sequence[LlmCall], in_failed_step: Callab
     ]
 
 
-def check_ends(
-    run: RunSpans, models: Sequence[LlmCall], findings: Findings, records: Callable[[Span, str], bool | str]
-) -> None:
-    """Find agents whose work ends with a call without a recorded answer, although `records` says that answers are recorded.
+def check_ends(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
+    """Find agents whose work ends with a call without a recorded answer, although its instrumentation records answers.
 
     And runs that end with a step after which a model is asked, and spans whose parent may have failed.
     """
@@ -99,7 +90,7 @@ def check_ends(
     for agent, call in {call.agent: call for call in models}.items():
         silent = call.outcome == "ok" and not call.answer_recorded
         ends = max(failed_ns, worked_ns.get(agent, -1)) < call.start_ns
-        if silent and ends and records(run.spans[call.index], "tokens") is True:
+        if silent and ends and run.records(call.index, "tokens") is True:
             if call.input_tokens is None and run.evidence(call.index) != "generic":
                 _give_up(call)
             findings.gap("errors", "last-answer-not-recorded", call.index, at_most=1)
@@ -109,10 +100,8 @@ def check_ends(
         findings.gap("errors", "ended-on-request", last, at_most=1)
 
 
-def check_failed_agents(
-    run: RunSpans, models: Sequence[LlmCall], findings: Findings, records: Callable[[Span, str], bool | str]
-) -> None:
-    """Find agents that failed by themselves without the model call that they may have failed on, although `records` says that such are."""
+def check_failed_agents(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
+    """Find agents that failed by themselves without the model call that they may have failed on, although such are recorded."""
     failed = [
         index
         for index in run.kinds.get("agent", ())
@@ -129,7 +118,7 @@ def check_failed_agents(
     for index in failed:
         span = run.spans[index]
         unread = span.answer_unread and (last.get(index) is None or run.spans[last[index]].kind != "llm")
-        if (index not in asking or unread) and not given_up(index) and records(span, "llm_calls") is True:
+        if (index not in asking or unread) and not given_up(index) and run.records(index, "llm_calls") is True:
             findings.gap("llm_calls", "failed-without-call", index, at_most=1, agent=span.agent_name)
 
 

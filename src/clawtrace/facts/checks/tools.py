@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
@@ -17,7 +17,6 @@ from clawtrace.facts.doubts import Doubt
 from clawtrace.facts.spans.span import same_tool
 from clawtrace.facts.tools.tool_call import Execution, ToolCallRow
 from clawtrace.facts.tools.tool_calls import ToolCalls
-from clawtrace.facts.tools.written import ExecutionsOf
 
 __all__ = ["check_tools"]
 
@@ -25,9 +24,7 @@ _AROUND = frozenset(("agent", "chain", "tool", "other"))
 _REQUESTS = frozenset(("tool_call", "server_tool_call"))
 
 
-def check_tools(
-    run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings, executions_of: ExecutionsOf
-) -> None:
+def check_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings) -> None:
     """Doubt the rows that may be no attempts, and find the attempts and failures that may have left no row."""
     _doubt_other_spans(run, tools, findings)
     _doubt_unasked(run, models, tools.executions, findings)
@@ -35,7 +32,7 @@ def check_tools(
     _find_several_in_one(run, findings)
     _find_asked_in_silence(run, models, findings)
     _find_ends(run, models, tools, findings)
-    _find_failed_beside(run, models, tools, findings, executions_of)
+    _find_failed_beside(run, models, tools, findings)
     _find_asked_nowhere(run, models, tools.executions, findings)
 
 
@@ -60,7 +57,7 @@ def _doubt_other_spans(run: RunSpans, tools: ToolCalls, findings: Findings) -> N
         at_ns, index = last_ns.get(call.name, (-1, -1))
         if at_ns >= call.start_ns:
             call.outcome = None
-            call.doubts.append(Doubt(None, reason, index))
+            call.doubt(reason, span=index)
     moved: set[int] = set()
     for request in unrun:
         at_ns, index = last_ns.get(request.name, (-1, -1))
@@ -91,8 +88,7 @@ def _doubt_unasked(
     asked: list[Part] = []
     for call in models:
         if call.outcome == "ok":
-            parts = () if call.voice is None else run.said(call.voice, "output")
-            requested = [part for part in parts if part.type == "tool_call"]
+            requested = [part for part in run.said(call.voice, "output") if part.type == "tool_call"]
             if not requested and (call.voice is None or call.asks is True):
                 return
             asked += requested
@@ -121,7 +117,7 @@ def _doubt_unasked(
             and findings.holds(reason, one.index)
             and any(None in (name, one.name) or same_tool(name, one.name) for name in similar)
         ):
-            one.doubts.append(Doubt(None, reason, one.index))
+            one.doubt(reason)
 
 
 def _doubt_without_client(run: RunSpans, executions: Iterable[Execution]) -> None:
@@ -133,8 +129,7 @@ def _doubt_without_client(run: RunSpans, executions: Iterable[Execution]) -> Non
             and run.spans[one.index].scope in scopes
             and any(fnmatchcase(run.spans[one.index].name, layer.span) for layer in run.words(one.index).layers)
         ):
-            one.name = one.outcome = None
-            one.doubts += [Doubt(column, "server-span-alone", one.index) for column in ("name", "outcome")]
+            one.forget("server-span-alone", "name", "outcome")
 
 
 def _find_several_in_one(run: RunSpans, findings: Findings) -> None:
@@ -153,8 +148,7 @@ def _find_several_in_one(run: RunSpans, findings: Findings) -> None:
 
 
 def _asks_in_silence(run: RunSpans, call: LlmCall) -> bool:
-    said = () if call.voice is None else run.said(call.voice, "output")
-    return call.asks is True and not any(part.type in _REQUESTS for part in said)
+    return call.asks is True and not any(part.type in _REQUESTS for part in run.said(call.voice, "output"))
 
 
 def _find_asked_in_silence(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
@@ -198,9 +192,7 @@ def _find_ends(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findi
             findings.gap("errors", "ended-on-misfit", call.index, at_most=1, **where)
 
 
-def _find_failed_beside(
-    run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings, executions_of: ExecutionsOf
-) -> None:
+def _find_failed_beside(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings) -> None:
     """Find what tools may have done that were at work when the work around them failed.
 
     They were asked for in the last answer of an agent there, and its instrumentation is not known to write a span for every
@@ -211,33 +203,19 @@ def _find_failed_beside(
         return
     last = {(call.agent, run.root[call.index]): call for call in models}  # models are in order of start
     inside = run.inside(index for index, span in enumerate(run.spans) if span.failed and span.kind in _AROUND)
-    holding = _Holding(run, tools.executions)
+    # A call of a tool may have agents or model calls in it where others do, or there are no others.
+    holds: dict[str | None, bool] = {}
+    for one in tools.executions:
+        holds[one.name] = holds.get(one.name) or bool(run.within(one.index, "agent", "llm"))
     for call in last.values():
         names = [request.name for request in pending if request.group == call.group]
         silent = _asks_in_silence(run, call)
-        span = run.spans[call.index]
-        written = executions_of(span.dialect, span.scope) == "spans"
+        written = run.executions_of(call.index) == "spans"
         if call.outcome != "ok" or written or not (names or silent) or not inside(call.index):
             continue
-        if silent or any(map(holding.may_hold, names)):
+        if silent or any(holds.get(name, True) for name in names):
             for relation in ("agents", "llm_calls", "tool_calls", "errors"):
                 findings.gap(relation, "failed-beside-request", call.index, start_ns=call.start_ns)
-
-
-class _Holding:
-    """Which tools have agents or model calls inside of them."""
-
-    def __init__(self, run: RunSpans, executions: Iterable[Execution]) -> None:
-        self._known: dict[str | None, bool] = {}
-        at_work = sorted(run.enter[index] for kind in ("agent", "llm") for index in run.kinds.get(kind, ()))
-        for one in executions:
-            place = bisect_right(at_work, run.enter[one.index])
-            holds = place < len(at_work) and at_work[place] < run.leave[one.index]
-            self._known[one.name] = self._known.get(one.name, False) or holds
-
-    def may_hold(self, name: str) -> bool:
-        """Return whether a call of a tool may have agents or model calls in it: others do, or there are no others."""
-        return self._known.get(name, True)
 
 
 def _find_asked_nowhere(
@@ -252,7 +230,7 @@ def _find_asked_nowhere(
     first_ns: dict[int | None, int] = {}
     for call in models:  # in order of start
         first_ns.setdefault(call.agent, call.start_ns)
-        said = () if call.voice is None else run.said(call.voice, "output")
+        said = run.said(call.voice, "output")
         found = [part for part in said if part.type in _REQUESTS]
         if call.outcome == "ok" and (not said or (call.asks is True and not found)):
             return

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
-from clawtrace.facts.doubts import Doubt
 
 __all__ = ["check_stated", "check_usage"]
+
+_USAGE = ("input_tokens", "output_tokens")
 
 _WORDS_PER_TOKEN = 2
 """So many words are not one token: half of what was recorded is proof enough."""
@@ -29,21 +30,15 @@ def check_usage(run: RunSpans, models: Sequence[LlmCall]) -> None:
         if call.input_tokens is None and call.output_tokens is None:
             continue
         if run.spans[call.index].unlike_total:
-            _forget(call, "total-unlike-parts")
+            call.forget("total-unlike-parts", *_USAGE)
         elif call.group in others:
-            _forget(call, "same-response-other-usage")
+            call.forget("same-response-other-usage", *_USAGE)
         elif _beyond(call.reasoning_tokens, call.output_tokens) or _beyond(call.cache_read_tokens, call.input_tokens):
-            _forget(call, "details-beyond-whole")
+            call.forget("details-beyond-whole", *_USAGE)
         elif (
             call.output_tokens is not None and call.voice is not None and _too_few(run, call.voice, call.output_tokens)
         ):
-            _forget(call, "usage-below-answer", ("output_tokens",))
-
-
-def _forget(call: LlmCall, reason: str, columns: Sequence[str] = ("input_tokens", "output_tokens")) -> None:
-    for column in columns:
-        setattr(call, column, None)
-        call.doubts.append(Doubt(column, reason, call.index))
+            call.forget("usage-below-answer", "output_tokens")
 
 
 def check_stated(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
@@ -68,10 +63,12 @@ def check_stated(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
     sums: list[tuple[int, int]] = [(0, 0)]
     silent: list[int] = [0]
     """Sums of the tokens, and of how many calls record none, of the model spans up to a place, in the order of the tree."""
-    members: dict[int | None, list[int]] = {}
-    for index in run.kinds.get("llm", ()):
-        members.setdefault(run.group[index], []).append(index)
-    tops = ((top, used[group]) for group, of_call in members.items() if group in used for top in run.topmost(of_call))
+    tops = (
+        (top, used[group])
+        for group, of_call in run.groups("llm").items()
+        if group in used
+        for top in run.topmost(of_call)
+    )
     for top, (taken_in, given_out) in sorted(tops, key=lambda one: run.enter[one[0]]):
         places.append(run.enter[top])
         sums.append((sums[-1][0] + (taken_in or 0), sums[-1][1] + (given_out or 0)))

@@ -5,7 +5,6 @@ Each command is one row as a whole, and one for each command in it (`clawtrace.f
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 from clawtrace.dialects.rules import ShellRule
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.doubts import Doubt
+from clawtrace.facts.json_text import read_json
 from clawtrace.facts.tools.tool_call import ToolCallRow
 
 __all__ = ["Command", "commands", "unsplit"]
@@ -91,7 +91,7 @@ def unsplit(found: Sequence[Command]) -> int:
 
 def _of_call(number: int, call: ToolCallRow, rules: Sequence[ShellRule]) -> Iterator[Command]:
     """Yield what a shell was called with; the first rule whose command is in the arguments counts."""
-    given = _loads(call.arguments)
+    given = read_json(call.arguments)
     named = ((rule, _text(_first(given, rule.command))) for rule in rules)
     rule, text = next(((rule, text) for rule, text in named if text), (rules[0], call.command))
     if text:
@@ -106,7 +106,7 @@ def _of_call(number: int, call: ToolCallRow, rules: Sequence[ShellRule]) -> Iter
 
 def _whole(number: int, call: ToolCallRow, rule: ShellRule, text: str | None) -> Command:
     """Return the row of a whole command; a text of None was not captured."""
-    decoded = _loads(call.result)
+    decoded = read_json(call.result)
     stdout, stderr = _text(_first(decoded, rule.stdout)), _text(_first(decoded, rule.stderr))
     apart = stdout is not None or stderr is not None
     # What the process itself said goes before what its tool reported to the model.
@@ -154,13 +154,6 @@ def _parts(whole: Command) -> Iterator[Command]:
             whole.tool_call_no, number, part.text, part.argv0, whole.text, code, None, None, None, part.simple, ok,
             part.last + 2,
         )  # fmt: skip
-
-
-def _loads(text: str | None) -> Any:
-    try:
-        return json.loads(text) if text else None
-    except (ValueError, RecursionError):
-        return None
 
 
 def _first(value: Any, paths: Sequence[str]) -> Any:

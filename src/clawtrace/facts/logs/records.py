@@ -17,6 +17,7 @@ from clawtrace.dialects.compile import Compiler
 from clawtrace.dialects.expressions import Seen
 from clawtrace.dialects.rules import SPAN_TESTS, KindRule, RecordEffect
 from clawtrace.dialects.schema import Detect, DialectFile, EventRule, JoinPair
+from clawtrace.facts.columns import columns
 from clawtrace.facts.logs.rows import EventRecord, JoinedRow, RunRows
 from clawtrace.store.api import FactSide
 
@@ -29,6 +30,16 @@ _ALWAYS = ("session_id", "agent_id", "agent_name", "owner_agent", "request_model
 
 _ANY = ("failed", *(name for name, effect in SPAN_TESTS.items() if effect is RecordEffect.ANY))
 _ALL = tuple(name for name, effect in SPAN_TESTS.items() if effect is RecordEffect.ALL)
+
+_NEW_ROWS = {"sid": "bigint", "record": "bigint", "rule": "bigint", "received": "boolean", "start_ns": "bigint"}
+_NEW_AGENTS = {
+    "sid": "bigint", "run_no": "bigint", "trace_id": "text", "dialect": "text", "session_id": "text", "agent_name": "text",
+    "start_ns": "bigint", "end_ns": "bigint",
+}  # fmt: skip
+_JOINED = {
+    "sid": "bigint", "record": "bigint", "rule": "bigint", "before": "boolean", "gather": "boolean", "nth": "bigint",
+}  # fmt: skip
+_FOUND = {"sid": "bigint", "agent_name": "text", "request_model": "text", "attempts": "bigint"}
 
 _PAYLOADS = ("input_format", "input_payload", "output_format", "output_payload")
 
@@ -194,22 +205,11 @@ class _Batch:
             return {}
         facts = ", ".join(f"f.{name}" for name in self._columns)
         found: dict[tuple[int, int], list[EventRecord]] = {}
-        for (
-            sid,
-            rule,
-            run_no,
-            dialect,
-            kind,
-            failed,
-            trace_id,
-            span_id,
-            at_ns,
-            attributes,
-            *values,
-        ) in self._store.script(
+        rows = self._store.script(
             'SELECT l.sid, f.rule, l.run_no, l.dialect, f.kind, f.failed, l."TraceId", l."SpanId", l.at_ns,'
             f" {self._attributes('l')}, {facts} FROM fact_log_rows AS f JOIN fact_log_raw AS l ON l.sid = f.sid ORDER BY l.sid"
-        ):
+        )
+        for sid, rule, run_no, dialect, kind, failed, trace_id, span_id, at_ns, attributes, *values in rows:
             named = (trace_id, span_id) if span_id else None
             record = EventRecord(
                 sid, rule, run_no, dialect, kind, failed, named, trace_id, at_ns, dict(zip(self._columns, values, strict=True)),
@@ -262,32 +262,25 @@ class _Batch:
     def _insert(self, made: Sequence[JoinedRow], agents: Sequence[tuple[int, JoinedRow]]) -> None:
         """Add the rows that are new."""
         if made:
-            records = [row.record for row in made if row.record is not None]
-            self._store.load(
-                "fact_log_new",
-                {
-                    "sid": ("bigint", [row.sid for row in made]),
-                    "record": ("bigint", [record.sid for record in records]),
-                    "rule": ("bigint", [record.rule for record in records]),
-                    "received": ("boolean", [row.parent is not None and row.above == row.parent.key for row in made]),
-                    "start_ns": ("bigint", [row.start_ns for row in made]),
-                },
-            )
+            rows = [
+                (
+                    row.sid,
+                    row.record.sid,
+                    row.record.rule,
+                    bool(row.parent and row.above == row.parent.key),
+                    row.start_ns,
+                )
+                for row in made
+                if row.record is not None
+            ]
+            self._store.load("fact_log_new", columns(_NEW_ROWS, rows))
             self._store.script(self._sql("log_rows"))
         if agents:
-            self._store.load(
-                "fact_new_agents",
-                {
-                    "sid": ("bigint", [row.sid for _, row in agents]),
-                    "run_no": ("bigint", [run_no for run_no, _ in agents]),
-                    "trace_id": ("text", [row.key[0] for _, row in agents]),
-                    "dialect": ("text", [row.dialect for _, row in agents]),
-                    "session_id": ("text", [row.columns["session_id"] for _, row in agents]),
-                    "agent_name": ("text", [row.columns["agent_name"] for _, row in agents]),
-                    "start_ns": ("bigint", [row.start_ns for _, row in agents]),
-                    "end_ns": ("bigint", [row.end_ns for _, row in agents]),
-                },
-            )
+            of_agents = [
+                (row.sid, run_no, row.key[0], row.dialect, row.columns["session_id"], row.columns["agent_name"], row.start_ns, row.end_ns)
+                for run_no, row in agents
+            ]  # fmt: skip
+            self._store.load("fact_new_agents", columns(_NEW_AGENTS, of_agents))
             tests = ", ".join(f"false AS {name}" for name in ("failed", *SPAN_TESTS))
             self._store.script(self._sql("conversation_agents").format(tests=tests))
 
@@ -295,17 +288,11 @@ class _Batch:
         """Let rows take the values of the records that were joined to them."""
         if not joined:
             return
-        self._store.load(
-            "fact_log_joined",
-            {
-                "sid": ("bigint", [sid for sid, _, _ in joined]),
-                "record": ("bigint", [record.sid for _, record, _ in joined]),
-                "rule": ("bigint", [record.rule for _, record, _ in joined]),
-                "before": ("boolean", [before for _, _, before in joined]),
-                "gather": ("boolean", [self._rules[record.rule][1].gather for _, record, _ in joined]),
-                "nth": ("bigint", list(range(len(joined)))),
-            },
-        )
+        rows = [
+            (sid, record.sid, record.rule, before, self._rules[record.rule][1].gather, nth)
+            for nth, (sid, record, before) in enumerate(joined)
+        ]
+        self._store.load("fact_log_joined", columns(_JOINED, rows))
         at_work = {record.rule for _, record, _ in joined}
         rules = [rule for number, (_, rule) in enumerate(self._rules) if number in at_work]
         names = {name for rule in rules for name in rule.columns} - {"total_tokens"}
@@ -332,15 +319,8 @@ class _Batch:
         """Write the names, models and attempts that were found."""
         if not changed:
             return
-        self._store.load(
-            "fact_found",
-            {
-                "sid": ("bigint", [row.sid for row in changed]),
-                "agent_name": ("text", [row.columns.get("agent_name") for row in changed]),
-                "request_model": ("text", [row.columns.get("request_model") for row in changed]),
-                "attempts": ("bigint", [row.columns.get("attempts") for row in changed]),
-            },
-        )
+        rows = [(row.sid, *(row.columns.get(name) for name in _FOUND if name != "sid")) for row in changed]
+        self._store.load("fact_found", columns(_FOUND, rows))
         self._store.script(
             "UPDATE fact_rows SET agent_name = coalesce(fact_rows.agent_name, x.agent_name),"
             " request_model = coalesce(fact_rows.request_model, x.request_model),"

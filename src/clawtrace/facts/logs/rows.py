@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from clawtrace.dialects.call_ids import canonical
 
 __all__ = ["EventRecord", "JoinedRow", "RunRows", "comparable"]
 
@@ -131,9 +132,4 @@ class RunRows:
 
 def comparable(name: str, value: Any) -> Any:
     """Return the value of a column so that equal facts are equal: arguments without regard to how their JSON is laid out."""
-    if name != "tool_arguments" or value is None:
-        return value
-    try:
-        return json.dumps(json.loads(value), sort_keys=True)
-    except (ValueError, RecursionError):
-        return value
+    return canonical(value) if name == "tool_arguments" else value

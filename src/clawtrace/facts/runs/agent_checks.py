@@ -9,7 +9,7 @@ from clawtrace.facts.calls.agents.handoff_tools import hands_over
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
-from clawtrace.facts.doubts import Doubt, certain
+from clawtrace.facts.doubts import certain
 from clawtrace.facts.runs.agents import Activation
 from clawtrace.facts.tools.tool_call import ToolCallRow
 
@@ -40,14 +40,12 @@ def check_agents(
     if len(rows) < 2:
         return
     inner: dict[int, list[int]] = defaultdict(list)
-    for index in rows:
-        above = run.agent[index]
-        if above in rows and above is not None:
-            inner[above].append(index)
     for index, one in rows.items():
         above = run.agent[index]
-        if above in rows and above is not None and _repeats(run, index, above):
-            _doubt(one, "agent-inside-itself", findings)
+        if above is not None and above in rows:
+            inner[above].append(index)
+            if _repeats(run, index, above):
+                _doubt(one, "agent-inside-itself", findings)
     _doubt_after_another(run, models, rows, findings)
     at_work = {
         run.agent[index] for index, span in enumerate(run.spans) if span.kind in _CALLS or run.role[index] == "handoff"
@@ -64,16 +62,16 @@ def check_agents(
 def _doubt(one: Activation, reason: str, findings: Findings) -> None:
     """Make an activation uncertain, where a check holds."""
     if findings.holds(reason, one.index):
-        one.doubts.append(Doubt(None, reason, one.index))
+        one.doubt(reason)
 
 
 def _forget_parent(one: Activation, reason: str, index: int) -> None:
     """Make it unknown which agent delegated to an activation, and where it is only inside of one, whether any did."""
     one.parent = None
-    one.doubts.append(Doubt("parent_activation_no", reason, index))
+    one.doubt(reason, "parent_activation_no", span=index)
     if one.via in ("root", "nesting"):
         one.via = None
-        one.doubts.append(Doubt("via", reason, index))
+        one.doubt(reason, "via", span=index)
 
 
 def _find_unseen(
@@ -99,7 +97,7 @@ def _find_unseen(
             findings.gap("agents", "agent-without-span", call.index, name=named)
         if isinstance(call, ToolCallRow):
             call.agent = None
-            call.doubts.append(Doubt("agent_span_id", "agent-without-span", call.index))
+            call.doubt("agent-without-span", "agent_span_id")
 
 
 def _doubt_given_up(run: RunSpans, models: Sequence[LlmCall], rows: Mapping[int, Activation]) -> None:
@@ -115,7 +113,7 @@ def _doubt_given_up(run: RunSpans, models: Sequence[LlmCall], rows: Mapping[int,
     for index, one in rows.items():
         nested = run.agent[index] is not None and (index in cancelled or inside(index))
         if index not in at_work and (index in unmade or nested):
-            one.doubts.append(Doubt(None, "given-up-agent", index))
+            one.doubt("given-up-agent")
 
 
 def _repeats(run: RunSpans, index: int, above: int) -> bool:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from clawtrace.facts.calls.callers import Callers
 from clawtrace.facts.calls.run_spans import RunSpans
-from clawtrace.facts.doubts import Doubt
+from clawtrace.facts.doubts import Doubt, Doubted
 from clawtrace.facts.spans.in_order import InOrder
 from clawtrace.facts.tools.tool_call import ToolCallRow
 
@@ -26,7 +26,7 @@ _NO_ACTIVATIONS = frozenset(("wrapper", "accounting"))
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Activation:
+class Activation(Doubted):
     """One row of the relation `agents`."""
 
     index: int
@@ -77,8 +77,8 @@ def activations(run: RunSpans, requested: Mapping[int, int | None], calls: Seque
         apart = from_whom is None and (apart or run.evidence(index) == "generic")
         callers = calling.of(index, anywhere="trace" in by_time) if told else set()
         if apart and not told and in_tool_time(index):
-            doubts = [Doubt(column, "agent-in-tool-time", index) for column in ("parent_activation_no", "via")]
-            rows.append(Activation(index, numbers[index], None, None, doubts=doubts))
+            rows.append(Activation(index, numbers[index], None, None))
+            rows[-1].doubt("agent-in-tool-time", "parent_activation_no", "via")
             continue
         # Tools of several agents at once: it was called, and by whom is unknown.
         if len(callers) == 1:
@@ -101,7 +101,7 @@ def activations(run: RunSpans, requested: Mapping[int, int | None], calls: Seque
         rows.append(Activation(tool, len(rows) + 1, None if by is None else numbers.get(by), "spawn", seen=False))
     for one in rows:
         if one.parent is None and one.via not in (None, "root"):
-            one.doubts.append(Doubt("parent_activation_no", "called-by-unknown", one.index))
+            one.doubt("called-by-unknown", "parent_activation_no")
     return rows
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
-from clawtrace.facts.doubts import Doubt, certain
+from clawtrace.facts.doubts import Doubt, Doubted, certain
 from clawtrace.facts.spans.span import Span
 from clawtrace.facts.tools.tool_call import Execution, ToolCallRow
 
@@ -22,7 +22,7 @@ _NEVER = 2**63
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Failure:
+class Failure(Doubted):
     """One row of the relation `errors`."""
 
     index: int | None
@@ -41,7 +41,7 @@ def failures(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCallR
     found = _of_spans(run, models, tools) + _of_messages(tools)
     for failure in found:
         if failure.recovered is None:
-            failure.doubts.append(Doubt("recovered", "recovery-unknown", failure.index))
+            failure.doubt("recovery-unknown", "recovered")
     return sorted(found, key=lambda failure: (failure.start_ns, -1 if failure.index is None else failure.index))
 
 

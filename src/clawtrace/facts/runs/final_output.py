@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 
 from clawtrace.dialects.part import Part
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.json_text import read_json
 from clawtrace.facts.tools.tool_calls import final_answers
 
 __all__ = ["ended_without_answer", "final_output"]
@@ -130,11 +130,9 @@ def _own_word(run: RunSpans, index: int) -> str | None:
 
 def _is_repeated(run: RunSpans, models: Sequence[LlmCall], word: str | None) -> bool:
     """Return whether an agent's word is that of an earlier model call and the last one said nothing."""
-    said = [() if call.voice is None else run.said(call.voice, "output") for call in models[-1:]]
-    if not word or any(said) or not models or models[-1].outcome != "ok":
+    if not word or not models or run.said(models[-1].voice, "output") or models[-1].outcome != "ok":
         return False
-    earlier = (run.said(call.voice, "output") for call in models[:-1] if call.voice is not None)
-    return any(_text(parts) == word for parts in earlier)
+    return any(_text(run.said(call.voice, "output")) == word for call in models[:-1])
 
 
 def _is_joined(run: RunSpans, models: Sequence[LlmCall], word: str | None) -> bool:
@@ -176,10 +174,7 @@ def _given(run: RunSpans, said: Sequence[Part]) -> str | None:
     calls = [part.text for part in said if part.type == "tool_call" and part.name in final_answers(run.spans)]
     if len(calls) != 1:
         return None
-    try:
-        given = json.loads(calls[0] or "")
-    except (ValueError, RecursionError):
-        return None
+    given = read_json(calls[0])
     values = list(given.values()) if isinstance(given, dict) else []
     return values[0] if len(values) == 1 and isinstance(values[0], str) else None
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
-from clawtrace.facts.checks.findings import Findings
-from clawtrace.facts.doubts import Doubt, certain
+from clawtrace.facts.doubts import Doubted, certain
 from clawtrace.facts.runs.agents import Activation
 from clawtrace.facts.runs.failures import Failure
+from clawtrace.facts.runs.found import Found
 from clawtrace.facts.runs.stated import Stated, states_uncounted_usage
-from clawtrace.facts.spans.span import Span
 from clawtrace.facts.tools.tool_call import ToolCallRow
 from clawtrace.facts.tools.tool_calls import ToolCalls
 
@@ -43,17 +42,9 @@ class Unfinished(NamedTuple):
     """Spans whose parent was not received, and may be more than a frame around them."""
 
 
-def add_gaps(
-    run: RunSpans,
-    models: Sequence[LlmCall],
-    tools: ToolCalls,
-    agents: Sequence[Activation],
-    failed: Sequence[Failure],
-    stated: Stated,
-    records: Callable[[Span, str], bool | str],
-    findings: Findings,
-) -> None:
-    """Add the gaps of what the instrumentations at work do not record, as `records` says (`Dialect.records`)."""
+def add_gaps(facts: Found, stated: Stated) -> None:
+    """Add the gaps of what the instrumentations at work do not record."""
+    run, models, tools, findings = facts.spans, facts.models, facts.tools, facts.findings
     turn = next((index for index, role in enumerate(run.role) if role == "turn"), None)
     if not models:
         calls = stated.high.get("llm_calls")
@@ -64,7 +55,7 @@ def add_gaps(
             findings.gap("llm_calls", "whole-turn", turn)
         if states_uncounted_usage(run):
             findings.gap("llm_calls", "usage-without-call")
-        if not _tells_attempts(run, models, records):
+        if not _tells_attempts(run, models):
             findings.gap("llm_calls", "attempts-not-recorded", outcome="error")
             for call in models:
                 if call.outcome is None and any(doubt.reason == "unread-answer" for doubt in call.doubts):
@@ -73,14 +64,13 @@ def add_gaps(
     if "agent" not in run.kinds:
         findings.gap("agents", "agents-not-recorded")
     at_work = not run.kinds.keys().isdisjoint(("agent", "tool")) or any(call.outcome == "ok" for call in models)
-    tells_tools = _knows_tools(run, models, tools, agents, records)
-    if not tells_tools:
+    if not _knows_tools(run, models, tools, facts.agents):
         findings.gap("tool_calls", "tool-calls-not-recorded")
         if at_work:
             findings.gap("errors", "tool-calls-not-recorded", outcome="error")
-    if tells_tools:
+    else:
         unclear: dict[tuple[str | None, str], list[ToolCallRow]] = {}
-        counted = {run.group[one.index] for one in failed if one.kind == "tool" and one.index is not None}
+        counted = {run.group[one.index] for one in facts.failures if one.kind == "tool" and one.index is not None}
         for one in tools.calls:
             # A cancelled call is an error already.
             if one.outcome is None and (one.index is None or run.group[one.index] not in counted):
@@ -89,65 +79,51 @@ def add_gaps(
         for (name, reason), several in unclear.items():
             findings.gap("errors", reason, several[0].index, at_most=len(several), name=name, outcome="error")
     # Steps alone, of an instrumentation that does not record how what is done in them ends; or no work at all.
-    if not (models or at_work) and not any(
-        span.kind != "infra" and records(span, "errors") is True for span in run.spans
-    ):
+    tellers = (index for index, span in enumerate(run.spans) if span.kind != "infra")
+    if not (models or at_work) and not any(run.records(index, "errors") is True for index in tellers):
         findings.gap("errors", "errors-not-recorded")
 
 
-def add_unfinished(
-    run: RunSpans,
-    unfinished: Unfinished,
-    models: Sequence[LlmCall],
-    tools: Sequence[ToolCallRow],
-    agents: Sequence[Activation],
-    failed: Sequence[Failure],
-    findings: Findings,
-) -> None:
+def add_unfinished(facts: Found, unfinished: Unfinished) -> None:
     """Add the gaps of what may come or got lost, and doubt the rows that it may change."""
+    run, models, tools, agents, failed = facts.spans, facts.models, facts.tools.calls, facts.agents, facts.failures
     for relation in UNFINISHED:
-        findings.gap(relation, unfinished.reason)
+        facts.findings.gap(relation, unfinished.reason)
     for failure in failed:
         if failure.recovered is False:
-            failure.recovered = None
-            failure.doubts.append(Doubt("recovered", unfinished.reason, failure.index))
+            failure.forget(unfinished.reason, "recovered")
     for one in agents:
         below = run.root[one.index] in unfinished.orphans
         if one.via == "root":
-            one.via, reason = None, "missing_parent" if below else unfinished.reason
-            one.doubts += [Doubt(column, reason, one.index) for column in ("parent_activation_no", "via")]
+            one.via = None
+            one.doubt("missing_parent" if below else unfinished.reason, "parent_activation_no", "via")
         # The missing one may be an agent of its name, of which it is a step.
         top = run.agent[one.index] is None and run.tool[one.index] is None and one.seen
         if below and top and len(agents) > 1 and certain(one.doubts):
-            one.doubts.append(Doubt(None, "missing_parent", one.index))
+            one.doubt("missing_parent")
     _doubt_side_by_side(run, unfinished.orphans, tools)
     if unfinished.is_open:
         apart = _models_apart(run) | _tools_apart(run, tools)
         at_work = {call.agent for call in models if call.outcome == "ok"} | {call.agent for call in tools}
         # A call that nobody asked for by its id may turn out to be a part of another one, which did not fail.
         answerable = {call.index for call in models} | {call.index for call in tools if call.call_id is not None}
-        rows: list[tuple[int | None, bool, list[Doubt]]] = [
-            *((call.index, run.group[call.index] in apart, call.doubts) for call in models),
-            *((call.index, call.index is not None and run.group[call.index] in apart, call.doubts) for call in tools),
-            *((one.index, one.index in at_work, one.doubts) for one in agents if one.seen),
-            *(
-                (
-                    one.index,
-                    one.index is not None and one.index in answerable and run.group[one.index] in apart,
-                    one.doubts,
-                )
-                for one in failed
-            ),
-        ]
-        for index, stays, doubts in rows:
-            if certain(doubts) and not stays:
-                doubts.append(Doubt(None, unfinished.reason, index))
+
+        def stays(row: Doubted) -> bool:
+            if isinstance(row, Activation):
+                return row.index in at_work or not row.seen
+            may_be_a_part = isinstance(row, Failure) and row.index not in answerable
+            return row.index is not None and not may_be_a_part and run.group[row.index] in apart
+
+        rows: list[Doubted] = [*models, *tools, *agents, *failed]
+        for row in rows:
+            if certain(row.doubts) and not stays(row):
+                row.doubt(unfinished.reason)
     # What failed may be an attempt at a call that was answered.
-    attempts = [(call.index, call.doubts) for call in models if call.outcome == "error"]
-    attempts += [(one.index, one.doubts) for one in failed if one.index is not None and one.kind == "llm"]
-    for index, doubts in attempts:
-        if run.root[index] in unfinished.orphans and certain(doubts):
-            doubts.append(Doubt(None, "missing_parent", index))
+    attempts: list[LlmCall | Failure] = [call for call in models if call.outcome == "error"]
+    attempts += [one for one in failed if one.kind == "llm"]
+    for attempt in attempts:
+        if attempt.index is not None and run.root[attempt.index] in unfinished.orphans and certain(attempt.doubts):
+            attempt.doubt("missing_parent")
 
 
 def _models_apart(run: RunSpans) -> set[int | None]:
@@ -193,7 +169,7 @@ def _doubt_side_by_side(run: RunSpans, orphans: Collection[int], tools: Sequence
         if call.index in orphans and call.index is not None and call.call_id is None:
             key = run.spans[call.index].parent_span_id, call.name
             if key in seen and certain(call.doubts):
-                call.doubts.append(Doubt(None, "missing_parent", call.index))
+                call.doubt("missing_parent")
             seen.add(key)
 
 
@@ -220,27 +196,17 @@ def null_reasons(
             break
 
 
-def _tells_attempts(run: RunSpans, models: Sequence[LlmCall], records: Callable[[Span, str], bool | str]) -> bool:
+def _tells_attempts(run: RunSpans, models: Sequence[LlmCall]) -> bool:
     """Return whether the spans of the model calls show every request, also those that an SDK makes again by itself."""
-    tellers: set[int | None] = set()
-    recorded: dict[tuple[str, str], bool] = {}
-    for index in run.kinds.get("llm", ()):
-        span = run.spans[index]
-        writer = (span.dialect, span.source)
-        if writer not in recorded:
-            recorded[writer] = records(span, "failed_attempts") is True
-        if recorded[writer] or span.attempts is not None:
-            tellers.add(run.group[index])
+    tellers = {
+        run.group[index]
+        for index in run.kinds.get("llm", ())
+        if run.spans[index].attempts is not None or run.records(index, "failed_attempts") is True
+    }
     return tellers.issuperset([call.group for call in models])
 
 
-def _knows_tools(
-    run: RunSpans,
-    models: Sequence[LlmCall],
-    tools: ToolCalls,
-    agents: Sequence[Activation],
-    records: Callable[[Span, str], bool | str],
-) -> bool:
+def _knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, agents: Sequence[Activation]) -> bool:
     """Return whether the instrumentation at work records tool calls, or the model calls show all of them.
 
     One that could record them with another setting, or that sees some of them only, shows no absence; and what
@@ -252,9 +218,8 @@ def _knows_tools(
         return tools.histories.agents.issuperset(activation.index for activation in agents)
     answered = [call for call in models if call.outcome == "ok"]
     recorded = all(_tells(run, call) or not _may_ask(run, call) for call in answered)
-    working = [
-        n for kind in ("tool", "agent") for n in run.kinds.get(kind, ()) if records(run.spans[n], "tool_calls") is True
-    ]
+    at_work = (*run.kinds.get("tool", ()), *run.kinds.get("agent", ()))
+    working = [index for index in at_work if run.records(index, "tool_calls") is True]
     # That an agent's framework writes spans of tools is not known where only general rules read the agent's own; what a product's
     # log records, its dialect reads.
     sums = not models and any(run.spans[n].rollup_input_tokens or run.spans[n].rollup_output_tokens for n in working)
@@ -264,7 +229,8 @@ def _knows_tools(
         return True
     # Of an agent whose framework records no tool call, requests that nothing answers may have been answered in prose.
     in_part = any(
-        (span.source == "log" or span.kind == "agent") and records(span, "tool_calls") is False for span in run.spans
+        (span.source == "log" or span.kind == "agent") and run.records(index, "tool_calls") is False
+        for index, span in enumerate(run.spans)
     )
     if not answered or in_part:
         return False

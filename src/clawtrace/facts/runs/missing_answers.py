@@ -46,7 +46,7 @@ def _asked(run: RunSpans, models: Sequence[LlmCall]) -> set[str]:
     """Return the ids of the tool calls in all answers; nothing where the messages of an answer were not recorded."""
     found: set[str] = set()
     for call in models:
-        said = () if call.voice is None else run.said(call.voice, "output")
+        said = run.said(call.voice, "output")
         ids = _ids(said)
         if call.outcome == "ok" and (not said or (call.asks is True and not ids)):
             return set()

@@ -22,13 +22,11 @@ from clawtrace.facts.runs.failures import Failure, failures
 from clawtrace.facts.runs.gaps import Unfinished, add_gaps, add_unfinished, null_reasons
 from clawtrace.facts.runs.stated import stated
 from clawtrace.facts.runs.totals import times, totals
-from clawtrace.facts.spans.span import Span
 from clawtrace.facts.tools.tool_call import Execution, ToolCallRow
 from clawtrace.facts.tools.tool_calls import ToolCalls, background_calls, tool_calls
-from clawtrace.facts.tools.written import ExecutionsOf
 from clawtrace.model.relations import RELATIONS
 
-__all__ = ["PLACED", "RunFacts", "columns", "in_order"]
+__all__ = ["PLACED", "RunFacts", "in_order"]
 
 PLACED = {
     "sid": "bigint", "root_span_id": "text", "tree_enter": "bigint", "tree_leave": "bigint", "depth": "bigint",
@@ -55,13 +53,7 @@ class RunFacts:
     """The facts of one run; totals need prices, which are set from outside in between."""
 
     def __init__(
-        self,
-        run_id: str,
-        spans: RunSpans,
-        executions_of: ExecutionsOf,
-        records: Callable[[Span, str], bool | str],
-        lost: Mapping[str, str] | None = None,
-        reused_ids: Sequence[str] = (),
+        self, run_id: str, spans: RunSpans, lost: Mapping[str, str] | None = None, reused_ids: Sequence[str] = ()
     ) -> None:
         self.run_id = run_id
         self.spans = spans
@@ -72,18 +64,17 @@ class RunFacts:
         self.models: list[LlmCall] = llm_calls(spans)
         self.findings = Findings(spans)
         """The gaps that the trace shows."""
-        self._records = records
         check_usage(spans, self.models)
         check_stated(spans, self.models, self.findings)
         check_models(spans, self.models, self.findings)
-        self.tools: ToolCalls = tool_calls(spans, self.models, executions_of)
-        check_tools(spans, self.models, self.tools, self.findings, executions_of)
+        self.tools: ToolCalls = tool_calls(spans, self.models)
+        check_tools(spans, self.models, self.tools, self.findings)
         self.background: list[ToolCallRow] = background_calls(spans)
         self.agents: list[Activation] = activations(spans, self.tools.handed, self.tools.calls)
         check_agents(spans, self.models, self.tools.calls, self.agents, self.findings)
         self.failures: list[Failure] = failures(spans, self.models, self.tools.calls)
-        check_ends(spans, self.models, self.findings, records)
-        check_failed_agents(spans, self.models, self.findings, records)
+        check_ends(spans, self.models, self.findings)
+        check_failed_agents(spans, self.models, self.findings)
         self.shifted: Set[int] = on_another_clock(spans)
         """Spans of which it is unknown when they ran."""
         self.unfinished: Unfinished | None = None
@@ -101,18 +92,15 @@ class RunFacts:
         """Set `totals`, once prices are known, and add the gaps of what is not recorded, may come or got lost."""
         if unfinished is not None:
             self.unfinished, self.answer_unknown = unfinished, unfinished.reason
-            rows = self.models, self.tools.calls, self.agents, self.failures
-            add_unfinished(self.spans, unfinished, *rows, self.findings)
+            add_unfinished(self, unfinished)
         self.own_gaps = len(self.findings.gaps)
         self.add_totals()
 
     def add_totals(self) -> None:
         """Set `totals` and add the gaps of what is not recorded at all."""
-        run, models, tools, agents, findings = self.spans, self.models, self.tools, self.agents, self.findings
-        said = self._stated = stated(run, models, tools.histories.contradicted, findings)
-        add_gaps(run, models, tools, agents, self.failures, said, self._records, findings)
-        self.totals = totals(run, models, tools.calls, agents, self.failures, findings.gaps, said, self._records)
-        self.totals |= times(run, self.shifted)
+        said = self._stated = stated(self.spans, self.models, self.tools.histories.contradicted, self.findings)
+        add_gaps(self, said)
+        self.totals = totals(self, said) | times(self.spans, self.shifted)
 
     def rows(self, shells: Callable[[str, str], Sequence[ShellRule]]) -> dict[str, Iterable[tuple[Any, ...]]]:
         """Return the rows of every relation but `runs`, `spans` and `messages`; for `shells` see `commands`."""
@@ -266,13 +254,6 @@ def _counted_as(run: RunSpans, index: int, call: LlmCall | Execution | None) -> 
     if span.kind not in ("llm", "tool") and (span.input_tokens is not None or span.rollup_input_tokens is not None):
         return "accounting"
     return "none"
-
-
-def columns(relation: str, rows: Sequence[Sequence[Any]]) -> dict[str, tuple[str, Sequence[Any]]]:
-    """Return `rows` of a relation, each in the order of its columns, as its columns with their types."""
-    kinds = [(column.name, column.type) for column in RELATIONS[relation].columns]
-    values = list(zip(*rows, strict=True)) if rows else [()] * len(kinds)
-    return {name: (kind, of) for (name, kind), of in zip(kinds, values, strict=True)}
 
 
 def in_order(relation: str, row: Mapping[str, Any]) -> tuple[Any, ...]:

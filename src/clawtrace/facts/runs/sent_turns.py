@@ -83,11 +83,9 @@ class SentTurns:
         that was not announced, nothing says which span is the last.
         """
         run = self._run
-        work = sorted(run.enter[index] for kind in _WORK for index in run.kinds.get(kind, ()))
 
         def has_work(entry: int) -> bool:
-            below = bisect_right(work, run.leave[entry]) > bisect_right(work, run.enter[entry])
-            return not run.spans[entry].failed and (below or run.spans[entry].kind == "agent")
+            return not run.spans[entry].failed and (run.spans[entry].kind == "agent" or bool(run.within(entry, *_WORK)))
 
         return bool(self._entries) and all(any(map(has_work, entries)) for entries in self._entries)
 

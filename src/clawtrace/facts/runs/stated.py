@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence, Set
 from typing import Any, NamedTuple
 
@@ -68,14 +67,10 @@ def states_uncounted_usage(run: RunSpans) -> bool:
         return False
     calls = run.kinds.get("llm", ())
     owners, roots = {run.agent[index] for index in calls}, {run.root[index] for index in calls}
-    enters = sorted(run.enter[index] for index in calls)
-
-    def around(index: int) -> bool:
-        place = bisect_right(enters, run.enter[index])
-        return place < len(enters) and enters[place] < run.leave[index]
-
     return any(
-        not (index in owners or around(index)) if run.spans[index].kind == "agent" else run.root[index] not in roots
+        not (index in owners or run.within(index, "llm"))
+        if run.spans[index].kind == "agent"
+        else run.root[index] not in roots
         for index in stated
     )
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
-from clawtrace.facts.doubts import Gap, certain
-from clawtrace.facts.runs.agents import Activation
-from clawtrace.facts.runs.failures import Failure
+from clawtrace.facts.doubts import Doubted, Gap, certain
+from clawtrace.facts.runs.found import Found
 from clawtrace.facts.runs.stated import TOKENS, Stated
-from clawtrace.facts.spans.span import NO_TIME, Span
-from clawtrace.facts.tools.tool_call import ToolCallRow
+from clawtrace.facts.spans.span import NO_TIME
 
-__all__ = ["exact", "exact_cost", "times", "totals"]
+__all__ = ["times", "totals"]
 
 _LARGEST = 2**62 - 1
 """The largest sum that is kept: two of them still are a number of 64 bits."""
@@ -23,50 +21,29 @@ _STATED = frozenset(("llm-calls-not-recorded", "whole-turn"))
 """Reasons of gaps in `llm_calls` whose usage spans around them may state."""
 
 
-def totals(
-    run: RunSpans,
-    models: Sequence[LlmCall],
-    tools: Sequence[ToolCallRow],
-    agents: Sequence[Activation],
-    failed: Sequence[Failure],
-    gaps: Sequence[Gap],
-    stated: Stated,
-    records: Callable[[Span, str], bool | str],
-) -> dict[str, Any]:
-    """Return the run's row of the relation `run_totals`, without its id and its times.
-
-    Args:
-        run: the spans.
-        models: model calls, priced.
-        tools: tool calls.
-        agents: activations.
-        failed: failures.
-        gaps: of the run.
-        stated: what spans state that was used.
-        records: whether the instrumentation that wrote a span records a fact (`Dialect.records`).
-    """
+def totals(facts: Found, stated: Stated) -> dict[str, Any]:
+    """Return the run's row of the relation `run_totals`, without its id and its times; `stated` is what spans state that was used."""
+    run, models, tools, agents, failed = facts.spans, facts.models, facts.tools.calls, facts.agents, facts.failures
+    gaps = facts.findings.gaps
     of = {
         name: [gap for gap in gaps if gap.relation == name] for name in ("llm_calls", "tool_calls", "errors", "agents")
     }
     sure = [call for call in models if certain(call.doubts)]
     answered = [gap for gap in of["llm_calls"] if gap.outcome != "error"]
     row: dict[str, Any] = {}
+    lost = [one for one in failed if one.recovered is not True]
     counted: dict[str, tuple[int, int, Sequence[Gap]]] = {
         "llm_calls": (
-            _sum(call.outcome == "ok" for call in sure),
-            _sum(call.outcome != "error" for call in models),
+            sum(one.outcome == "ok" for one in sure),
+            sum(one.outcome != "error" for one in models),
             answered,
         ),
-        "failed_llm_attempts": (_sum(map(_failed_at_least, sure)), _sum(map(_failed_at_most, models)), of["llm_calls"]),
-        "tool_calls": (_sum(certain(call.doubts) for call in tools), len(tools), of["tool_calls"]),
-        "errors": (_sum(certain(one.doubts) for one in failed), len(failed), of["errors"]),
-        "unrecovered_errors": (
-            _sum(one.recovered is False and certain(one.doubts) for one in failed),
-            _sum(one.recovered is not True for one in failed),
-            of["errors"],
-        ),
-        "agents": (_sum(certain(one.doubts) for one in agents), len(agents), of["agents"]),
-    }  # fmt: skip
+        "failed_llm_attempts": (sum(map(_failed_at_least, sure)), sum(map(_failed_at_most, models)), of["llm_calls"]),
+        "tool_calls": (_certain(tools), len(tools), of["tool_calls"]),
+        "errors": (_certain(failed), len(failed), of["errors"]),
+        "unrecovered_errors": (_certain(one for one in lost if one.recovered is False), len(lost), of["errors"]),
+        "agents": (_certain(agents), len(agents), of["agents"]),
+    }
     for name, (least, most, hidden) in counted.items():
         row[f"{name}_low"], row[f"{name}_high"] = least, _most(most, hidden)
     if not models:
@@ -74,7 +51,7 @@ def totals(
     used = [call for call in models if call.has_usage]
     unstated = [gap for gap in answered if gap.reason not in _STATED]
     for name in TOKENS:
-        low, high = _tokens(run, used, name, records)
+        low, high = _tokens(run, used, name)
         turns, whole = stated.turns.get(name, (0, False))
         if name in stated.low:
             low = max(low, int(stated.low[name]))
@@ -91,8 +68,8 @@ def totals(
     row |= {
         "cost_low": float(max(sum(least_costs), stated.low.get("cost", 0.0))),
         "cost_high": float(sum(costs)) if len(costs) == len(used) and not answered else None,
-        "input_tokens_known": _sum(call.input_tokens is not None for call in used),
-        "output_tokens_known": _sum(call.output_tokens is not None for call in used),
+        "input_tokens_known": sum(call.input_tokens is not None for call in used),
+        "output_tokens_known": sum(call.output_tokens is not None for call in used),
         "usage_calls": len(used),
         "priced_calls": len(costs),
     }
@@ -113,8 +90,8 @@ def _failed_at_most(call: LlmCall) -> int:
     return max(call.failed_attempts, 1 if call.outcome == "error" else call.attempts)
 
 
-def _sum(values: Iterable[int]) -> int:
-    return sum(values)
+def _certain(rows: Iterable[Doubted]) -> int:
+    return sum(certain(row.doubts) for row in rows)
 
 
 def _most(rows: int, gaps: Sequence[Gap]) -> int | None:
@@ -123,21 +100,16 @@ def _most(rows: int, gaps: Sequence[Gap]) -> int | None:
     return None if None in more else rows + sum(count or 0 for count in more)
 
 
-def _tokens(
-    run: RunSpans, used: Sequence[LlmCall], name: str, records: Callable[[Span, str], bool | str]
-) -> tuple[int, int | None]:
+def _tokens(run: RunSpans, used: Sequence[LlmCall], name: str) -> tuple[int, int | None]:
     """Return the least and the most tokens of the model calls; None where one of them may have used any number."""
     known = [(call, value) for call in used if (value := getattr(call, name)) is not None]
     low = sum(value for call, value in known if certain(call.doubts))
-    whole = len(known) == len(used) or (
-        name not in ("input_tokens", "output_tokens") and _leaves_out_none(run, used, name, records)
-    )
+    is_detail = name not in ("input_tokens", "output_tokens")
+    whole = len(known) == len(used) or (is_detail and _leaves_out_none(run, used, name))
     return low, sum(value for _, value in known) if whole else None
 
 
-def _leaves_out_none(
-    run: RunSpans, used: Sequence[LlmCall], name: str, records: Callable[[Span, str], bool | str]
-) -> bool:
+def _leaves_out_none(run: RunSpans, used: Sequence[LlmCall], name: str) -> bool:
     """Return whether the details of usage that calls do not record are zero.
 
     They are not where other calls record 0, nor where the instrumentation does not record them of every call; and of a call
@@ -152,22 +124,8 @@ def _leaves_out_none(
         bool(known)
         and 0 not in known
         and not any(call.input_tokens is call.output_tokens is None for call in silent)
-        and all(records(run.spans[call.index], fact) is True for call in silent)
+        and all(run.records(call.index, fact) is True for call in silent)
     )
-
-
-def exact(row: Mapping[str, Any], name: str) -> Any:
-    """Return a count or sum of a row of `run_totals`; None where it is not known exactly."""
-    low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
-    return low if low == high else None
-
-
-def exact_cost(row: Mapping[str, Any]) -> float | None:
-    """Return the cost of a row of `run_totals` in US dollars; None where it is a bound only, or nothing was priced."""
-    low, high = row.get("cost_low"), row.get("cost_high")
-    if high is None or not (row.get("priced_calls") or high) or (low is not None and low < high):
-        return None
-    return float(high)
 
 
 def _storable(name: str, value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
@@ -21,7 +21,7 @@ def unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> li
     calls = {root for root in set(run.root) if run.spans[root].kind == "llm"}
     last = {-1 if (root := run.root[call.index]) in calls and _bare(run, call) else root: call for call in models}
     after = _After(run, tools)
-    forced = _forced_tools(run)
+    members = run.groups("llm")
     found = []
     # Results may have other ids than their requests: what was told of every request is no end.
     silent = {one.group for one in tools.pending} | {
@@ -38,7 +38,7 @@ def unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> li
             and asked
             and not several
             and not after.followed(call)
-            and not _forced(run, call, forced)
+            and not _forced(run, call, members[call.group])
         ):
             found.append(call)
     return sorted(found, key=lambda call: run.enter[call.index])
@@ -48,8 +48,8 @@ def _ends(run: RunSpans, bare: Sequence[LlmCall]) -> Iterator[LlmCall]:
     """Yield the bare model calls whose requests no later one repeats or answers, where later ones contain requests."""
     later: set[str | tuple[str | None, str | None] | None] = set()
     for call in reversed(bare):
-        parts = () if call.voice is None else run.said(call.voice, "output")
-        asked = [part for part in parts if part.type == "tool_call" and part.call_id is not None]
+        said = run.said(call.voice, "output")
+        asked = [part for part in said if part.type == "tool_call" and part.call_id is not None]
         if later and asked and all(part.call_id not in later and (part.name, part.text) not in later for part in asked):
             yield call
         for part in (part for index in _members(call) for part in run.said(index, "input")):
@@ -61,20 +61,10 @@ def _members(call: LlmCall) -> list[int]:
     return [call.index] if call.voice in (None, call.index) else [call.index, call.voice]
 
 
-def _forced_tools(run: RunSpans) -> dict[int | None, set[str]]:
-    """Return the tools that the requests of each model call made it call."""
-    found: dict[int | None, set[str]] = {}
-    for index in run.kinds.get("llm", ()):
-        name = run.spans[index].forced_tool
-        if name is not None:
-            found.setdefault(run.group[index], set()).add(name)
-    return found
-
-
-def _forced(run: RunSpans, call: LlmCall, tools: Mapping[int | None, set[str]]) -> bool:
-    """Return whether a call asked for nothing but the tool that its request made it call."""
-    forced = tools.get(call.group)
-    said = () if call.voice is None or not forced else run.said(call.voice, "output")
+def _forced(run: RunSpans, call: LlmCall, members: Sequence[int]) -> bool:
+    """Return whether a call asked for nothing but the tool that its request made it call; `members` are its spans."""
+    forced = {run.spans[index].forced_tool for index in members} - {None}
+    said = run.said(call.voice, "output") if forced else ()
     return bool(forced) and {part.name for part in said if part.type == "tool_call"} == forced
 
 

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from clawtrace.dialects.rules import ShellRule
-from clawtrace.facts.runs.run_facts import RunFacts, columns
+from clawtrace.facts.columns import columns, columns_of
+from clawtrace.facts.runs.run_facts import RunFacts
 from clawtrace.facts.scopes.scopes import Scope, part_of
 from clawtrace.facts.spans.span import Span
 from clawtrace.model.relations import RELATIONS
@@ -24,6 +25,8 @@ _NAMED = 3
 """Activations that evidence names."""
 
 _FROM_PARTS = tuple(name for name in RELATIONS if name not in ("runs", "spans", "attributes", "messages", "judgements"))
+
+_SCOPED = {"scoped_spans": ("run_id", "trace_id", "span_id"), "scoped_runs": ("run_id", "final_output")}
 
 _KEPT = {
     "spans": "SELECT r.* FROM spans AS r JOIN scoped_spans AS k ON k.run_id = r.run_id AND k.trace_id = r.trace_id "
@@ -85,25 +88,20 @@ class ScopedFacts:
         rows, store = self._rows, self._store
         hidden: list[str] = []
         with store.lock:
-            _load(store, "scoped_spans", ("run_id", "trace_id", "span_id"), rows.get("scoped_spans", []))
-            _load(store, "scoped_runs", ("run_id", "final_output"), rows.get("scoped_runs", []))
+            for name, names in _SCOPED.items():
+                store.load(name, columns(dict.fromkeys(names, "text"), rows.get(name, [])))
             try:
                 for name, select in _KEPT.items():
                     store.script(f"CREATE TEMP TABLE {name} AS {select}")
                     hidden.append(name)
                 for name in _FROM_PARTS:
-                    store.load("scoped_rows", columns(name, rows.get(name, [])))
+                    store.load("scoped_rows", columns_of(name, rows.get(name, [])))
                     store.script(f"CREATE TEMP TABLE {name} AS SELECT * FROM scoped_rows")
                     hidden.append(name)
                 yield
             finally:
                 for name in hidden:
                     store.script(f"DROP TABLE temp.{name}")
-
-
-def _load(store: FactStore, name: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
-    values = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    store.load(name, {column: ("text", of) for column, of in zip(names, values, strict=True)})
 
 
 def _marks(spans: Sequence[Span], marks: Sequence[int]) -> tuple[Evidence, ...]:

@@ -144,7 +144,6 @@ class Span(NamedTuple):
     """Its input and output tokens do not make the total that it records."""
     unread: str | None = None
     """Names of numeric columns whose attribute is there and is no such number."""
-    input_format: str | None = None
     output_format: str | None = None
 
     @property
@@ -186,6 +185,8 @@ class Span(NamedTuple):
 
 def merged(ranked: Sequence[Span]) -> Span:
     """Return each fact from the first of the spans that has it."""
+    if len(ranked) == 1:
+        return ranked[0]
     columns = zip(*ranked, strict=True)
     return Span._make(next((value for value in values if value is not None), None) for values in columns)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from clawtrace.dialects.part import Part
 from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.tools.results import Result
+from clawtrace.facts.tools.tool_requests import ToolRequest
 
 __all__ = ["Histories", "RecordedCall", "histories"]
 
@@ -17,11 +18,11 @@ class RecordedCall(NamedTuple):
     """A tool call that a conversation records."""
 
     agent: int
-    start_ns: int
-    """Not when it ran, which is not recorded: later messages are later, and calls of one message are at the same time."""
-    call: Part
-    result: Part | None
-    """None: nothing was answered."""
+    request: ToolRequest
+    """Its times are not those of the call, which are not recorded: later messages are later, calls of one are at the same time."""
+    answer: Result | None
+    refused: bool
+    """The framework itself recorded that it ran no tool for it."""
 
 
 class Histories(NamedTuple):
@@ -45,7 +46,6 @@ def histories(run: RunSpans) -> Histories:
     several: set[str] = set()
     covered: set[int] = set()
     contradicted: set[int] = set()
-    agents = _Agents(run) if tellers else None
     for index in tellers:
         said = run.said(index, "output")
         asked = [part for part in said if part.type == "tool_call" and part.name is not None]
@@ -58,21 +58,27 @@ def histories(run: RunSpans) -> Histories:
                 if before is not None and (before.name, before.text) != (part.name, part.text):
                     several.add(part.call_id)
                 parts[part.call_id] = (part, result) if part.type == "tool_call" else (call, part)
-        at_work = [] if agents is None else agents.at_work(index)
-        if agents is not None and _contradicts(run, index, agents.inside(index), agents.tools(index)):
+        inside = [index] if run.spans[index].kind == "agent" else run.within(index, "agent")
+        if _contradicts(run, index, inside, run.within(index, "tool")):
             contradicted.add(index)
             continue
-        if len(at_work) != 1 or not said:
+        # It is the conversation of one agent, and no span records model calls and tools there.
+        if len(inside) != 1 or not said or run.within(index, "llm", "tool"):
             continue
-        agent = at_work[0]
+        agent = inside[0]
         covered.add(agent)
-        start_ns = run.spans[agent].start_ns
-        calls += [
-            RecordedCall(agent, start_ns + part.message_no, part, result)
-            for part, result in zip(asked, results, strict=True)
-        ]
+        calls += [_recorded(run, agent, part, result) for part, result in zip(asked, results, strict=True)]
     parts = {call_id: both for call_id, both in parts.items() if call_id not in several}
     return Histories(calls, parts, frozenset(covered), frozenset(contradicted))
+
+
+def _recorded(run: RunSpans, agent: int, call: Part, result: Part | None) -> RecordedCall:
+    at_ns, name = run.spans[agent].start_ns + call.message_no, call.name or ""
+    request = ToolRequest(
+        -1, -1, agent, run.turn[agent], at_ns, at_ns, call.call_id, name, call.text, served=False, asked_as=name
+    )
+    answer = None if result is None else Result(result.text, result.failed)
+    return RecordedCall(agent, request, answer, result is not None and result.type == "tool_call_refused")
 
 
 def _results(asked: Sequence[Part], answers: Sequence[Part]) -> list[Part | None]:
@@ -81,38 +87,6 @@ def _results(asked: Sequence[Part], answers: Sequence[Part]) -> list[Part | None
     for part in reversed(answers):
         left[part.call_id].append(part)
     return [left[part.call_id].pop() if part.call_id is not None and left[part.call_id] else None for part in asked]
-
-
-class _Agents:
-    """Whose conversation a span records."""
-
-    def __init__(self, run: RunSpans) -> None:
-        self._run = run
-        self._agents = self._sorted("agent")
-        self._tools = self._sorted("tool")
-        self._calls = self._sorted("llm", "tool")
-
-    def at_work(self, index: int) -> Sequence[int]:
-        """Return the agents whose conversation it is; none where spans record model calls and tools there."""
-        return [] if self._inside(self._calls, index) else self.inside(index)
-
-    def inside(self, index: int) -> Sequence[int]:
-        """Return the agents that work inside of it, itself among them."""
-        return [index] if self._run.spans[index].kind == "agent" else self._inside(self._agents, index)
-
-    def tools(self, index: int) -> Sequence[int]:
-        """Return the tool spans inside of it."""
-        return self._inside(self._tools, index)
-
-    def _sorted(self, *kinds: str) -> list[int]:
-        indices = (index for kind in kinds for index in self._run.kinds.get(kind, ()))
-        return sorted(indices, key=self._run.enter.__getitem__)
-
-    def _inside(self, found: Sequence[int], index: int) -> Sequence[int]:
-        """Return those spans that are inside of another."""
-        enter = self._run.enter
-        first = bisect_right(found, enter[index], key=enter.__getitem__)
-        return found[first : bisect_left(found, self._run.leave[index], key=enter.__getitem__)]
 
 
 def _contradicts(run: RunSpans, index: int, agents: Sequence[int], tools: Sequence[int]) -> bool:

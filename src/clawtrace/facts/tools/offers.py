@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.json_text import read_json
 from clawtrace.facts.tools.tool_requests import ToolRequest
 
 __all__ = ["Offers"]
@@ -48,12 +48,12 @@ class Offers:
 
 def _names(text: str) -> frozenset[str]:
     """Return the names of the tools of an offer; none where one of them is in no form that is known."""
-    listed = _json(text)
+    listed = read_json(text)
     if isinstance(listed, dict):
         listed = _numbered(listed)
     found: set[str] = set()
     for one in listed if isinstance(listed, list) else ():
-        value = _json(one) if isinstance(one, str) else one
+        value = read_json(one) if isinstance(one, str) else one
         inners = (value.get(key) for key in ("function", "data")) if isinstance(value, dict) else ()
         inner = next((one for one in inners if isinstance(one, dict)), value)
         if not isinstance(inner, dict) or not isinstance(inner.get("name"), str):
@@ -76,10 +76,3 @@ def _numbered(attributes: Mapping[str, Any]) -> Sequence[Any]:
     if fields.keys() != set(range(len(fields))):
         return []
     return [fields[number].get("tool.json_schema", fields[number]) for number in range(len(fields))]
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
 
 from clawtrace.facts.calls.run_spans import RunSpans
 
@@ -26,14 +25,6 @@ class Readers:
                 self._of[agent].append(index)
                 self._starts[agent].append(run.spans[index].start_ns)
                 self._first.setdefault((agent, run.group[index]), index)
-
-    def of(self, agent: int | None) -> Sequence[int]:
-        """Return those of an agent."""
-        return self._of.get(agent, ())
-
-    def all(self) -> Sequence[int]:
-        """Return those of every agent, agent by agent."""
-        return [index for of_agent in self._of.values() for index in of_agent]
 
     def asking(self, agent: int | None, group: int) -> int | None:
         """Return the one of a model call."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from clawtrace.facts.doubts import Doubt
+from clawtrace.facts.doubts import Doubt, Doubted
 
 __all__ = ["Execution", "Outcome", "RequestReason", "ToolCallRow", "ToolRequestRow"]
 
@@ -14,7 +14,7 @@ RequestReason = Literal["not-offered", "not-run", "handed-over"]
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class ToolCallRow:
+class ToolCallRow(Doubted):
     """One row of the relation `tool_calls`: an attempt, or what may have been one."""
 
     index: int | None

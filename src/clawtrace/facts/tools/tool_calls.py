@@ -11,24 +11,18 @@ from clawtrace.dialects.python_repr import as_json
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.doubts import Doubt
+from clawtrace.facts.json_text import read_json
 from clawtrace.facts.spans.span import Span, merged, same_tool
 from clawtrace.facts.tools.doubtful_matches import unsure
 from clawtrace.facts.tools.handed_over import answered_by_handoffs, transfers
-from clawtrace.facts.tools.histories import Histories, RecordedCall, histories
+from clawtrace.facts.tools.histories import Histories, histories
 from clawtrace.facts.tools.offers import Offers
 from clawtrace.facts.tools.results import Result, results
 from clawtrace.facts.tools.tool_call import Execution, Outcome, RequestReason, ToolCallRow, ToolRequestRow
 from clawtrace.facts.tools.tool_requests import ToolRequest, match, match_nameless, requests
-from clawtrace.facts.tools.written import ExecutionsOf, Written
+from clawtrace.facts.tools.written import Written
 
-__all__ = [
-    "Execution",
-    "ToolCallRow",
-    "ToolCalls",
-    "background_calls",
-    "final_answers",
-    "tool_calls",
-]
+__all__ = ["Execution", "ToolCallRow", "ToolCalls", "background_calls", "final_answers", "tool_calls"]
 
 _NO_EXECUTIONS = frozenset(("handoff",))
 
@@ -57,7 +51,7 @@ class ToolCalls(NamedTuple):
     """What conversations record."""
 
 
-def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: ExecutionsOf) -> ToolCalls:
+def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
     """Return the attempts of a run whose model calls are `models`."""
     finals = final_answers(run.spans)
     groups = run.groups("tool", _NO_EXECUTIONS)
@@ -78,20 +72,19 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
     handed = transfers(run, waiting)
     gone = answered_by_handoffs(run, waiting) | handed.keys()
     proofs = [(request, executions[other]) for other, request in of_execution.items()]
-    written = Written(run, models, waiting, proofs, executions_of) if waiting else None
+    written = Written(run, models, proofs)
     for place, execution in enumerate(executions):
         request = of_execution.get(place)
         if request is not None and request.number in mixed:
             if execution.arguments is None:
-                execution.doubts.append(Doubt("arguments", "one-request-or-another", execution.index))
+                execution.doubt("one-request-or-another", "arguments")
         elif request is not None:
             _fill_from_request(execution, request, answers.get(request.number, Result(None)))
             if not (execution.arguments or "{").startswith(("{", '"{')) and offers.hold(request):
                 # What a tool gets by name for a text or a number is the framework's choice.
-                execution.arguments = None
-                execution.doubts.append(Doubt("arguments", "arguments-not-recorded", execution.index))
+                execution.forget("arguments-not-recorded", "arguments")
         elif place in nameless:
-            execution.doubts.append(Doubt("name", "one-request-or-another", execution.index))
+            execution.doubt("one-request-or-another", "name")
         _fill_from_history(execution, conversations)
         execution.arguments = _unwrapped(execution.arguments)
     found: list[ToolCallRow] = list(executions)
@@ -102,35 +95,31 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
     unnamed = {asked[one].name for one in matched if waiting and offers.lack(asked[one])}
     index_of = {call.group: call.index for call in models}
     for request in waiting:
-        answer = answers.get(request.number)
-        reason: RequestReason | None = None
-        if request.name not in unnamed and offers.lack(request):
-            reason = "not-offered"
+        answer, index, is_sure = answers.get(request.number), index_of[request.group], request.number not in mixed
+        reason: RequestReason
         if request.number in gone:
             reason = "handed-over"
-        elif request.number not in mixed and reason is None and written is not None and written.none(request, answer):
+        elif request.name not in unnamed and offers.lack(request):
+            reason = "not-offered"
+        elif is_sure and written.none(request, answer):
             reason = "not-run"
-        if reason is not None:
-            not_run.append(_not_run(request, index_of[request.group], answer, reason))
+        else:
+            sure = is_sure and answer is not None and written.told(request, answer, spanned)
+            found.append(_asked(request, answer, index, sure))
+            pending += [request] if answer is None else []
             continue
-        sure = (
-            answer is not None
-            and written is not None
-            and request.number not in mixed
-            and written.told(request, answer, spanned)
-        )
-        found.append(_asked(request, answer, index_of[request.group], sure))
-        if answer is None:
-            pending.append(request)
+        not_run.append(_not_run(request, index, answer, reason))
     # What spans in another place also record is one call.
     known = {(call.call_id, call.name) for call in found if call.call_id is not None}
     known |= {(request.call_id, request.name) for request in not_run if request.call_id is not None}
-    for one in conversations.calls:
-        if (one.call.call_id, one.call.name) not in known:
-            if one.result is not None and one.result.type == "tool_call_refused":
-                not_run.append(_refused_in_history(one, run))
-            else:
-                found.append(_from_history(one, run))
+    for agent, request, answer, refused in conversations.calls:
+        if (request.call_id, request.name) in known:
+            continue
+        if refused:
+            not_run.append(_not_run(request, agent, answer, "not-run"))
+        else:
+            # Of a call without an id nothing says which result is its own.
+            found.append(_asked(request, answer, agent, answer is not None))
     # `found` has executions first and requests in order: a stable sort keeps both orders among equal starts.
     found.sort(key=lambda call: (call.start_ns, len(run.spans) if call.index is None else call.index))
     not_run.sort(key=lambda request: request.asked_ns)
@@ -164,33 +153,19 @@ def final_answers(spans: Sequence[Span]) -> set[str]:
 
 
 def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
-    error: str | None
-    if len(members) == 1:
-        outer = members[0]
-        layers: Sequence[Span] = (run.spans[outer],)
-        facts = layers[0]
-        agent, turn, start_ns, end_ns, error = (
-            run.agent[outer],
-            run.turn[outer],
-            facts.start_ns,
-            facts.end_ns,
-            facts.error,
-        )
-    else:
-        members = sorted(members, key=lambda n: (run.depth[n], n))
-        outer = members[0]
-        layers = [run.spans[n] for n in members]
-        facts = merged(layers)
-        agent = next((run.agent[n] for n in members if run.agent[n] is not None), None)
-        turn = next((run.turn[n] for n in members if run.turn[n] is not None), None)
-        start_ns = min(span.start_ns for span in layers)
-        # A layer that never ended does not take back that the others did; the outcome says that it is unknown.
-        end_ns = max((span.end_ns for span in layers if span.end_ns is not None), default=None)
-        error = next((span.error for span in reversed(layers) if span.error is not None), None)
+    members = sorted(members, key=lambda n: (run.depth[n], n))
+    outer, layers = members[0], [run.spans[n] for n in members]
+    facts = merged(layers)
     outcome, reason = _outcome(layers, run.evidence(outer) == "generic")
     return Execution(
-        outer, facts.tool_call_id, facts.tool_name, agent, turn, start_ns, end_ns, as_json(facts.tool_arguments),
-        facts.tool_result, outcome, error, "log" if facts.source == "log" else "span", facts.exit_code, facts.tool_command,
+        outer, facts.tool_call_id, facts.tool_name,
+        next((run.agent[n] for n in members if run.agent[n] is not None), None),
+        next((run.turn[n] for n in members if run.turn[n] is not None), None), min(span.start_ns for span in layers),
+        # A layer that never ended does not take back that the others did; the outcome says that it is unknown.
+        max((span.end_ns for span in layers if span.end_ns is not None), default=None),
+        as_json(facts.tool_arguments), facts.tool_result, outcome,
+        next((span.error for span in reversed(layers) if span.error is not None), None),
+        "log" if facts.source == "log" else "span", facts.exit_code, facts.tool_command,
         [] if reason is None else [Doubt("outcome", reason, outer)], group=number,
     )  # fmt: skip
 
@@ -246,13 +221,9 @@ def _asked(request: ToolRequest, answer: Result | None, index: int, sure: bool) 
     failed = None if answer is None else answer.failed
     return ToolCallRow(
         None, request.call_id, request.name, request.agent, request.turn, request.start_ns, None,
-        _unwrapped(request.arguments), answer and answer.text, _told(failed), None, "message", None, None,
+        _unwrapped(request.arguments), answer and answer.text, None if failed is None else "error" if failed else "ok", None, "message", None, None,
         [] if sure else [Doubt(None, "asked-not-seen", index)],
     )  # fmt: skip
-
-
-def _told(failed: bool | None) -> Outcome | None:
-    return None if failed is None else "error" if failed else "ok"
 
 
 def _not_run(request: ToolRequest, index: int, answer: Result | None, reason: RequestReason) -> ToolRequestRow:
@@ -262,34 +233,10 @@ def _not_run(request: ToolRequest, index: int, answer: Result | None, reason: Re
     )  # fmt: skip
 
 
-def _from_history(one: RecordedCall, run: RunSpans) -> ToolCallRow:
-    asked, result = one.call, one.result
-    # Of a call without an id nothing says which result is its own.
-    return ToolCallRow(
-        None, asked.call_id, asked.name, one.agent, run.turn[one.agent], one.start_ns, None, _unwrapped(asked.text),
-        result and result.text, _told(result and result.failed), None, "message", None, None,
-        [Doubt(None, "asked-not-seen", one.agent)] if result is None else [],
-    )  # fmt: skip
-
-
-def _refused_in_history(one: RecordedCall, run: RunSpans) -> ToolRequestRow:
-    """Return a request of which the framework itself recorded that it ran no tool for it."""
-    return ToolRequestRow(
-        one.agent, one.call.call_id, one.call.name or "", one.agent, run.turn[one.agent], one.start_ns,
-        _unwrapped(one.call.text), one.result and one.result.text, "not-run",
-    )  # fmt: skip
-
-
 def _is_broken(arguments: str | None) -> bool:
     """Return whether arguments are a JSON object that was begun and is none, as such or written as a JSON string."""
     text = (_unwrapped(arguments) or "").lstrip()
-    if not text.startswith("{"):
-        return False
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return True
-    return False
+    return text.startswith("{") and read_json(text) is None
 
 
 def _unwrapped(arguments: str | None) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from clawtrace.dialects.call_ids import canonical, id_kind, of_one_kind
@@ -72,9 +72,8 @@ def _with_later_ids(run: RunSpans, asked: Sequence[ToolRequest]) -> list[ToolReq
         if request.call_id is not None:
             continue
         after = readers.after(request.agent, request.asked_ns, request.group)
-        repeated = () if after is None else run.said(after, "input")
         asked_so = ("tool_call", request.name, request.arguments)
-        ids = (part.call_id for part in repeated if (part.type, part.name, part.text) == asked_so)
+        ids = (part.call_id for part in run.said(after, "input") if (part.type, part.name, part.text) == asked_so)
         call_id = next((call_id for call_id in ids if call_id not in taken), None)
         if call_id is not None:
             taken.add(call_id)
@@ -113,40 +112,56 @@ def match(
     # Else the next one of a name that lacks, or has, a server's prefix: models are offered `mcp__weather__get` for `get`.
     taken = set(matched.values())
     names = SimilarNames(running)
-    left = {name: _Running(executions, of_name) for name, of_name in running.items()}
+    left = {name: _executions_left(executions, of_name) for name, of_name in running.items()}
     for name, positions in waiting.items():
         alike = names.of(name)
         for one in (one for one in positions if one not in matched):
-            firsts = (left[other].first_for(asked[one], taken) for other in alike)
+            firsts = (left[other].first(asked[one].call_id, asked[one].asked_ns, taken) for other in alike)
             found = next((first for first in firsts if first is not None), None)
             if found is not None:
-                matched[one] = found
-                taken.add(found)
+                matched[one] = found[-1]
+                taken.add(found[-1])
     return matched
 
 
-class _Running:
-    """Some executions, to be taken by requests.
+class _Left:
+    """Requests or executions that nothing was matched with yet: one whose id is of the same kind is another call's.
 
     Args:
-        executions: all of them.
-        positions: which these are, in order of start and index.
+        entries: ids of calls, each with what begins with a time and ends with the number of the request or execution.
     """
 
-    def __init__(self, executions: Sequence[Execution], positions: Sequence[int]) -> None:
-        kinds: dict[str | None, list[tuple[int, int, int]]] = defaultdict(list)
-        for position in positions:
-            execution = executions[position]
-            kinds[_kind(execution.call_id)].append((execution.start_ns, execution.index, position))
-        self._kinds = {kind: InOrder(entries) for kind, entries in kinds.items()}
+    def __init__(self, entries: Iterable[tuple[str | None, tuple[int, ...]]]) -> None:
+        kinds: dict[str | None, list[tuple[int, ...]]] = defaultdict(list)
+        for call_id, entry in entries:
+            kinds[_kind(call_id)].append(entry)
+        self._last = {kind: max(of_kind) for kind, of_kind in kinds.items()}
+        self._kinds = {kind: InOrder(sorted(of_kind)) for kind, of_kind in kinds.items()}
 
-    def first_for(self, request: ToolRequest, taken: Container[int]) -> int | None:
-        """Return the first that may be the request's, without those that are taken."""
-        own = _kind(request.call_id)
-        firsts = [
-            of.first_from((request.asked_ns,), taken) for kind, of in self._kinds.items() if kind is None or kind != own
-        ]
-        return min((first for first in firsts if first is not None), default=(None,))[-1]
+    def kinds_for(self, call_id: str | None) -> list[str | None]:
+        """Return the kinds of ids that may be those of the same call as another one."""
+        own = _kind(call_id)
+        return [kind for kind in self._kinds if kind is None or kind != own]
+
+    def any_from(self, call_id: str | None, since: int) -> bool:
+        """Return whether any that may belong to a call is of a time or later, taken or not."""
+        return any(self._last[kind] >= (since,) for kind in self.kinds_for(call_id))
+
+    def first(self, call_id: str | None, since: int, taken: Container[int]) -> tuple[int, ...] | None:
+        """Return the first entry from a time on that may belong to a call, without those that are taken."""
+        firsts = (self._kinds[kind].first_from((since,), taken) for kind in self.kinds_for(call_id))
+        return min((first for first in firsts if first is not None), default=None)
+
+
+def _executions_left(executions: Sequence[Execution], positions: Iterable[int]) -> _Left:
+    """Return executions in order of start."""
+    some = ((position, executions[position]) for position in positions)
+    return _Left((one.call_id, (one.start_ns, one.index, position)) for position, one in some)
+
+
+def _requests_left(asked: Sequence[ToolRequest], numbers: Iterable[int]) -> _Left:
+    """Return requests, what was asked last first: their times are negative."""
+    return _Left((asked[number].call_id, (-asked[number].asked_ns, number)) for number in numbers)
 
 
 def _paired(
@@ -165,16 +180,16 @@ def _paired(
                 agent = executions[other].agent
                 if other not in gone and executed[other] is not None and not (by_agent and agent is None):
                     same[agent if by_agent else None, executed[other]].append(other)
-            left = {key: _Running(executions, positions) for key, positions in same.items()}
+            left = {key: _executions_left(executions, positions) for key, positions in same.items()}
             unmatched = []
             for one in rest:
                 alike = left.get((asked[one].agent if by_agent else None, requested[one]))
-                found = None if alike is None else alike.first_for(asked[one], gone)
+                found = None if alike is None else alike.first(asked[one].call_id, asked[one].asked_ns, gone)
                 if found is None:
                     unmatched.append(one)
                 else:
-                    gone.add(found)
-                    yield one, found
+                    gone.add(found[-1])
+                    yield one, found[-1]
             rest = unmatched
     taken: set[int] = set()
     for one, other in _asked_last(asked, executions, rest, [other for other in running if other not in gone]):
@@ -192,19 +207,18 @@ def _asked_last(
     asked: Sequence[ToolRequest], executions: Sequence[Execution], waiting: Sequence[int], running: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
     """Yield the executions of an agent with what it requested last: what it requested before that was answered."""
-    by_agent: dict[int, list[int]] = defaultdict(list)
-    for one in waiting:
-        agent = asked[one].agent
-        if agent is not None:
-            by_agent[agent].append(one)
-    left = {agent: _Left(asked, numbers) for agent, numbers in by_agent.items()}
+    by_agent: dict[int | None, list[int]] = defaultdict(list)
+    for number in waiting:
+        by_agent[asked[number].agent].append(number)
+    by_agent.pop(None, None)
+    left = {agent: _requests_left(asked, numbers) for agent, numbers in by_agent.items()}
     taken: set[int] = set()
     for other in running:
-        agent = executions[other].agent
-        last = left[agent].last_before(executions[other], taken) if agent in left else None
+        one = executions[other]
+        last = left[one.agent].first(one.call_id, -one.start_ns, taken) if one.agent in left else None
         if last is not None:
-            taken.add(last[0])
-            yield last[0], other
+            taken.add(last[-1])
+            yield last[-1], other
 
 
 def match_nameless(
@@ -219,62 +233,29 @@ def match_nameless(
     nameless = [e for e, execution in enumerate(executions) if execution.name is None and e not in running]
     if not nameless:
         return {}
-    by_arguments: dict[tuple[int | None, str | None], list[int]] = defaultdict(list)
-    by_agent: dict[int | None, list[int]] = defaultdict(list)
+    alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    """By agent, and by agent and arguments."""
+    names: dict[tuple[object, ...], set[str]] = defaultdict(set)
+    """Of these, by the kind of their ids and when they were requested."""
     for number, request in enumerate(asked):
         if number not in matched and not request.served:
-            by_arguments[request.agent, request.arguments].append(number)
-            by_agent[request.agent].append(number)
-    by_text = {key: _Left(asked, numbers) for key, numbers in by_arguments.items()}
-    all_of = {agent: _Left(asked, numbers) for agent, numbers in by_agent.items()}
+            for key in ((request.agent,), (request.agent, request.arguments)):
+                alike[key].append(number)
+                names[key, _kind(request.call_id), -request.asked_ns].add(request.name)
+    left = {key: _requests_left(asked, numbers) for key, numbers in alike.items()}
     taken: set[int] = set()
     found: dict[int, tuple[int, bool]] = {}
     for position in sorted(nameless, key=lambda e: (executions[e].start_ns, executions[e].index)):
-        execution = executions[position]
-        left = all_of.get(execution.agent)
-        if execution.arguments is not None:
-            left = by_text.get((execution.agent, execution.arguments))
-            if left is None or not left.has_any(execution):
-                left = by_text.get((execution.agent, None))
-        last = None if left is None else left.last_before(execution, taken)
+        one = executions[position]
+        place: tuple[object, ...] = (one.agent,) if one.arguments is None else (one.agent, one.arguments)
+        if one.arguments is not None and not (place in left and left[place].any_from(one.call_id, -one.start_ns)):
+            place = (one.agent, None)
+        last = left[place].first(one.call_id, -one.start_ns, taken) if place in left else None
         if last is not None:
-            found[position] = last
-            taken.add(last[0])
+            said = set().union(*(names[place, kind, last[0]] for kind in left[place].kinds_for(one.call_id)))
+            found[position] = last[-1], len(said) == 1
+            taken.add(last[-1])
     return found
-
-
-class _Left:
-    """Some requests that nothing carried out yet, to be taken by executions that do not say of which tool they are."""
-
-    def __init__(self, asked: Sequence[ToolRequest], numbers: Sequence[int]) -> None:
-        kinds: dict[str | None, list[tuple[int, int]]] = defaultdict(list)
-        self._names: dict[tuple[str | None, int], set[str]] = defaultdict(set)
-        """By the kind of their ids and when they were requested."""
-        for number in numbers:
-            request = asked[number]
-            kind = _kind(request.call_id)
-            kinds[kind].append((-request.asked_ns, number))
-            self._names[kind, request.asked_ns].add(request.name)
-        self._first = {kind: -max(entries)[0] for kind, entries in kinds.items()}
-        self._kinds = {kind: InOrder(sorted(entries)) for kind, entries in kinds.items()}
-
-    def has_any(self, execution: Execution) -> bool:
-        """Return whether any may be what the execution carried out, taken or not."""
-        return any(self._first[kind] <= execution.start_ns for kind in self._of_other_kinds(execution))
-
-    def last_before(self, execution: Execution, taken: Container[int]) -> tuple[int, bool] | None:
-        """Return the first of those requested last, and whether they have one name."""
-        kinds = self._of_other_kinds(execution)
-        firsts = [first for kind in kinds if (first := self._kinds[kind].first_from((-execution.start_ns,), taken))]
-        if not firsts:
-            return None
-        before, number = min(firsts)
-        names = set().union(*(self._names.get((kind, -before), ()) for kind in kinds))
-        return number, len(names) == 1
-
-    def _of_other_kinds(self, execution: Execution) -> Sequence[str | None]:
-        own = _kind(execution.call_id)
-        return [kind for kind in self._kinds if kind is None or kind != own]
 
 
 def _may_be(request: ToolRequest, execution: Execution) -> bool:

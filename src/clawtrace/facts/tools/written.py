@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Sequence
-from typing import Literal
+from collections.abc import Container, Iterable, Sequence
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
@@ -12,10 +10,7 @@ from clawtrace.facts.tools.results import Result
 from clawtrace.facts.tools.tool_call import Execution
 from clawtrace.facts.tools.tool_requests import ToolRequest
 
-__all__ = ["ExecutionsOf", "Written"]
-
-ExecutionsOf = Callable[[str, str], Literal["spans", "none"] | None]
-"""Whether a dialect writes spans of executions under a scope (`DialectFile.executions`); None where it is not known."""
+__all__ = ["Written"]
 
 
 class Written:
@@ -24,29 +19,16 @@ class Written:
     Args:
         run: the spans.
         models: the model calls, in order of start.
-        waiting: the requests that no span executes.
         carried_out: other requests with their executions: where one has a span, those of the same scope have one, too.
-        executions_of: what is known of the spans of executions.
     """
 
     def __init__(
-        self,
-        run: RunSpans,
-        models: Sequence[LlmCall],
-        waiting: Sequence[ToolRequest],
-        carried_out: Iterable[tuple[ToolRequest, Execution]],
-        executions_of: ExecutionsOf,
+        self, run: RunSpans, models: Sequence[LlmCall], carried_out: Iterable[tuple[ToolRequest, Execution]]
     ) -> None:
         self._run = run
-        self._executions_of = executions_of
         self._last = {call.agent: call.group for call in models}
-        self._writers: dict[int, set[int]] = defaultdict(set)
+        self._writers = run.groups("llm")
         """The spans of each model call."""
-        groups = {request.group for request in waiting}
-        for index in run.kinds.get("llm", ()):
-            number = run.group[index]
-            if number in groups and number is not None:
-                self._writers[number].add(index)
         self._proved = {(run.spans[one.index].scope, request.agent is None) for request, one in carried_out}
 
     def none(self, request: ToolRequest, answer: Result | None) -> bool:
@@ -77,11 +59,10 @@ class Written:
         return silent and request.name not in spanned and not forced
 
     def _around(self, request: ToolRequest) -> set[int]:
-        return self._writers[request.group] | (set() if request.agent is None else {request.agent})
+        return {*self._writers[request.group], *(() if request.agent is None else (request.agent,))}
 
     def _said(self, request: ToolRequest) -> set[str | None]:
-        spans = (self._run.spans[index] for index in self._around(request))
-        return {self._executions_of(span.dialect, span.scope) for span in spans}
+        return set(map(self._run.executions_of, self._around(request)))
 
     def _is_proved(self, request: ToolRequest) -> bool:
         scopes = (self._run.spans[index].scope for index in self._around(request))

@@ -7,12 +7,13 @@ span is used as a tool.
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from clawtrace.dialects import Dialect
+from clawtrace.facts.json_text import read_json
 from clawtrace.facts.spans.span import CLOCK_NS, Span
 
 __all__ = ["handoff_tools", "hands_over", "named_agents", "slug"]
@@ -21,10 +22,7 @@ _AGENT = re.compile("_?agent$")
 
 
 def handoff_tools(
-    spans: Sequence[Span],
-    agent: Sequence[int | None],
-    role: Sequence[str | None],
-    forms: Callable[[str], Sequence[str]],
+    spans: Sequence[Span], agent: Sequence[int | None], role: Sequence[str | None], dialects: Mapping[str, Dialect]
 ) -> dict[int, str]:
     """Return the tool spans that hand over, with the name of the agent that they hand over to.
 
@@ -32,7 +30,7 @@ def handoff_tools(
         spans: of one run, in order of start.
         agent: the activation that each span works for.
         role: the role of each span.
-        forms: returns `handoff_tools` of a dialect, by its name.
+        dialects: by name.
     """
     asked = {
         index: names
@@ -42,7 +40,7 @@ def handoff_tools(
         and span.tool_name is not None
         and span.emits is None
         and not (span.failed or span.tool_failed or span.tool_blocked)
-        and (names := named_agents(forms(span.dialect), span.tool_name, span.tool_arguments))
+        and (names := named_agents(dialects[span.dialect].file.handoff_tools, span.tool_name, span.tool_arguments))
     }
     if not asked:
         return {}
@@ -97,10 +95,7 @@ def named_agents(forms: Iterable[str], tool: str, arguments: str | None) -> set[
     if not found:
         return set()
     names = {slug(name) for match in found for name in match.groups() if name}
-    try:
-        decoded = json.loads(arguments or "null")
-    except (ValueError, RecursionError):
-        decoded = None
+    decoded = read_json(arguments)
     texts = decoded.values() if isinstance(decoded, dict) else ()
     return (names | {slug(text) for text in texts if isinstance(text, str)}) - {None, ""}
 

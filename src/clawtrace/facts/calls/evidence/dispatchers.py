@@ -11,12 +11,14 @@ import json
 import re
 from bisect import bisect_right, insort
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from clawtrace.dialects import Dialect
 from clawtrace.dialects.schema import DispatcherRule
 from clawtrace.facts.calls.rules import DISPATCHED_TOOL, CallRule
+from clawtrace.facts.json_text import read_json
 from clawtrace.facts.spans.span import NO_TIME, Span, same_tool
 
 __all__ = ["dispatched", "with_dispatchers"]
@@ -39,15 +41,10 @@ def dispatched(rules: Sequence[DispatcherRule], name: str | None, arguments: str
 
 
 def with_dispatchers(
-    spans: Sequence[Span], rules: Callable[[str], Sequence[DispatcherRule]]
+    spans: Sequence[Span], dialects: Mapping[str, Dialect]
 ) -> tuple[Sequence[Span], Mapping[int, CallRule]]:
-    """Return the spans of one run, dispatchers as layers of the calls that they made, and these layers by `Span.sid`.
-
-    Args:
-        spans: in order of `Span.sid`.
-        rules: those of a dialect, by its name.
-    """
-    of = {dialect: of_dialect for dialect in {span.dialect for span in spans} if (of_dialect := rules(dialect))}
+    """Return the spans of one run, in order, dispatchers as layers of the calls that they made, and these layers by `Span.sid`."""
+    of = {name: rules for name in {span.dialect for span in spans} if (rules := dialects[name].file.dispatchers)}
     outer = [
         index
         for index, span in enumerate(spans)
@@ -143,9 +140,6 @@ def _match(
 
 
 def _object(text: str | None) -> dict[str, Any] | None:
-    try:
-        value = json.loads(text or "")
-        value = json.loads(value) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
-        return None
+    value = read_json(text)
+    value = read_json(value) if isinstance(value, str) else value
     return value if isinstance(value, dict) else None

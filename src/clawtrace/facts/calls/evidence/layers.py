@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from fnmatch import fnmatchcase
 from itertools import islice
 
+from clawtrace.dialects import Dialect
 from clawtrace.dialects.rules import LayerRule
 from clawtrace.facts.calls.rules import LAYER_OF_TOOL, SAME_EXCHANGE, CallRule
 from clawtrace.facts.spans.span import SimilarNames, Span
@@ -20,16 +21,9 @@ from clawtrace.facts.spans.span import SimilarNames, Span
 __all__ = ["with_layers"]
 
 
-def with_layers(
-    spans: Sequence[Span], layers: Callable[[str], Sequence[LayerRule]]
-) -> tuple[Sequence[Span], dict[int, CallRule]]:
-    """Return the spans of one run, those that are layers of a tool call as tool spans below it, and these by `Span.sid`.
-
-    Args:
-        spans: in order of `Span.sid`.
-        layers: the rules of a dialect, by its name.
-    """
-    rules = {dialect: found for dialect in {span.dialect for span in spans} if (found := layers(dialect))}
+def with_layers(spans: Sequence[Span], dialects: Mapping[str, Dialect]) -> tuple[Sequence[Span], dict[int, CallRule]]:
+    """Return the spans of one run, in order, those that are layers of a tool call as tool spans below it, and these by `Span.sid`."""
+    rules = {name: found for name in {span.dialect for span in spans} if (found := dialects[name].file.layers)}
     if not rules:
         return spans, {}
     by: dict[int, CallRule] = {}
@@ -44,7 +38,7 @@ def with_layers(
     return [changed.get(index, span) for index, span in enumerate(spans)], by
 
 
-def _held(spans: Sequence[Span], rules: dict[str, Sequence[LayerRule]], gone: Set[int]) -> dict[int, int]:
+def _held(spans: Sequence[Span], rules: Mapping[str, Sequence[LayerRule]], gone: Set[int]) -> dict[int, int]:
     """Return for each span that is a layer, without those that are `gone`, the tool span that holds its time.
 
     That is its parent where that is a tool span, else the one that ends next.

@@ -145,8 +145,7 @@ def _asked_about(calls: Sequence[_ScopedCall], others: Sequence[_ScopedCall]) ->
 def _sure(mine: Sequence[_ScopedCall], theirs: Sequence[_ScopedCall], shared: bool) -> tuple[_Pairs, _Pairs]:  # noqa: ARG001
     """Pair the calls that requested the same tool calls, by id, and those with the same answer and the same tokens."""
     sure = _pairs(mine, theirs, attrgetter("asked"), _may_be_one, SAME_REQUESTED_TOOL_CALLS)
-    sure += _pairs(*_rest(mine, theirs, sure), _said_and_used, _may_be_one, SAME_ANSWER_AND_USAGE)
-    return sure, []
+    return sure + _pairs(*_rest(mine, theirs, sure), _said_and_used, _may_be_one, SAME_ANSWER_AND_USAGE), []
 
 
 def _alike(mine: Sequence[_ScopedCall], theirs: Sequence[_ScopedCall], shared: bool) -> tuple[_Pairs, _Pairs]:

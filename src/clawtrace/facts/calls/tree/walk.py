@@ -69,66 +69,32 @@ def walk(
     )  # fmt: skip
     children: dict[int, list[int]] = {}
     tops: list[int] = []
-    later = False
-    for index, parent in enumerate(parents):
-        if parent is None or parent == index:
-            result.cut[index] = parent == index
+    for index, parent in enumerate(_without_cycles(parents, result.cut)):
+        if parent is None:
             tops.append(index)
-        elif parent in children:
-            children[parent].append(index)
         else:
-            children[parent] = [index]
-            later = later or parent > index
-    if later:  # a cycle has a parent that comes after its child, and children of one parent come in order
-        tops = _with_cycles_cut(parents, children, tops, result)
+            children.setdefault(parent, []).append(index)
     walker = _Walker(spans, children, result, ledger, layers or {})
     for top in tops:
         walker.visit(top)
     return result
 
 
-def _with_cycles_cut(
-    parents: Sequence[int | None], children: dict[int, list[int]], tops: list[int], result: Walked
-) -> list[int]:
-    """Return every top in order, after cutting each cycle at its earliest span."""
-    reached = bytearray(len(parents))
-    _mark(tops, children, reached)
-    if all(reached):
-        return tops
-    extra = []
+def _without_cycles(parents: Sequence[int | None], cut: list[bool]) -> Sequence[int | None]:
+    """Return the parents, none of the earliest span of each cycle; note in `cut` which these are."""
+    found = list(parents)
+    seen = bytearray(len(parents))
     for index in range(len(parents)):
-        if reached[index]:
-            continue
-        on_path: set[int] = set()
-        node = index
-        while node not in on_path:
-            on_path.add(node)
-            node = _parent(parents, node)
-        cycle = [node]
-        parent = _parent(parents, node)
-        while parent != node:
-            cycle.append(parent)
-            parent = _parent(parents, parent)
-        first = min(cycle)
-        children[_parent(parents, first)].remove(first)
-        result.cut[first] = True
-        extra.append(first)
-        _mark([first], children, reached)
-    return sorted([*tops, *extra])
-
-
-def _parent(parents: Sequence[int | None], index: int) -> int:
-    parent = parents[index]
-    assert parent is not None  # a span without a parent is a top and was reached
-    return parent
-
-
-def _mark(tops: list[int], children: dict[int, list[int]], reached: bytearray) -> None:
-    stack = list(tops)
-    while stack:
-        index = stack.pop()
-        reached[index] = 1
-        stack.extend(children.get(index, ()))
+        path: list[int] = []
+        at: int | None = index
+        while at is not None and not seen[at]:
+            seen[at] = 1
+            path.append(at)
+            at = found[at]
+        if at in path:
+            first = min(path[path.index(at) :])
+            found[first], cut[first] = None, True
+    return found
 
 
 class _Walker:

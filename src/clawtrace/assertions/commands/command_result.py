@@ -12,10 +12,10 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import ConfigDict, Discriminator, Tag, WithJsonSchema
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
-from clawtrace.assertions.commands.command_count import RAN, CommandCount, command_source
+from clawtrace.assertions.commands.command_count import FIRST, RAN, command_count
 from clawtrace.assertions.commands.commands import MATCH, hits, listed, may_be, nameless_calls, resolve_commands, shown
 from clawtrace.assertions.forms.bounds import plural
-from clawtrace.assertions.forms.count import CountedRows
+from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.where import Where
 from clawtrace.assertions.matching.matchers import RegexText
 from clawtrace.assertions.matching.redacted import holds_mark
@@ -111,7 +111,7 @@ class CommandResult(Assertion):
         {calls}
         WHERE w.command_no = 1"""
 
-    def question(self) -> CommandCount:
+    def question(self) -> Count:
         """Count the commands that fit, and those that do not, among those that are meant."""
         fit = self.fit()
         kept, read = (
@@ -141,11 +141,11 @@ class CommandResult(Assertion):
         fits = fit._replace(
             sql="r.fits", gap=RAN, columns=("name", "arguments", "result"), resolve=(*resolve, *fit.resolve)
         )
-        return CommandCount(
-            command_source(rows),
+        return command_count(
+            rows,
             (CountedRows(fits, noun="command"), CountedRows(fits._replace(sql="NOT (r.fits)"), key="_not")),
             decision=_DECISIONS[self._of],
-            first=("text", "kind", "part", "n", *self.shows),
+            first=(*FIRST, "part", "n", *self.shows),
             shown="coalesce(r.text, '(a command that was not captured)') || CASE WHEN r.fits THEN ': as expected'"
             " WHEN r.fits = FALSE THEN ': not as expected' ELSE ': unknown' END",
             order="r.place",

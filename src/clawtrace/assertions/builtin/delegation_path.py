@@ -84,8 +84,6 @@ class DelegationPath(Assertion):
         return Order(
             "agents",
             self._answer,
-            self._words,
-            self._found,
             in_turn if self.mode == "ordered" else None,
             columns=("start_ns", "parent_activation_no", "via"),
             resolved=(Resolve("expected_agents", AGENT_NAMES, "name", self._items, names=names),),
@@ -197,13 +195,14 @@ class DelegationPath(Assertion):
         """Return the expected agents."""
         return {"agents": [matcher.text for matcher in self.expected], "mode": self.mode}
 
-    def _found(self, row: Row) -> Any:
+    def actual(self, outcome: Outcome) -> Any:
         """Return how far the expected agents were found."""
+        row = outcome.row
         found = {"found": [matcher.text for matcher in self.expected[: row["met"]]], "activations": row["high"]}
         routing = row.get("routing")
         return found | ({"routing": routing["source"] or None, "decisions": len(routing["agents"])} if routing else {})
 
-    def _words(self, outcome: Outcome) -> str:
+    def explain(self, outcome: Outcome) -> str:
         """Say how far the expected agents were found, and which one was not."""
         row = outcome.row
         seen = interval(row["low"], row["high"], "agent activation")

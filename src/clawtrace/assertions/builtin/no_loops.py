@@ -59,8 +59,6 @@ class NoLoops(Assertion):
         return Order(
             "tool_calls",
             self._answer,
-            self._words,
-            self._found,
             empty=True,
             columns=("start_ns", "arguments", "agent_span_id"),
             where=Where(
@@ -99,13 +97,14 @@ class NoLoops(Assertion):
         found = {"longest": sure[0], "possible": None if possible == _MANY else int(possible), "repeated": sure[1]}
         return OrderAnswer(holds, found, missing=_unknown(recorded))
 
-    def _found(self, row: Row) -> Any:
+    def actual(self, outcome: Outcome) -> Any:
         """Return the longest row for sure, the longest there may be, and the tool; None without any call."""
+        row = outcome.row
         if "longest" not in row:
             return None
         return {"longest": row["longest"], "possible": row["possible"], "tool": row["repeated"].name}
 
-    def _words(self, outcome: Outcome) -> str:
+    def explain(self, outcome: Outcome) -> str:
         """Say the longest row."""
         row = outcome.row
         asked = f"at most {self.max_repeats} allowed"

@@ -151,8 +151,6 @@ class ToolSequence(Assertion):
         return Order(
             "tool_calls",
             self._answer,
-            self._words,
-            self._found,
             self._in_turn,
             self._partial.nullable,
             columns=("start_ns", "end_ns"),
@@ -203,13 +201,13 @@ class ToolSequence(Assertion):
         )
         return {name: value for name, value in asked.items() if value}
 
-    def _found(self, row: Row) -> Any:
+    def actual(self, outcome: Outcome) -> Any:
         """Return the names of the calls by start, and of a failure the edits to what was expected.
 
         None where the names were not fetched, since SQL alone saw them fit.
         """
-        tools = self._called(row)
-        return {"tools": tools, "edits": self._edits(row)} if row["holds"] is False else tools
+        tools = self._called(outcome.row)
+        return {"tools": tools, "edits": self._edits(outcome.row)} if outcome.holds is False else tools
 
     def _called(self, row: Row) -> list[str | None] | None:
         if "rows" in row:
@@ -220,7 +218,7 @@ class ToolSequence(Assertion):
         """Return the smallest edit script from the calls to what was expected; None where none is known."""
         return self._partial.edits(row.get("rows", ()))
 
-    def _words(self, outcome: Outcome) -> str:
+    def explain(self, outcome: Outcome) -> str:
         """Say what was called against what was expected."""
         row = outcome.row
         names = " → ".join(map(text, self._steps)) or "no tool call"

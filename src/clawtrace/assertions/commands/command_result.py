@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Discriminator, Tag, WithJsonSchema
+from pydantic import ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.commands.command_count import FIRST, RAN, command_count
@@ -19,6 +19,7 @@ from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.where import Where
 from clawtrace.assertions.matching.matchers import RegexText
 from clawtrace.assertions.matching.redacted import holds_mark
+from clawtrace.assertions.matching.result_text import contains
 from clawtrace.model.query import Resolve
 from clawtrace.support.attribute_docs import Documented
 
@@ -202,14 +203,15 @@ class CommandText(CommandResult):
     verb: ClassVar[str] = "contain"
     """What is asked of it."""
 
+    main_field = "value"
     shows = ("stdout", "stderr", "output")
 
-    value: str
+    value: Annotated[str, Field(min_length=1)]
     """Text, compared case-sensitively."""
 
     def met(self, text: str) -> bool:
         """Return whether a text is as asked."""
-        raise NotImplementedError
+        return contains(text, self.value)
 
     def open_in(self, text: str) -> bool:
         """Return whether a text that holds more than the stream alone may still be as asked, though it is not `met`."""

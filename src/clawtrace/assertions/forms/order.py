@@ -131,10 +131,6 @@ class Order(Form):
     """One of `SOURCES`; rows come in the order of their numbers."""
     answer: Callable[[Row, OrderedRows], OrderAnswer]
     """Answers for one run, from its row of `query` and what is recorded."""
-    words: Callable[[Outcome], str]
-    """Makes the sentence."""
-    found: Callable[[Row], Any]
-    """What was found, as a JSON value; the row holds the answer as ``holds``, and where the function answered ``rows``."""
     in_turn: InTurn | None = None
     """What SQL settles; None: the function answers for every run that has rows."""
     empty: bool | None = None
@@ -232,7 +228,7 @@ ORDER BY d.run_id, d.kind, d.no
 """)
 
     def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
-        """Let the function answer."""
+        """Let the function answer; the outcome's row has the answer as ``holds``, and what it was given as ``rows``."""
         kinds: dict[str, list[Row]] = {"row": [], "gap": [], "request": [], "world": []}
         for one in details:
             kinds[one.get("kind", "world")].append(one)
@@ -244,11 +240,3 @@ ORDER BY d.run_id, d.kind, d.no
     def evidence(self) -> Query:
         """Return the rows, those in doubt marked, and the gaps."""
         return rows_evidence(self._source, [self.where], self.shown, self.first, {})
-
-    def actual(self, row: Row) -> Any:
-        """Return what was found."""
-        return self.found(row)
-
-    def sentence(self, outcome: Outcome) -> str:
-        """Say what was found."""
-        return self.words(outcome)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from clawtrace.assertions.commands.commands import MATCH, hits, nameless_calls, resolve_commands
-from clawtrace.assertions.commands.other_tools import other_tools, resolve_other_tools
+from clawtrace.assertions.commands.commands import MATCH, hits, other_calls, resolve_commands
+from clawtrace.assertions.commands.other_tools import resolve_other_tools
 from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.sources import EVERY_COMMAND, EVERY_TOOL_CALL, Source
 from clawtrace.assertions.forms.where import Where
@@ -55,9 +55,7 @@ def matching_commands(
 
     def rows(span: str, joined: str) -> str:
         columns = ("run_id", "call_no", "command_no", "text", "ok", "certain", "most", "kind")
-        of_hit, of_other, of_nameless, of_any = (
-            ", ".join(f"{at}.{name} AS {name}" for name in columns) for at in "hijx"
-        )
+        of_hit, of_other, of_any = (", ".join(f"{at}.{name} AS {name}" for name in columns) for at in "hix")
         met = f"({match.replace('r.', 'x.')})"
         return f"""(
     SELECT {of_any}, x.span_id AS span_id, row_number() OVER (
@@ -67,9 +65,7 @@ def matching_commands(
     FROM (
       SELECT {of_hit}, {span} AS span_id FROM ({hits(pattern, commands)}) AS h {joined}
       UNION ALL
-      SELECT {of_other}, i.span_id AS span_id FROM ({other_tools(calls, commands)}) AS i
-      UNION ALL
-      SELECT {of_nameless}, j.span_id AS span_id FROM ({nameless_calls(calls)}) AS j
+      SELECT {of_other}, i.span_id AS span_id FROM ({other_calls(calls, commands)}) AS i
     ) AS x
     UNION ALL
     SELECT w.run_id AS run_id, w.tool_call_no AS call_no, 1 AS command_no, w.text AS text, w.ok AS ok, w.certain AS certain,

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.commands.command_count import FIRST, RAN, command_count
-from clawtrace.assertions.commands.commands import MATCH, hits, listed, may_be, nameless_calls, resolve_commands, shown
+from clawtrace.assertions.commands.commands import MATCH, hits, listed, may_be, other_calls, resolve_commands, shown
 from clawtrace.assertions.forms.bounds import plural
 from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.where import Where
@@ -132,7 +132,7 @@ class CommandResult(Assertion):
         SELECT u.run_id AS run_id, u.call_no AS call_no, 1 AS command_no, u.text AS text, u.exit_code AS exit_code,
                FALSE AS certain, u.most AS most, u.kind AS kind, u.text AS stdout, u.text AS stderr,
                u.text AS output, u.span_id AS span_id
-        FROM ({nameless_calls()}
+        FROM ({other_calls()}
         ) AS u
       ) AS c
     ) AS y

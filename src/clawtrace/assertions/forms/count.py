@@ -87,12 +87,7 @@ class Count(Form):
 
     def query(self) -> Query:
         """Return the count: one row a run."""
-        columns = [f"low{one.key}" for one in self.tallies] + [f"high{one.key}" for one in self.tallies]
-        columns += [f"part_{number}" for number in range(len(self.parts))]
-        columns += ["first_label", "last_label", "gap_label"] if self.label else []
-        columns += ["asked", "handed"] if self.named else []
-        columns += ["seen"] if self.needs_row else []
-        columns += self.greatest
+        columns = self._summed()
         bounded = [one.decided for one in self.tallies if (one.min, one.max) != (None, None)]
         decided = [self.decision] if self.decision else bounded
         decided += ["CASE WHEN g.seen > 0 THEN TRUE ELSE NULL END"] if self.needs_row else []
@@ -102,7 +97,7 @@ SELECT g.run_id AS run_id, {all_sql(decided)} AS holds,
        {", ".join(f"g.{name} AS {name}" for name in columns)}
 FROM (
   SELECT f.run_id AS run_id, max(f.traced) AS traced,
-         {", ".join(self._summed())}
+         {", ".join(f"{sql} AS {name}" for name, sql in columns.items())}
   FROM (
 {self._union()}
   ) AS f
@@ -114,21 +109,19 @@ WHERE g.traced = 1
             {name: value for one in self.tallies for name, value in one.params.items()},
         )
 
-    def _summed(self) -> list[str]:
-        """SQL of the columns of a run. Sums of bigint are 128 bits wide in DuckDB, and three times as slow to fetch."""
-        found = []
+    def _summed(self) -> dict[str, str]:
+        """SQL of the columns of a run, by name. Sums of bigint are 128 bits wide in DuckDB, and three times as slow to fetch."""
+        found = {}
         for key in (one.key for one in self.tallies):
-            found.append(f"CAST(sum(f.low{key}) AS bigint) AS low{key}")
-            found.append(
-                f"CASE WHEN sum(f.open{key}) > 0 THEN NULL ELSE CAST(sum(f.high{key}) AS bigint) END AS high{key}"
-            )
-        found += [f"CAST(sum(f.part_{n}) AS bigint) AS part_{n}" for n in range(len(self.parts))]
+            found[f"low{key}"] = f"CAST(sum(f.low{key}) AS bigint)"
+            found[f"high{key}"] = f"CASE WHEN sum(f.open{key}) > 0 THEN NULL ELSE CAST(sum(f.high{key}) AS bigint) END"
+        found |= {f"part_{n}": f"CAST(sum(f.part_{n}) AS bigint)" for n in range(len(self.parts))}
         if self.label:
-            found += ["min(f.label) AS first_label", "max(f.label) AS last_label", "max(f.gap_label) AS gap_label"]
+            found |= {"first_label": "min(f.label)", "last_label": "max(f.label)", "gap_label": "max(f.gap_label)"}
         if self.named:
-            found += ["CAST(sum(f.asked) AS bigint) AS asked", "max(f.handed) AS handed"]
-        found += ["CAST(sum(f.seen) AS bigint) AS seen"] if self.needs_row else []
-        return [*found, *(f"max(f.{name}) AS {name}" for name in self.greatest)]
+            found |= {"asked": "CAST(sum(f.asked) AS bigint)", "handed": "max(f.handed)"}
+        found |= {"seen": "CAST(sum(f.seen) AS bigint)"} if self.needs_row else {}
+        return found | {name: f"max(f.{name})" for name in self.greatest}
 
     def _union(self) -> str:
         """SQL of what is added up: the run itself, its rows, what was asked for in vain, and its gaps."""

@@ -87,6 +87,10 @@ class CommandResult(Assertion):
         raise NotImplementedError
 
     @property
+    def _pattern(self) -> str | None:
+        return self.of.matching if isinstance(self.of, Matching) else None
+
+    @property
     def _of(self) -> str:
         return self.of if isinstance(self.of, str) else "last"
 
@@ -94,7 +98,7 @@ class CommandResult(Assertion):
         """SQL of one row a command that is meant, or may be."""
         output = "w.stdout AS stdout, w.stderr AS stderr, w.output AS output, k.span_id AS span_id"
         calls = "JOIN tool_calls AS k ON k.run_id = w.run_id AND k.call_no = w.tool_call_no"
-        if not isinstance(self.of, Matching):
+        if self._pattern is None:
             return f"""
         SELECT w.run_id AS run_id, w.tool_call_no AS call_no, 1 AS command_no, w.text AS text, w.exit_code AS exit_code,
                w.certain AS certain, 1 AS most, {MATCH} AS kind, {output}
@@ -107,7 +111,7 @@ class CommandResult(Assertion):
         SELECT h.run_id AS run_id, h.call_no AS call_no, h.command_no AS command_no, h.text AS text, h.exit_code AS exit_code,
                h.certain AND h.kind = {MATCH} AS certain, h.most AS most, h.kind AS kind, {output}
         FROM commands AS w
-        JOIN ({hits(self.of.matching)}
+        JOIN ({hits(self._pattern)}
         ) AS h ON h.run_id = w.run_id AND h.call_no = w.tool_call_no
         {calls}
         WHERE w.command_no = 1"""
@@ -138,7 +142,7 @@ class CommandResult(Assertion):
     ) AS y
     WHERE {"y.later = 0" if self._of == "last" else "1 = 1"}
   )"""
-        resolve = resolve_commands(self.of.matching) if isinstance(self.of, Matching) else ()
+        resolve = () if self._pattern is None else resolve_commands(self._pattern)
         fits = fit._replace(
             sql="r.fits", gap=RAN, columns=("name", "arguments", "result"), resolve=(*resolve, *fit.resolve)
         )
@@ -159,30 +163,23 @@ class CommandResult(Assertion):
     def which(self, row: Row) -> str:
         """Say the command that decided."""
         which = "command"
-        if isinstance(self.of, Matching):
-            which = f"last command that matches {self.of.matching!r}"
+        if self._pattern is not None:
+            which = f"last command that matches {self._pattern!r}"
         elif self.of == "last":
             which = "only command" if row["n"] == 1 else f"last of {row['n']} commands"
         return f"the {which}, {listed(row['text'])},"
 
     def explain(self, outcome: Outcome) -> str:
         """Say what the command that decided shows."""
-        row = outcome.row
+        row, pattern = outcome.row, self._pattern
         if row["kind"] is None:
-            found = (
-                f"No command matches {self.of.matching!r}" if isinstance(self.of, Matching) else "No command was run"
-            )
+            found = "No command was run" if pattern is None else f"No command matches {pattern!r}"
             return f"{found}{' for sure' if outcome.holds is None else ''}, so its {self.what} cannot be as expected."
         if row["kind"] != MATCH:
-            which = (
-                f"Which command matches {self.of.matching!r} last"
-                if isinstance(self.of, Matching)
-                else f"The {self.what}"
-            )
+            which = f"The {self.what}" if pattern is None else f"Which command matches {pattern!r} last"
             return f"{which} is unknown: {may_be(row['kind'], row['text'])}."
-        of_all = (
-            f" ({row['low']} of {plural(row['n'], 'command')} are as expected)" if self.of in ("any", "all") else ""
-        )
+        several = self._of in ("any", "all")
+        of_all = f" ({row['low']} of {plural(row['n'], 'command')} are as expected)" if several else ""
         unsure = "; which commands ran is not certain" if outcome.holds is None and not self.unread(row) else ""
         return f"{self.says(outcome)}{of_all}{unsure}."
 

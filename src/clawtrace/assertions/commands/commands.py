@@ -129,15 +129,16 @@ def other_calls(calls: str = "tool_calls", commands: str = "") -> str:
     """
     joined, which, kind = "", "u.name IS NULL", str(NAMELESS)
     if commands:
-        joined = f"LEFT JOIN {commands} AS o ON o.run_id = u.run_id AND o.tool_call_no = u.call_no AND o.command_no = 1"
+        joined = (
+            f"\n  LEFT JOIN {commands} AS o ON o.run_id = u.run_id AND o.tool_call_no = u.call_no AND o.command_no = 1"
+        )
         which += " OR (u.arguments IN (SELECT a.value FROM asked_arguments AS a) AND o.run_id IS NULL)"
         kind = f"CASE WHEN u.name IS NULL THEN {NAMELESS} ELSE {OTHER_TOOL} END"
     return f"""
   SELECT u.run_id AS run_id, u.call_no AS call_no, 1 AS command_no, u.name AS text, {_NO_NUMBER} AS exit_code,
          {_NO_ANSWER} AS ok, u.certain AS certain, {_NO_NUMBER} AS most, {kind} AS kind, u.span_id AS span_id
   FROM {calls} AS u
-  JOIN selected_runs AS v ON v.run_id = u.run_id
-  {joined}
+  JOIN selected_runs AS v ON v.run_id = u.run_id{joined}
   WHERE ({which}) AND (u.outcome IS NULL OR u.outcome <> 'blocked')"""
 
 

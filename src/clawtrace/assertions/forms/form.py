@@ -39,9 +39,9 @@ class Form(ABC):
     fact: str
     """What is asked of, as ``relation`` or ``relation.column``: `Outcome.missing` of an answer that is open."""
 
-    @abstractmethod
     def resolve(self) -> Sequence[Resolve]:
         """Return the predicates on text that the query needs, in the order in which they are bound."""
+        return ()
 
     @abstractmethod
     def query(self) -> Query:

@@ -121,9 +121,8 @@ class DelegationPath(Assertion):
     def _order(self) -> PartialOrder:
         return PartialOrder(self.expected, by_start=True)
 
-    def _answer(self, row: Row, recorded: OrderedRows) -> OrderAnswer:
+    def _answer(self, recorded: OrderedRows) -> OrderAnswer:
         """Look for the path in every world; where there is no agent besides a root, follow the router's decisions after it."""
-        del row
         rows, gaps = recorded.rows, recorded.gaps
         looked = self._in_order if self.mode == "ordered" else self._as_path
         holds, met = looked(rows, gaps) if rows else (None, 0)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
-from clawtrace.assertions.base import Assertion, Outcome, Row
+from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.forms.bounds import plural
 from clawtrace.assertions.forms.order import Order, OrderAnswer, OrderedRows
 from clawtrace.assertions.forms.where import Where
@@ -70,9 +70,8 @@ class NoLoops(Assertion):
             first="-(count(*) OVER (PARTITION BY r.run_id, r.name, r.arguments))",
         )
 
-    def _answer(self, row: Row, recorded: OrderedRows) -> OrderAnswer:
+    def _answer(self, recorded: OrderedRows) -> OrderAnswer:
         """Find the longest row that there is in every world, and the longest there may be in any."""
-        del row
         forms: dict[str, str | None] = {}
         lists: dict[Any, list[_Call]] = {"": []}
         anywhere: dict[Any, list[_More]] = defaultdict(list)

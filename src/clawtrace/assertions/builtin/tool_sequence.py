@@ -177,11 +177,10 @@ class ToolSequence(Assertion):
         ends = "CASE WHEN c.end_ns > c.start_ns THEN c.end_ns ELSE c.start_ns + 1 END"
         return InTurn("expected_tools", len(self._listed), "c.start_ns", ends)
 
-    def _answer(self, row: Row, recorded: OrderedRows) -> OrderAnswer:
+    def _answer(self, recorded: OrderedRows) -> OrderAnswer:
         """Search in every world that the spans allow."""
         from clawtrace.assertions.trajectory.trajectory import SearchLimitError
 
-        del row
         try:
             holds = self._partial.answer(recorded.rows, recorded.gaps)
         except SearchLimitError:

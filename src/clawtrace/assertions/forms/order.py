@@ -129,8 +129,8 @@ class Order(Form):
 
     source: str
     """One of `SOURCES`; rows come in the order of their numbers."""
-    answer: Callable[[Row, OrderedRows], OrderAnswer]
-    """Answers for one run, from its row of `query` and what is recorded."""
+    answer: Callable[[OrderedRows], OrderAnswer]
+    """Answers for one run, from what is recorded of it."""
     in_turn: InTurn | None = None
     """What SQL settles; None: the function answers for every run that has rows."""
     empty: bool | None = None
@@ -233,7 +233,7 @@ ORDER BY d.run_id, d.kind, d.no
         for one in details:
             kinds[one.get("kind", "world")].append(one)
         recorded = OrderedRows(*kinds.values())
-        holds, more, absent, missing = self.answer(row, recorded)
+        holds, more, absent, missing = self.answer(recorded)
         found = {**row, "holds": holds, "rows": recorded.rows, "requests": recorded.requests, **more}
         return Outcome(row["run_id"], holds, "" if holds is not None else missing or self.fact, found, absent)
 

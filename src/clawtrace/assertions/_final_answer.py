@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
-from clawtrace.assertions.forms.form import Outcome, Row
 from clawtrace.assertions.forms.value import Value
 from clawtrace.model.query import Query
 
@@ -32,16 +30,12 @@ GROUP BY r.run_id
 
 def final_answer(
     items: Callable[[str], Iterable[int]],
-    words: Callable[[Outcome], str],
-    found: Callable[[Row], Any],
     *,
     first: str = "CASE WHEN r.answered = FALSE THEN FALSE END",
     columns: Mapping[str, str] | None = None,
 ) -> Value:
     """Return the question about the answer; the arguments are those of `Value`."""
-    return Value(
-        "final_output", words, items, first=first, columns=columns or {}, found=found, asked="answered", shown=_EVIDENCE
-    )
+    return Value("final_output", items, first=first, columns=columns or {}, asked="answered", shown=_EVIDENCE)
 
 
 def shortened(text: str) -> str:

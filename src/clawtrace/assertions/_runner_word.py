@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from clawtrace.assertions.base import Assertion, Outcome
+from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.forms.value import Value
 
 __all__ = ["RunnerWord"]
@@ -20,15 +20,9 @@ class RunnerWord(Assertion):
         """The value that is right."""
         raise NotImplementedError
 
-    def words(self, outcome: Outcome) -> str:
-        """Compare what was found with what was expected, in one sentence."""
-        raise NotImplementedError
-
     def question(self) -> Value:
         """Compare the column; where it is NULL the answer is open."""
-        return Value(
-            self.column, self.words, equals=self.wanted, columns={"exit_code": "r.agent_exit_code"}, asked="every"
-        )
+        return Value(self.column, equals=self.wanted, columns={"exit_code": "r.agent_exit_code"}, asked="every")
 
     def expectation(self) -> Any:
         """Return the value that is right."""

@@ -35,7 +35,7 @@ class AgentExitCode(RunnerWord):
         """The exit code that is right."""
         return self.value
 
-    def words(self, outcome: Outcome) -> str:
+    def explain(self, outcome: Outcome) -> str:
         """Compare the exit code with the expected one."""
         code = outcome.row["value"]
         if code is None:

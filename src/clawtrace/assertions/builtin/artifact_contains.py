@@ -46,16 +46,14 @@ class ArtifactContains(ArtifactProbe):
         text = read_text(file)
         found = headings(text)
         keys = fields_of(text)
-        lacking = [f"the section {name!r}" for name in self.sections or () if _plain(name) not in map(_plain, found)]
+        lacking = [
+            f"the section {name!r}" for name in self.sections or () if not any(one.is_called(name) for one in found)
+        ]
         lacking += [f"the field {name!r}" for name in self.fields or () if keys is None or lookup(keys, name) is None]
-        actual = {"sections": found, "fields": sorted(keys) if keys is not None else None}
+        actual = {"sections": [one.text for one in found], "fields": sorted(keys) if keys is not None else None}
         if lacking and all(hidden(one, text) for one in lacking):
             sentence = f"`{self.path}` contains bytes that are not text, which could hide {', '.join(lacking)}."
             return Finding(None, sentence, actual, "the text of the file")
         if lacking:
             return Finding(False, f"`{self.path}` lacks {', '.join(lacking)}.", actual)
         return Finding(True, f"`{self.path}` has all expected sections and fields.", actual)
-
-
-def _plain(heading: str) -> str:
-    return " ".join(heading.split()).casefold()

@@ -39,7 +39,7 @@ class DelegationOccurred(LogSource):
     """Name or id of the agent, whole and case-sensitive; or `glob:`, `re:`, `literal:`."""
 
     def question(self) -> Count:
-        """Count the activations of the agent that were delegated to; `largest` is 1 where one was started as a root."""
+        """Count the activations of the agent that were delegated to; `as_root` is 1 where one was started as a root."""
         named = name_is(self.to_agent, within=AGENT_NAMES)
         by_id = "r.id IN (SELECT k.value FROM asked_agent_id AS k)"
         meant = f"(CASE WHEN {by_id} THEN TRUE ELSE {named.sql} END)"
@@ -53,7 +53,7 @@ class DelegationOccurred(LogSource):
             "agents",
             (CountedRows(where, min=1, noun="delegation", of=f" to `{self.to_agent}`"),),
             shown=_SHOWN,
-            largest=f"CASE WHEN {meant} AND r.certain AND r.via = 'root' THEN 1 ELSE 0 END",
+            greatest={"as_root": f"CASE WHEN {meant} AND r.certain AND r.via = 'root' THEN 1 ELSE 0 END"},
         )
 
     def explain(self, outcome: Outcome) -> str:
@@ -68,5 +68,5 @@ class DelegationOccurred(LogSource):
             return f"Work was delegated to `{self.to_agent}` {often}."
         if outcome.holds is None:
             return f"Work may have been delegated to `{self.to_agent}`, and no delegation to it is certain."
-        root = " It worked as a root agent, not because another agent delegated to it." if row["largest"] else ""
+        root = " It worked as a root agent, not because another agent delegated to it." if row["as_root"] else ""
         return f"No work was delegated to `{self.to_agent}`.{root}"

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import interval, plural
-from clawtrace.assertions.forms.order import Order, OrderAnswer, OrderedRows, PatternPart, Short, in_turn
+from clawtrace.assertions.forms.order import InTurn, Order, OrderAnswer, OrderedRows
 from clawtrace.assertions.forms.where import AGENT_NAMES, Where
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.probing.files import PathText, located, read_text, stale_reason
@@ -78,14 +78,13 @@ class DelegationPath(Assertion):
         return [path for path in (getattr(self, name) for name in _FALLBACKS) if path is not None]
 
     def question(self) -> Order:
-        """Look at the activations in order; SQL alone finds where the certain ones are as expected."""
+        """Look at the activations in order."""
         names = tuple(name for matcher in self.expected for name in matcher.names)
+        in_turn = InTurn("expected_agents", len(self.expected), "c.activation_no", "c.activation_no")
         return Order(
             "agents",
             self._answer,
-            self._words,
-            self._found,
-            self._short(),
+            in_turn if self.mode == "ordered" else None,
             columns=("start_ns", "parent_activation_no", "via"),
             resolved=(Resolve("expected_agents", AGENT_NAMES, "name", self._items, names=names),),
             where=Where(
@@ -99,20 +98,6 @@ class DelegationPath(Assertion):
 
     def _items(self, name: str) -> tuple[int, ...]:
         return tuple(item for item, matcher in enumerate(self.expected) if matcher(name))
-
-    def _short(self) -> Short:
-        goal = len(self.expected)
-        if self.mode == "ordered":
-            tables, parts = in_turn("agents", "expected_agents", "c.activation_no", "c.activation_no", goal)
-        else:
-            tables = [f"step_{item} AS (\n{_path_step(item)}\n)" for item in range(goal)]
-            parts = [PatternPart(f"step_{item} AS d", "d.run_id", {"met": str(item + 1)}) for item in range(goal)]
-        parts = [
-            *parts,
-            PatternPart(f"agents AS r WHERE {_UNKNOWN} OR r.start_ns IS NULL", "r.run_id", {"unknown": "1"}),
-        ]
-        no_doubt = f"g.met < {goal} AND g.high > 0 AND g.low = g.high AND g.unknown = 0 AND g.gaps = 0"
-        return Short(f"g.met = {goal}", "1 = 0" if self._fallbacks else no_doubt, parts, tables)
 
     def paths_read(self) -> list[str]:
         """Return the router state files."""
@@ -136,9 +121,8 @@ class DelegationPath(Assertion):
     def _order(self) -> PartialOrder:
         return PartialOrder(self.expected, by_start=True)
 
-    def _answer(self, row: Row, recorded: OrderedRows) -> OrderAnswer:
+    def _answer(self, recorded: OrderedRows) -> OrderAnswer:
         """Look for the path in every world; where there is no agent besides a root, follow the router's decisions after it."""
-        del row
         rows, gaps = recorded.rows, recorded.gaps
         looked = self._in_order if self.mode == "ordered" else self._as_path
         holds, met = looked(rows, gaps) if rows else (None, 0)
@@ -210,13 +194,14 @@ class DelegationPath(Assertion):
         """Return the expected agents."""
         return {"agents": [matcher.text for matcher in self.expected], "mode": self.mode}
 
-    def _found(self, row: Row) -> Any:
+    def actual(self, outcome: Outcome) -> Any:
         """Return how far the expected agents were found."""
+        row = outcome.row
         found = {"found": [matcher.text for matcher in self.expected[: row["met"]]], "activations": row["high"]}
         routing = row.get("routing")
         return found | ({"routing": routing["source"] or None, "decisions": len(routing["agents"])} if routing else {})
 
-    def _words(self, outcome: Outcome) -> str:
+    def explain(self, outcome: Outcome) -> str:
         """Say how far the expected agents were found, and which one was not."""
         row = outcome.row
         seen = interval(row["low"], row["high"], "agent activation")
@@ -253,15 +238,6 @@ class DelegationPath(Assertion):
 def _may_be_root(row: Row) -> bool:
     """Return whether no agent started this one, as far as is known."""
     return row["parent_activation_no"] is None and row["via"] in ("root", None)
-
-
-def _path_step(item: int) -> str:
-    """Every certain activation that meets this expectation and was delegated to by one of the step before."""
-    before = f"JOIN step_{item - 1} AS p ON p.run_id = a.run_id AND p.at_no = a.parent_activation_no\n" if item else ""
-    root = "" if item else " AND a.via = 'root'"
-    return f"""SELECT a.run_id AS run_id, a.activation_no AS at_no
-FROM agents AS a JOIN selected_runs AS s ON s.run_id = a.run_id
-{before}WHERE a.certain AND a.name IN (SELECT m.value FROM expected_agents AS m WHERE m.item = {item}){root}"""
 
 
 def _decisions(path: str, world: World) -> Row:

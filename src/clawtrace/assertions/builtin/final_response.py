@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, model_validator
 
 from clawtrace.assertions._final_answer import NONE, UNKNOWN, final_answer, shortened
-from clawtrace.assertions.base import Assertion, Outcome, Row
+from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.forms.bounds import Natural, need_one_of
 from clawtrace.assertions.forms.value import Value
 from clawtrace.assertions.matching.answer_text import (
@@ -110,7 +110,7 @@ class FinalResponse(Assertion):
 
     def question(self) -> Value:
         """Decide the answer."""
-        return final_answer(self._items, self._words, self._found)
+        return final_answer(self._items)
 
     def expectation(self) -> Any:
         """Return what is asked of the answer."""
@@ -119,15 +119,15 @@ class FinalResponse(Assertion):
             del asked["threshold"]
         return asked
 
-    def _found(self, row: Row) -> Any:
+    def actual(self, outcome: Outcome) -> Any:
         """Return the answer, cut to a readable length, its length, and its similarity where that is asked."""
-        answer = row["value"]
+        answer = outcome.row["value"]
         if answer is None:
             return None
         score = {} if self.similar_to is None else {"rouge_l": round(rouge_l(self.similar_to, answer), 4)}
         return {"answer": shortened(answer), "length": len(answer), **score}
 
-    def _words(self, outcome: Outcome) -> str:
+    def explain(self, outcome: Outcome) -> str:
         """Say which of the conditions the answer does not meet."""
         answer = outcome.row["value"]
         if answer is None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from clawtrace.assertions._final_answer import NONE, UNKNOWN, final_answer, shortened
-from clawtrace.assertions.base import Assertion, Outcome, Row
+from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.forms.value import Value
 
 __all__ = ["FinalResponsePresent"]
@@ -35,8 +35,6 @@ class FinalResponsePresent(Assertion):
         """Look at how the run ended, then at what it said."""
         return final_answer(
             lambda text: (0,) if _says_something(text) else (),
-            _words,
-            _found,
             first="CASE WHEN r.run_status <> 'success' OR r.answered = FALSE THEN FALSE ELSE NULL END",
             columns={"run_status": "r.run_status"},
         )
@@ -45,24 +43,22 @@ class FinalResponsePresent(Assertion):
         """Return that there is one."""
         return "a final answer that is not empty"
 
+    def actual(self, outcome: Outcome) -> Any:
+        """Return the answer, cut to a readable length, and how the run ended."""
+        answer = outcome.row["value"]
+        return {"answer": answer and shortened(answer), "run_status": outcome.row["run_status"]}
 
-def _found(row: Row) -> Any:
-    """Return the answer, cut to a readable length, and how the run ended."""
-    answer = row["value"]
-    return {"answer": answer and shortened(answer), "run_status": row["run_status"]}
-
-
-def _words(outcome: Outcome) -> str:
-    """Say whether there is an answer, or why there is none."""
-    answer, status = outcome.row["value"], outcome.row["run_status"]
-    if status not in (None, "success"):
-        return f"The run ended as `{status}`, so there is no final answer."
-    if answer is None:
-        return UNKNOWN if outcome.holds is None else NONE
-    so_far = " so far" if outcome.holds is None else ""
-    if _says_something(answer):
-        return f"There is a final answer of {len(answer)} characters{so_far}."
-    return f"The final answer{so_far} is empty: {answer[:100]!r}."
+    def explain(self, outcome: Outcome) -> str:
+        """Say whether there is an answer, or why there is none."""
+        answer, status = outcome.row["value"], outcome.row["run_status"]
+        if status not in (None, "success"):
+            return f"The run ended as `{status}`, so there is no final answer."
+        if answer is None:
+            return UNKNOWN if outcome.holds is None else NONE
+        so_far = " so far" if outcome.holds is None else ""
+        if _says_something(answer):
+            return f"There is a final answer of {len(answer)} characters{so_far}."
+        return f"The final answer{so_far} is empty: {answer[:100]!r}."
 
 
 def _says_something(text: str) -> bool:

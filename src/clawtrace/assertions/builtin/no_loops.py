@@ -10,9 +10,9 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
-from clawtrace.assertions.base import Assertion, Outcome, Row
+from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.forms.bounds import plural
-from clawtrace.assertions.forms.order import Order, OrderAnswer, OrderedRows, PatternPart, Short
+from clawtrace.assertions.forms.order import Order, OrderAnswer, OrderedRows
 from clawtrace.assertions.forms.where import Where
 from clawtrace.assertions.matching.arguments import read_arguments
 
@@ -20,14 +20,6 @@ __all__ = ["NoLoops"]
 
 _SHOWN = {"name": "name", "start_ns": "start", "arguments": "argument"}
 """What may be unknown of a call, and its word."""
-
-_BY_NAME = """(
-      SELECT t.run_id AS run_id, t.name AS name, CAST(sum(t.n_high) AS bigint) AS n
-      FROM run_tools AS t
-      JOIN selected_runs AS q ON q.run_id = t.run_id
-      GROUP BY t.run_id, t.name
-    ) AS u GROUP BY u.run_id"""
-
 
 _MANY = float("inf")
 
@@ -63,26 +55,11 @@ class NoLoops(Assertion):
     """Most calls in a row of one tool with the same arguments; 1 allows no repetition."""
 
     def question(self) -> Order:
-        """Look at the attempts in order; at none where no tool was called often enough, those without a name included."""
+        """Look at the attempts in order."""
         return Order(
             "tool_calls",
             self._answer,
-            self._words,
-            self._found,
-            Short(
-                "g.most + g.nameless <= :max_repeats AND g.gaps = 0",
-                parts=[
-                    PatternPart(
-                        _BY_NAME,
-                        "u.run_id",
-                        {
-                            "most": "max(CASE WHEN u.name IS NULL THEN 0 ELSE u.n END)",
-                            "nameless": "max(CASE WHEN u.name IS NULL THEN u.n ELSE 0 END)",
-                        },
-                    )
-                ],
-                params={"max_repeats": self.max_repeats},
-            ),
+            empty=True,
             columns=("start_ns", "arguments", "agent_span_id"),
             where=Where(
                 "CASE WHEN r.name IS NULL OR r.arguments IS NULL OR r.start_ns IS NULL THEN NULL ELSE TRUE END",
@@ -93,9 +70,8 @@ class NoLoops(Assertion):
             first="-(count(*) OVER (PARTITION BY r.run_id, r.name, r.arguments))",
         )
 
-    def _answer(self, row: Row, recorded: OrderedRows) -> OrderAnswer:
+    def _answer(self, recorded: OrderedRows) -> OrderAnswer:
         """Find the longest row that there is in every world, and the longest there may be in any."""
-        del row
         forms: dict[str, str | None] = {}
         lists: dict[Any, list[_Call]] = {"": []}
         anywhere: dict[Any, list[_More]] = defaultdict(list)
@@ -120,13 +96,14 @@ class NoLoops(Assertion):
         found = {"longest": sure[0], "possible": None if possible == _MANY else int(possible), "repeated": sure[1]}
         return OrderAnswer(holds, found, missing=_unknown(recorded))
 
-    def _found(self, row: Row) -> Any:
-        """Return the longest row for sure, the longest there may be, and the tool; None when none is long enough."""
+    def actual(self, outcome: Outcome) -> Any:
+        """Return the longest row for sure, the longest there may be, and the tool; None without any call."""
+        row = outcome.row
         if "longest" not in row:
             return None
         return {"longest": row["longest"], "possible": row["possible"], "tool": row["repeated"].name}
 
-    def _words(self, outcome: Outcome) -> str:
+    def explain(self, outcome: Outcome) -> str:
         """Say the longest row."""
         row = outcome.row
         asked = f"at most {self.max_repeats} allowed"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from clawtrace.assertions.base import Row
-from clawtrace.assertions.commands.command_count import CommandCount, matching_commands
+from clawtrace.assertions.commands.command_count import matching_commands
 from clawtrace.assertions.commands.command_pattern import CommandPattern
 from clawtrace.assertions.commands.commands import listed
+from clawtrace.assertions.forms.count import Count
 
 __all__ = ["NotRan"]
 
@@ -27,7 +28,7 @@ class NotRan(CommandPattern):
           pattern: "^rm -rf /"
     """
 
-    def question(self) -> CommandCount:
+    def question(self) -> Count:
         """Look for a matching command."""
         return matching_commands(self.pattern, max=0, everywhere=True)
 

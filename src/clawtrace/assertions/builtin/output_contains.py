@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-
 from clawtrace.assertions.commands.command_result import CommandText
-from clawtrace.assertions.matching.result_text import contains
 
 __all__ = ["OutputContains"]
 
@@ -25,13 +20,5 @@ class OutputContains(CommandText):
           of: any
     """
 
-    main_field = "value"
     requires = ("commands.stdout", "commands.output")
     what = "output"
-
-    value: Annotated[str, Field(min_length=1)]
-    """Text, compared case-sensitively."""
-
-    def met(self, text: str) -> bool:
-        """Look for the text."""
-        return contains(text, self.value)

@@ -22,7 +22,6 @@ class OutputEquals(CommandText):
           value: "100"
     """
 
-    main_field = "value"
     requires = ("commands.stdout", "commands.output")
     what = "output"
     verb = "equal"

@@ -128,7 +128,7 @@ class PerSpanBudget(Assertion):
             shown=_SHOWN,
             order="-r.low",
             needs_row=True,
-            largest="r.low",
+            greatest={"largest": "r.low"},
         )
 
     def actual(self, outcome: Outcome) -> Any:

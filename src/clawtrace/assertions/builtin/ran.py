@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from clawtrace.assertions.base import Outcome, Row
-from clawtrace.assertions.commands.command_count import CommandCount, matching_commands
+from clawtrace.assertions.commands.command_count import matching_commands
 from clawtrace.assertions.commands.command_pattern import CommandPattern
 from clawtrace.assertions.commands.commands import MATCH, listed
+from clawtrace.assertions.forms.count import Count
 
 __all__ = ["Ran"]
 
@@ -30,7 +31,7 @@ class Ran(CommandPattern):
     status: Literal["any", "ok"] = "any"
     """`ok`: the matching command succeeded; `any`: it may have failed."""
 
-    def question(self) -> CommandCount:
+    def question(self) -> Count:
         """Look for a matching command."""
         return matching_commands(self.pattern, min=1, everywhere=True, ok=self.status == "ok")
 

@@ -7,10 +7,11 @@ from typing import Any
 from pydantic import model_validator
 
 from clawtrace.assertions.base import Assertion, Outcome
-from clawtrace.assertions.commands.command_count import CommandCount, matching_commands
+from clawtrace.assertions.commands.command_count import matching_commands
 from clawtrace.assertions.commands.command_pattern import open_words
 from clawtrace.assertions.commands.commands import listed
 from clawtrace.assertions.forms.bounds import Natural, check_bounds, interval, need_one_of, words
+from clawtrace.assertions.forms.count import Count
 from clawtrace.assertions.matching.matchers import RegexText
 
 __all__ = ["RunCount"]
@@ -47,7 +48,7 @@ class RunCount(Assertion):
         check_bounds(self.min, self.max)
         return self
 
-    def question(self) -> CommandCount:
+    def question(self) -> Count:
         """Count the commands that match."""
         return matching_commands(self.pattern, min=self.min, max=self.max)
 

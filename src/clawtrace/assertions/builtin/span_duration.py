@@ -96,7 +96,7 @@ class SpanDuration(Assertion):
             of=f"{self._named} {f'had their first token within {limit}' if self.first_token else f'took at most {limit}'}",
             shown="r.name || ': ' || CASE WHEN r.length_ns IS NULL THEN 'unknown' ELSE '' || (r.length_ns / 1000000.0) || ' ms' END",
             order="-coalesce(r.length_ns, 0)",
-            largest="r.length_ns",
+            greatest={"largest": "r.length_ns"},
         )
 
     @property

@@ -15,8 +15,9 @@ from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import plural
 from clawtrace.assertions.forms.evidence import gap_rows
 from clawtrace.assertions.forms.form import Form
+from clawtrace.assertions.probing.documents import same
 from clawtrace.assertions.refused import refused
-from clawtrace.model.query import ByRun, Query, Resolve
+from clawtrace.model.query import ByRun, Query
 from clawtrace.model.relations import RELATIONS
 
 __all__ = ["Sql"]
@@ -99,10 +100,6 @@ class _Select(Form):
         relations = dict.fromkeys(["spans", *(one for name in named for one in _GAPS[name])])
         return f"""p.relation IN ({", ".join(map(repr, relations))})
       AND CASE WHEN p.relation = 'llm_calls' AND p.outcome = 'error' THEN FALSE ELSE TRUE END"""
-
-    def resolve(self) -> Sequence[Resolve]:
-        """Return nothing: no text is decided apart."""
-        return ()
 
     def query(self) -> Query:
         """Return the runs to ask about, how many rows are in doubt, and whether rows may be missing."""
@@ -272,19 +269,9 @@ def _differing(found: Sequence[Any], expected: Sequence[Any]) -> tuple[list[Any]
     """
     extra, left = [], list(expected)
     for row in found:
-        place = next((place for place, other in enumerate(left) if _same(row, other)), None)
+        place = next((place for place, other in enumerate(left) if same(row, other)), None)
         if place is None:
             extra.append(row)
         else:
             del left[place]
     return extra, left
-
-
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return bool(one == other)

@@ -35,7 +35,7 @@ class StatusIs(RunnerWord):
         """The status that is right."""
         return self.status
 
-    def words(self, outcome: Outcome) -> str:
+    def explain(self, outcome: Outcome) -> str:
         """Compare the status with the expected one."""
         found = outcome.row["value"]
         if found is None:

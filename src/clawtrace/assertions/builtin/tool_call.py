@@ -172,7 +172,7 @@ class ToolCall(Assertion):
         source = SOURCES["tool_calls"]._replace(counted=_WITH_AGENTS, why=_WHY) if self.by_agent else "tool_calls"
         tallies = (
             CountedRows(both(*asked), self.count.min, self.count.max, of=self._described()),
-            CountedRows(named, min=0, of=f"`{self.tool}`", key="_named"),
+            CountedRows(named, of=f"`{self.tool}`", key="_named"),
         )
         return _MatchingCalls(source, tallies, named=named, shown=_SHOWN)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,11 +10,10 @@ from pydantic import Field, model_validator
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import interval, plural
-from clawtrace.assertions.forms.order import Order, OrderAnswer, OrderedRows, Short
+from clawtrace.assertions.forms.order import InTurn, Order, OrderAnswer, OrderedRows
 from clawtrace.assertions.forms.where import TOOL_NAMES, Where
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.refused import refused
-from clawtrace.assertions.trajectory import sequence_sql
 from clawtrace.assertions.trajectory.steps import ForbidBetween, OneOrMore, RequireCall, Step, named, text
 from clawtrace.model.query import Resolve
 from clawtrace.support.did_you_mean import did_you_mean
@@ -135,22 +133,14 @@ class ToolSequence(Assertion):
         return self.expected if self.expected is not None else tuple(n for step in self._steps for n in named(step))
 
     @property
-    def _literal(self) -> bool:
-        return all(tool.literal is not None for tool in self._listed)
-
-    @property
-    def _distinct(self) -> tuple[Matcher, ...]:
-        """The expected names without repetition (`literal:a` is `a`)."""
-        return tuple({tool.literal or tool.text: tool for tool in self._listed}.values())
-
-    @property
     def _resolved(self) -> Resolve:
         """Decide once per distinct name which expectations it meets, and whether a rule is about it."""
-        items = list(enumerate(self._distinct if self.mode == "contains" and self._literal else self._listed))
-        names = tuple(name for tool in self._distinct for name in tool.names)
+        names = tuple(dict.fromkeys(name for tool in self._listed for name in tool.names))
 
         def met(name: str) -> list[int]:
-            return [i for i, tool in items if tool(name)] or ([_RULED] if self._partial.concerns(name) else [])
+            return [i for i, tool in enumerate(self._listed) if tool(name)] or (
+                [_RULED] if self._partial.concerns(name) else []
+            )
 
         return Resolve("expected_tools", TOOL_NAMES, "name", met, names=names)
 
@@ -161,9 +151,8 @@ class ToolSequence(Assertion):
         return Order(
             "tool_calls",
             self._answer,
-            self._words,
-            self._found,
-            self._short,
+            self._in_turn,
+            self._partial.nullable,
             columns=("start_ns", "end_ns"),
             resolved=(self._resolved,),
             where=Where(
@@ -176,25 +165,22 @@ class ToolSequence(Assertion):
         )
 
     @property
-    def _short(self) -> Short:
-        """What SQL settles alone."""
-        if self._is_partial:
-            return Short(empty=self._partial.nullable)
-        if self.mode == "strict":
-            return sequence_sql.strict_short(len(self._listed))
-        counted = Counter(tool.literal or tool.text for tool in self._listed)
-        if self.mode == "contains":
-            return sequence_sql.contains_short(list(counted.values())) if self._literal else Short(empty=False)
-        by_start = self.order == "start_time"
-        if by_start or (self._literal and len(counted) == len(self._listed)):
-            return sequence_sql.ordered_short(len(self._listed), by_start=by_start)
-        return Short(empty=False)
+    def _in_turn(self) -> InTurn | None:
+        """What SQL settles alone: distinct names in order.
 
-    def _answer(self, row: Row, recorded: OrderedRows) -> OrderAnswer:
+        A call without length is taken as one nanosecond long, as by the search, and one that never ended as well.
+        """
+        names = {tool.literal for tool in self._listed if tool.literal is not None}
+        by_time = self.mode == "ordered" and self.order == "interval" and not self._is_partial
+        if not by_time or len(names) < len(self._listed):
+            return None
+        ends = "CASE WHEN c.end_ns > c.start_ns THEN c.end_ns ELSE c.start_ns + 1 END"
+        return InTurn("expected_tools", len(self._listed), "c.start_ns", ends)
+
+    def _answer(self, recorded: OrderedRows) -> OrderAnswer:
         """Search in every world that the spans allow."""
         from clawtrace.assertions.trajectory.trajectory import SearchLimitError
 
-        del row
         try:
             holds = self._partial.answer(recorded.rows, recorded.gaps)
         except SearchLimitError:
@@ -214,26 +200,24 @@ class ToolSequence(Assertion):
         )
         return {name: value for name, value in asked.items() if value}
 
-    def _found(self, row: Row) -> Any:
+    def actual(self, outcome: Outcome) -> Any:
         """Return the names of the calls by start, and of a failure the edits to what was expected.
 
         None where the names were not fetched, since SQL alone saw them fit.
         """
-        tools = self._called(row)
-        return {"tools": tools, "edits": self._edits(row)} if row["holds"] is False else tools
+        tools = self._called(outcome.row)
+        return {"tools": tools, "edits": self._edits(outcome.row)} if outcome.holds is False else tools
 
     def _called(self, row: Row) -> list[str | None] | None:
         if "rows" in row:
             return [one["name"] for one in row["rows"]]
-        if not row["high"]:
-            return []
-        return [tool.literal for tool in self._listed] if self.mode == "strict" and self._literal else None
+        return None if row["high"] else []
 
     def _edits(self, row: Row) -> list[dict[str, Any]] | None:
         """Return the smallest edit script from the calls to what was expected; None where none is known."""
         return self._partial.edits(row.get("rows", ()))
 
-    def _words(self, outcome: Outcome) -> str:
+    def explain(self, outcome: Outcome) -> str:
         """Say what was called against what was expected."""
         row = outcome.row
         names = " → ".join(map(text, self._steps)) or "no tool call"

@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Discriminator, Tag, WithJsonSchema
+from pydantic import ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
-from clawtrace.assertions.commands.command_count import RAN, CommandCount, command_source
-from clawtrace.assertions.commands.commands import MATCH, hits, listed, may_be, nameless_calls, resolve_commands, shown
+from clawtrace.assertions.commands.command_count import FIRST, RAN, command_count
+from clawtrace.assertions.commands.commands import MATCH, hits, listed, may_be, other_calls, resolve_commands, shown
 from clawtrace.assertions.forms.bounds import plural
-from clawtrace.assertions.forms.count import CountedRows
+from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.where import Where
 from clawtrace.assertions.matching.matchers import RegexText
 from clawtrace.assertions.matching.redacted import holds_mark
+from clawtrace.assertions.matching.result_text import contains
 from clawtrace.model.query import Resolve
 from clawtrace.support.attribute_docs import Documented
 
@@ -86,6 +87,10 @@ class CommandResult(Assertion):
         raise NotImplementedError
 
     @property
+    def _pattern(self) -> str | None:
+        return self.of.matching if isinstance(self.of, Matching) else None
+
+    @property
     def _of(self) -> str:
         return self.of if isinstance(self.of, str) else "last"
 
@@ -93,7 +98,7 @@ class CommandResult(Assertion):
         """SQL of one row a command that is meant, or may be."""
         output = "w.stdout AS stdout, w.stderr AS stderr, w.output AS output, k.span_id AS span_id"
         calls = "JOIN tool_calls AS k ON k.run_id = w.run_id AND k.call_no = w.tool_call_no"
-        if not isinstance(self.of, Matching):
+        if self._pattern is None:
             return f"""
         SELECT w.run_id AS run_id, w.tool_call_no AS call_no, 1 AS command_no, w.text AS text, w.exit_code AS exit_code,
                w.certain AS certain, 1 AS most, {MATCH} AS kind, {output}
@@ -106,12 +111,12 @@ class CommandResult(Assertion):
         SELECT h.run_id AS run_id, h.call_no AS call_no, h.command_no AS command_no, h.text AS text, h.exit_code AS exit_code,
                h.certain AND h.kind = {MATCH} AS certain, h.most AS most, h.kind AS kind, {output}
         FROM commands AS w
-        JOIN ({hits(self.of.matching)}
+        JOIN ({hits(self._pattern)}
         ) AS h ON h.run_id = w.run_id AND h.call_no = w.tool_call_no
         {calls}
         WHERE w.command_no = 1"""
 
-    def question(self) -> CommandCount:
+    def question(self) -> Count:
         """Count the commands that fit, and those that do not, among those that are meant."""
         fit = self.fit()
         kept, read = (
@@ -131,21 +136,21 @@ class CommandResult(Assertion):
         SELECT u.run_id AS run_id, u.call_no AS call_no, 1 AS command_no, u.text AS text, u.exit_code AS exit_code,
                FALSE AS certain, u.most AS most, u.kind AS kind, u.text AS stdout, u.text AS stderr,
                u.text AS output, u.span_id AS span_id
-        FROM ({nameless_calls()}
+        FROM ({other_calls()}
         ) AS u
       ) AS c
     ) AS y
     WHERE {"y.later = 0" if self._of == "last" else "1 = 1"}
   )"""
-        resolve = resolve_commands(self.of.matching) if isinstance(self.of, Matching) else ()
+        resolve = () if self._pattern is None else resolve_commands(self._pattern)
         fits = fit._replace(
             sql="r.fits", gap=RAN, columns=("name", "arguments", "result"), resolve=(*resolve, *fit.resolve)
         )
-        return CommandCount(
-            command_source(rows),
+        return command_count(
+            rows,
             (CountedRows(fits, noun="command"), CountedRows(fits._replace(sql="NOT (r.fits)"), key="_not")),
             decision=_DECISIONS[self._of],
-            first=("text", "kind", "part", "n", *self.shows),
+            first=(*FIRST, "part", "n", *self.shows),
             shown="coalesce(r.text, '(a command that was not captured)') || CASE WHEN r.fits THEN ': as expected'"
             " WHEN r.fits = FALSE THEN ': not as expected' ELSE ': unknown' END",
             order="r.place",
@@ -158,30 +163,23 @@ class CommandResult(Assertion):
     def which(self, row: Row) -> str:
         """Say the command that decided."""
         which = "command"
-        if isinstance(self.of, Matching):
-            which = f"last command that matches {self.of.matching!r}"
+        if self._pattern is not None:
+            which = f"last command that matches {self._pattern!r}"
         elif self.of == "last":
             which = "only command" if row["n"] == 1 else f"last of {row['n']} commands"
         return f"the {which}, {listed(row['text'])},"
 
     def explain(self, outcome: Outcome) -> str:
         """Say what the command that decided shows."""
-        row = outcome.row
+        row, pattern = outcome.row, self._pattern
         if row["kind"] is None:
-            found = (
-                f"No command matches {self.of.matching!r}" if isinstance(self.of, Matching) else "No command was run"
-            )
+            found = "No command was run" if pattern is None else f"No command matches {pattern!r}"
             return f"{found}{' for sure' if outcome.holds is None else ''}, so its {self.what} cannot be as expected."
         if row["kind"] != MATCH:
-            which = (
-                f"Which command matches {self.of.matching!r} last"
-                if isinstance(self.of, Matching)
-                else f"The {self.what}"
-            )
+            which = f"The {self.what}" if pattern is None else f"Which command matches {pattern!r} last"
             return f"{which} is unknown: {may_be(row['kind'], row['text'])}."
-        of_all = (
-            f" ({row['low']} of {plural(row['n'], 'command')} are as expected)" if self.of in ("any", "all") else ""
-        )
+        several = self._of in ("any", "all")
+        of_all = f" ({row['low']} of {plural(row['n'], 'command')} are as expected)" if several else ""
         unsure = "; which commands ran is not certain" if outcome.holds is None and not self.unread(row) else ""
         return f"{self.says(outcome)}{of_all}{unsure}."
 
@@ -202,14 +200,15 @@ class CommandText(CommandResult):
     verb: ClassVar[str] = "contain"
     """What is asked of it."""
 
+    main_field = "value"
     shows = ("stdout", "stderr", "output")
 
-    value: str
+    value: Annotated[str, Field(min_length=1)]
     """Text, compared case-sensitively."""
 
     def met(self, text: str) -> bool:
         """Return whether a text is as asked."""
-        raise NotImplementedError
+        return contains(text, self.value)
 
     def open_in(self, text: str) -> bool:
         """Return whether a text that holds more than the stream alone may still be as asked, though it is not `met`."""

@@ -16,18 +16,11 @@ from clawtrace.model.query import Resolve
 
 __all__ = [
     "MATCH",
-    "NAMELESS",
-    "NO_ANSWER",
-    "NO_NUMBER",
-    "NO_TEXT",
-    "OTHER_TOOL",
-    "REDACTED",
     "SHOWN",
-    "UNSPLIT",
     "hits",
     "listed",
     "may_be",
-    "nameless_calls",
+    "other_calls",
     "resolve_commands",
     "shown",
 ]
@@ -38,7 +31,7 @@ SHOWN = 2000
 MATCH, NO_TEXT, UNSPLIT, REDACTED, OTHER_TOOL, NAMELESS = range(6)
 """What a row is: a command in which the pattern is found, or why it may be one."""
 
-NO_NUMBER, NO_ANSWER = ("CASE WHEN 1 = 0 THEN u.call_no END", "CASE WHEN 1 = 0 THEN u.certain END")
+_NO_NUMBER, _NO_ANSWER = ("CASE WHEN 1 = 0 THEN u.call_no END", "CASE WHEN 1 = 0 THEN u.certain END")
 """SQL over a tool call ``u``: NULL, with a type: stores differ in the type that a bare one gets."""
 
 _QUOTED = re.compile(r"\\[^AZzB]|\[\^?\]?[^\]]*\]")
@@ -128,14 +121,25 @@ def listed(text: str | None) -> str:
     return "a command whose text was not captured" if text is None else f"`{shown(text)}`"
 
 
-def nameless_calls(calls: str = "tool_calls") -> str:
-    """Return SQL of the `calls` without a name, which may be a shell's, with the columns of `hits` and ``span_id``."""
+def other_calls(calls: str = "tool_calls", commands: str = "") -> str:
+    """Return SQL of the `calls` that may have run a command, with the columns of `hits` and ``span_id``.
+
+    They are those without a name, which may be a shell's; where relation `commands` is given also those of a tool that is no
+    known shell, and was given a command in which the pattern is found (`resolve_other_tools`): ``text`` is the tool's name.
+    """
+    joined, which, kind = "", "u.name IS NULL", str(NAMELESS)
+    if commands:
+        joined = (
+            f"\n  LEFT JOIN {commands} AS o ON o.run_id = u.run_id AND o.tool_call_no = u.call_no AND o.command_no = 1"
+        )
+        which += " OR (u.arguments IN (SELECT a.value FROM asked_arguments AS a) AND o.run_id IS NULL)"
+        kind = f"CASE WHEN u.name IS NULL THEN {NAMELESS} ELSE {OTHER_TOOL} END"
     return f"""
-  SELECT u.run_id AS run_id, u.call_no AS call_no, 1 AS command_no, u.name AS text, {NO_NUMBER} AS exit_code,
-         {NO_ANSWER} AS ok, u.certain AS certain, {NO_NUMBER} AS most, {NAMELESS} AS kind, u.span_id AS span_id
+  SELECT u.run_id AS run_id, u.call_no AS call_no, 1 AS command_no, u.name AS text, {_NO_NUMBER} AS exit_code,
+         {_NO_ANSWER} AS ok, u.certain AS certain, {_NO_NUMBER} AS most, {kind} AS kind, u.span_id AS span_id
   FROM {calls} AS u
-  JOIN selected_runs AS v ON v.run_id = u.run_id
-  WHERE u.name IS NULL AND (u.outcome IS NULL OR u.outcome <> 'blocked')"""
+  JOIN selected_runs AS v ON v.run_id = u.run_id{joined}
+  WHERE ({which}) AND (u.outcome IS NULL OR u.outcome <> 'blocked')"""
 
 
 def may_be(kind: int, text: str | None) -> str:

@@ -66,13 +66,15 @@ class Count(Form):
     """SQL over ``r`` by which evidence is ordered before the rows' numbers."""
     needs_row: bool = False
     """Whether nothing is right where no row is certain, whatever it says; ``seen`` is how many there are."""
-    largest: str = ""
-    """SQL over ``r``: a number, whose greatest is ``largest``."""
+    greatest: Mapping[str, str] = field(default_factory=dict)
+    """More columns of the answer: SQL over ``r``, of which a run has the greatest value."""
+    decision: str = ""
+    """SQL over ``g`` that answers in place of the bounds."""
 
     @property
     def fact(self) -> str:  # type: ignore[override]
         """The relation."""
-        return self._source.relation
+        return self._source.fact or self._source.relation
 
     @property
     def _source(self) -> Source:
@@ -85,20 +87,17 @@ class Count(Form):
 
     def query(self) -> Query:
         """Return the count: one row a run."""
-        columns = [f"low{one.key}" for one in self.tallies] + [f"high{one.key}" for one in self.tallies]
-        columns += [f"part_{number}" for number in range(len(self.parts))]
-        columns += ["first_label", "last_label", "gap_label"] if self.label else []
-        columns += ["asked", "handed"] if self.named else []
-        columns += ["seen"] if self.needs_row else []
-        columns += ["largest"] if self.largest else []
-        decided = self.decided() + (["CASE WHEN g.seen > 0 THEN TRUE ELSE NULL END"] if self.needs_row else [])
+        columns = self._summed()
+        bounded = [one.decided for one in self.tallies if (one.min, one.max) != (None, None)]
+        decided = [self.decision] if self.decision else bounded
+        decided += ["CASE WHEN g.seen > 0 THEN TRUE ELSE NULL END"] if self.needs_row else []
         return Query(
             f"""
 SELECT g.run_id AS run_id, {all_sql(decided)} AS holds,
        {", ".join(f"g.{name} AS {name}" for name in columns)}
 FROM (
   SELECT f.run_id AS run_id, max(f.traced) AS traced,
-         {", ".join(self._summed())}
+         {", ".join(f"{sql} AS {name}" for name, sql in columns.items())}
   FROM (
 {self._union()}
   ) AS f
@@ -110,26 +109,19 @@ WHERE g.traced = 1
             {name: value for one in self.tallies for name, value in one.params.items()},
         )
 
-    def decided(self) -> list[str]:
-        """SQL over ``g`` of answers that must all hold."""
-        return [one.decided for one in self.tallies]
-
-    def _summed(self) -> list[str]:
-        """SQL of the columns of a run. Sums of bigint are 128 bits wide in DuckDB, and three times as slow to fetch."""
-        found = []
+    def _summed(self) -> dict[str, str]:
+        """SQL of the columns of a run, by name. Sums of bigint are 128 bits wide in DuckDB, and three times as slow to fetch."""
+        found = {}
         for key in (one.key for one in self.tallies):
-            found.append(f"CAST(sum(f.low{key}) AS bigint) AS low{key}")
-            found.append(
-                f"CASE WHEN sum(f.open{key}) > 0 THEN NULL ELSE CAST(sum(f.high{key}) AS bigint) END AS high{key}"
-            )
-        found += [f"CAST(sum(f.part_{n}) AS bigint) AS part_{n}" for n in range(len(self.parts))]
+            found[f"low{key}"] = f"CAST(sum(f.low{key}) AS bigint)"
+            found[f"high{key}"] = f"CASE WHEN sum(f.open{key}) > 0 THEN NULL ELSE CAST(sum(f.high{key}) AS bigint) END"
+        found |= {f"part_{n}": f"CAST(sum(f.part_{n}) AS bigint)" for n in range(len(self.parts))}
         if self.label:
-            found += ["min(f.label) AS first_label", "max(f.label) AS last_label", "max(f.gap_label) AS gap_label"]
+            found |= {"first_label": "min(f.label)", "last_label": "max(f.label)", "gap_label": "max(f.gap_label)"}
         if self.named:
-            found += ["CAST(sum(f.asked) AS bigint) AS asked", "max(f.handed) AS handed"]
-        found += ["CAST(sum(f.seen) AS bigint) AS seen"] if self.needs_row else []
-        found += ["max(f.largest) AS largest"] if self.largest else []
-        return found
+            found |= {"asked": "CAST(sum(f.asked) AS bigint)", "handed": "max(f.handed)"}
+        found |= {"seen": "CAST(sum(f.seen) AS bigint)"} if self.needs_row else {}
+        return found | {name: f"max(f.{name})" for name in self.greatest}
 
     def _union(self) -> str:
         """SQL of what is added up: the run itself, its rows, what was asked for in vain, and its gaps."""
@@ -138,7 +130,7 @@ WHERE g.traced = 1
         names |= {"label": "NULL", "gap_label": "NULL"} if self.label else {}
         names |= {"asked": "0", "handed": "NULL"} if self.named else {}
         names |= {"seen": "0"} if self.needs_row else {}
-        names |= {"largest": "NULL"} if self.largest else {}
+        names |= dict.fromkeys(self.greatest, "NULL")
 
         def row(run_id: str, source: str, **values: str) -> str:
             listed = ", ".join(f"{values.get(name, otherwise)} AS {name}" for name, otherwise in names.items())
@@ -158,7 +150,7 @@ WHERE g.traced = 1
         met = "".join(f", ({one.where.sql}) AS met{one.key}" for one in self.tallies)
         is_part = "".join(f", ({sql}) AS is_{n}" for n, sql in enumerate(self.parts.values()))
         label = f", {self.label} AS label" if self.label else ""
-        label += f", {self.largest} AS largest" if self.largest else ""
+        label += "".join(f", {sql} AS {name}" for name, sql in self.greatest.items())
         return f"""(
       SELECT r.run_id AS run_id, {source.low} AS n_low, {source.high} AS n_high{met}{is_part}{label}
       FROM {source.counted} AS r
@@ -169,19 +161,22 @@ WHERE g.traced = 1
         for key in (one.key for one in self.tallies):
             found[f"low{key}"] = f"CASE WHEN x.met{key} THEN x.n_low ELSE 0 END"
             found[f"high{key}"] = f"CASE WHEN x.met{key} = FALSE THEN 0 ELSE x.n_high END"
+            if self._source.endless:
+                found[f"open{key}"] = f"CASE WHEN x.met{key} = FALSE OR x.n_high IS NOT NULL THEN 0 ELSE 1 END"
         first = f"x.met{self.tallies[0].key}"
         for number in range(len(self.parts)):
             found[f"part_{number}"] = f"CASE WHEN {first} AND x.is_{number} THEN x.n_low ELSE 0 END"
         if self.label:
             found["label"] = f"CASE WHEN {first} THEN x.label END"
-        return found | {"seen": "x.n_low", "largest": "x.largest"}
+        return found | {"seen": "x.n_low"} | {name: f"x.{name}" for name in self.greatest}
 
     def _gap_values(self) -> dict[str, str]:
         found = {"gap_label": f"CASE WHEN ({self.tallies[0].where.gap}) = FALSE THEN NULL ELSE p.name END"}
+        most = "NULL" if self._source.endless else "p.at_most"
         for one in self.tallies:
             out = f"({one.where.gap}) = FALSE"
-            found[f"high{one.key}"] = f"CASE WHEN {out} OR p.at_most IS NULL THEN 0 ELSE p.at_most END"
-            found[f"open{one.key}"] = f"CASE WHEN {out} OR p.at_most IS NOT NULL THEN 0 ELSE 1 END"
+            found[f"high{one.key}"] = f"CASE WHEN {out} OR {most} IS NULL THEN 0 ELSE {most} END"
+            found[f"open{one.key}"] = f"CASE WHEN {out} OR {most} IS NOT NULL THEN 0 ELSE 1 END"
         return found
 
     def evidence(self) -> Query:

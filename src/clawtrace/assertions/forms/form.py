@@ -39,9 +39,9 @@ class Form(ABC):
     fact: str
     """What is asked of, as ``relation`` or ``relation.column``: `Outcome.missing` of an answer that is open."""
 
-    @abstractmethod
     def resolve(self) -> Sequence[Resolve]:
         """Return the predicates on text that the query needs, in the order in which they are bound."""
+        return ()
 
     @abstractmethod
     def query(self) -> Query:
@@ -72,9 +72,12 @@ class Form(ABC):
         del row
         return None
 
-    @abstractmethod
     def sentence(self, outcome: Outcome) -> str:
-        """Return one plain sentence that says what was found against what was asked; it is true of each answer."""
+        """Return one plain sentence that says what was found against what was asked; it is true of each answer.
+
+        Forms that know too little of what they are asked leave it to the assertion.
+        """
+        raise NotImplementedError
 
     def outcome(self, row: Row) -> Outcome:
         """Read one row of `query` that SQL answered."""

@@ -1,26 +1,25 @@
 """The form `order`: what came in which order, such as a sequence of tools, a path of delegations, a row of equal calls.
 
 A function looks at all rows of one run. It answers True where every world that the spans allow is right: each row that is
-not certain is there or not, a name that is unknown is any name, and a gap holds up to so many rows more. SQL alone settles
-at once the runs of which the certain rows are enough.
+not certain is there or not, a name that is unknown is any name, and a gap holds up to so many rows more. Where names are
+expected one after the other, SQL alone settles at once the runs of which the certain rows are enough (`InTurn`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from math import prod
-from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from clawtrace.assertions.forms.evidence import rows_evidence
 from clawtrace.assertions.forms.form import Form, Outcome, Row
 from clawtrace.assertions.forms.sources import SOURCES, Source
 from clawtrace.assertions.forms.where import ANY, Where
-from clawtrace.model.query import Query, Resolve, Scalar
+from clawtrace.model.query import Query, Resolve
 
-__all__ = ["WORLDS", "Order", "OrderAnswer", "OrderedRows", "PatternPart", "Short", "in_turn", "worlds"]
+__all__ = ["WORLDS", "InTurn", "Order", "OrderAnswer", "OrderedRows", "worlds"]
 
 WORLDS = 64
 """How many worlds are looked at one by one; where there are more, only the extreme ones are."""
@@ -60,7 +59,43 @@ class OrderAnswer(NamedTuple):
     """Where `holds` is None: what is not known; empty: the relation."""
 
 
-class PatternPart(NamedTuple):
+class InTurn(NamedTuple):
+    """Names that are expected one after the other, where SQL alone finds at once that they are: of many runs, most.
+
+    Each is met by the row that begins first among those that end after everything before has begun. That is exact for
+    distinct names, and for repeated ones where rows end as they begin.
+    """
+
+    bound: str
+    """Relation of the names that meet each expectation."""
+    goal: int
+    """How many expectations there are; ``met`` is how many are met for sure."""
+    begins: str
+    """SQL over ``c``; where a row began before one that began earlier had ended, ``overlapping`` is 1."""
+    ends: str
+    """The same."""
+
+    def tables(self, source: Source) -> list[str]:
+        """SQL: every certain row of a known name and start with what it meets, and when each expectation is met."""
+        meeting = f"""meeting AS (
+  SELECT c.run_id AS run_id, c.{source.number} AS no, {self.begins} AS begins, {self.ends} AS ends, m.item AS item
+  FROM {source.counted} AS c
+  JOIN {self.bound} AS m ON m.value = c.name
+  JOIN selected_runs AS s ON s.run_id = c.run_id
+  WHERE c.certain AND c.start_ns IS NOT NULL
+)"""
+        return [meeting, *(f"step_{item} AS (\n{_step(item)}\n)" for item in range(self.goal))]
+
+    def parts(self) -> list[_Part]:
+        """What becomes of the tables in the union."""
+        steps = [_Part(f"step_{item} AS d", "d.run_id", {"met": str(item + 1)}) for item in range(self.goal)]
+        return [
+            *steps,
+            _Part(_SIDE_BY_SIDE, "y.run_id", {"overlapping": "max(CASE WHEN y.begins < y.latest THEN 1 ELSE 0 END)"}),
+        ]
+
+
+class _Part(NamedTuple):
     """A part of the union that becomes one row a run."""
 
     source: str
@@ -70,46 +105,12 @@ class PatternPart(NamedTuple):
     """SQL of numbers, the greatest of which the run's row has."""
 
 
-class Short(NamedTuple):
-    """The short way: what SQL alone answers."""
-
-    settled: str = "1 = 0"
-    """SQL over ``g``: whether the answer is yes for sure; of its columns the run has ``low`` and ``high`` (certain and all
-    rows), ``gaps``, and those of the parts."""
-    denied: str = "1 = 0"
-    """Likewise, whether it is no for sure."""
-    parts: Sequence[PatternPart] = ()
-    tables: Sequence[str] = ()
-    """Common table expressions that the parts read."""
-    empty: bool | None = None
-    """The answer where there is no row and nothing may be missing; None: the function answers."""
-    params: Mapping[str, Scalar] = MappingProxyType({})
-
-
-def in_turn(source: str, bound: str, begins: str, ends: str, goal: int) -> tuple[list[str], list[PatternPart]]:
-    """Return tables and parts that find in ``met`` how many of `goal` expectations are met one after the other.
-
-    Each is met by the row that begins first among those that end after everything before has begun. That is exact for
-    distinct names, and for repeated ones where rows end as they begin. The first table is ``meeting``, every certain row of
-    a known name and start with what it meets: ``run_id, no, begins, ends, item``.
-
-    Args:
-        source: one of `SOURCES`.
-        bound: relation of the names that meet each expectation.
-        begins: SQL over ``c``.
-        ends: the same.
-        goal: how many expectations there are.
-    """
-    asked = SOURCES[source]
-    meeting = f"""meeting AS (
-  SELECT c.run_id AS run_id, c.{asked.number} AS no, {begins} AS begins, {ends} AS ends, m.item AS item
-  FROM {asked.counted} AS c
-  JOIN {bound} AS m ON m.value = c.name
-  JOIN selected_runs AS s ON s.run_id = c.run_id
-  WHERE c.certain AND c.start_ns IS NOT NULL
-)"""
-    tables = [meeting, *(f"step_{item} AS (\n{_step(item)}\n)" for item in range(goal))]
-    return tables, [PatternPart(f"step_{item} AS d", "d.run_id", {"met": str(item + 1)}) for item in range(goal)]
+_SIDE_BY_SIDE = """(
+      SELECT b.run_id AS run_id, b.begins AS begins,
+             max(b.ends) OVER (
+               PARTITION BY b.run_id ORDER BY b.begins, b.no ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS latest
+      FROM (SELECT DISTINCT e.run_id AS run_id, e.no AS no, e.begins AS begins, e.ends AS ends FROM meeting AS e) AS b
+    ) AS y GROUP BY y.run_id"""
 
 
 def _step(item: int) -> str:
@@ -128,13 +129,12 @@ class Order(Form):
 
     source: str
     """One of `SOURCES`; rows come in the order of their numbers."""
-    answer: Callable[[Row, OrderedRows], OrderAnswer]
-    """Answers for one run, from its row of `query` and what is recorded."""
-    words: Callable[[Outcome], str]
-    """Makes the sentence."""
-    found: Callable[[Row], Any]
-    """What was found, as a JSON value; the row holds the answer as ``holds``, and where the function answered ``rows``."""
-    short: Short = field(default_factory=Short)
+    answer: Callable[[OrderedRows], OrderAnswer]
+    """Answers for one run, from what is recorded of it."""
+    in_turn: InTurn | None = None
+    """What SQL settles; None: the function answers for every run that has rows."""
+    empty: bool | None = None
+    """The answer where there is no row and nothing may be missing; None: the function answers."""
     columns: tuple[str, ...] = ()
     """What the function reads of a row, but for its name."""
     resolved: tuple[Resolve, ...] = ()
@@ -159,22 +159,15 @@ class Order(Form):
         return self.resolved
 
     def query(self) -> Query:
-        """OrderAnswer what SQL alone can, and leave the rest to the function."""
-        source, short = self._source, self.short
+        """Answer what SQL alone can, and leave the rest to the function."""
+        source, turn = self._source, self.in_turn
+        rows = {"low": "count(CASE WHEN r.certain THEN 1 END)", "high": "count(*)"}
         parts = [
-            PatternPart("run_totals AS t", "t.run_id", {"traced": "1"}),
-            PatternPart(
-                f"{source.counted} AS r GROUP BY r.run_id",
-                "r.run_id",
-                {"low": "count(CASE WHEN r.certain THEN 1 END)", "high": "count(*)"},
-            ),
-            PatternPart(f"gaps AS p WHERE p.relation = '{source.relation}'", "p.run_id", {"gaps": "1"}),
-            *(
-                [PatternPart("tool_requests AS r", "r.run_id", {"asked": "1"})]
-                if source.relation == "tool_calls"
-                else ()
-            ),
-            *short.parts,
+            _Part("run_totals AS t", "t.run_id", {"traced": "1"}),
+            _Part(f"{source.counted} AS r GROUP BY r.run_id", "r.run_id", rows),
+            _Part(f"gaps AS p WHERE p.relation = '{source.relation}'", "p.run_id", {"gaps": "1"}),
+            *([_Part("tool_requests AS r", "r.run_id", {"asked": "1"})] if source.relation == "tool_calls" else ()),
+            *(turn.parts() if turn else ()),
         ]
         names = dict.fromkeys([*(name for part in parts for name in part.columns), "asked"])
         union = "\n    UNION ALL\n".join(
@@ -183,15 +176,16 @@ class Order(Form):
             + f"\n    FROM {part.source}"
             for part in parts
         )
-        nothing = "1 = 0" if short.empty is None else "g.high = 0 AND g.gaps = 0 AND g.asked = 0"
-        yes, no = short.settled, short.denied
-        yes, no = (f"{yes} OR ({nothing})", no) if short.empty else (yes, f"{no} OR ({nothing})")
-        return Query(
-            f"""
-{f"WITH {', '.join(short.tables)}" if short.tables else ""}
+        settled = [(f"g.met = {turn.goal}", "TRUE")] if turn else []
+        if self.empty is not None:
+            settled.append(("g.high = 0 AND g.gaps = 0 AND g.asked = 0", str(self.empty).upper()))
+        answers = "".join(f"WHEN {where} THEN {answer} " for where, answer in settled) or "WHEN 1 = 0 THEN TRUE "
+        either = " OR ".join(f"({where})" for where, _ in settled) or "1 = 0"
+        return Query(f"""
+{f"WITH {', '.join(turn.tables(source))}" if turn else ""}
 SELECT g.run_id AS run_id, {", ".join(f"g.{name} AS {name}" for name in names if name != "traced")},
-       CASE WHEN {yes} THEN TRUE WHEN {no} THEN FALSE ELSE NULL END AS holds,
-       CASE WHEN {yes} OR {no} THEN FALSE ELSE TRUE END AS by_function
+       CASE {answers}ELSE NULL END AS holds,
+       CASE WHEN {either} THEN FALSE ELSE TRUE END AS by_function
 FROM (
   SELECT f.run_id AS run_id, {", ".join(f"max(f.{name}) AS {name}" for name in names)}
   FROM (
@@ -201,9 +195,7 @@ FROM (
   GROUP BY f.run_id
 ) AS g
 WHERE g.traced = 1
-""",
-            short.params,
-        )
+""")
 
     def details(self) -> Query:
         """Return the rows in order, what was asked for in vain, and the gaps."""
@@ -236,23 +228,15 @@ ORDER BY d.run_id, d.kind, d.no
 """)
 
     def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
-        """Let the function answer."""
+        """Let the function answer; the outcome's row has the answer as ``holds``, and what it was given as ``rows``."""
         kinds: dict[str, list[Row]] = {"row": [], "gap": [], "request": [], "world": []}
         for one in details:
             kinds[one.get("kind", "world")].append(one)
         recorded = OrderedRows(*kinds.values())
-        holds, more, absent, missing = self.answer(row, recorded)
+        holds, more, absent, missing = self.answer(recorded)
         found = {**row, "holds": holds, "rows": recorded.rows, "requests": recorded.requests, **more}
         return Outcome(row["run_id"], holds, "" if holds is not None else missing or self.fact, found, absent)
 
     def evidence(self) -> Query:
         """Return the rows, those in doubt marked, and the gaps."""
         return rows_evidence(self._source, [self.where], self.shown, self.first, {})
-
-    def actual(self, row: Row) -> Any:
-        """Return what was found."""
-        return self.found(row)
-
-    def sentence(self, outcome: Outcome) -> str:
-        """Say what was found."""
-        return self.words(outcome)

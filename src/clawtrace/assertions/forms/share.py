@@ -28,18 +28,10 @@ class Share(Count):
     least: float = 1.0
     """Share that is enough, above 0 up to 1."""
 
-    def decided(self) -> list[str]:
-        """SQL over ``g``; without a bound of the rows that may be missing, one bad row still decides where all must be good."""
-        least = f"{self.least:.17e}"  # without a power of ten it would be a decimal in some stores
-        worst = f"g.low >= {least} * (g.low + g.high_not) - {_ROUNDING}"
-        best = f"g.high < {least} * (g.high + g.low_not) - {_ROUNDING}"
-        bad = " OR g.low_not > 0" if self.least == 1 else ""
-        return [f"CASE WHEN {best}{bad} THEN FALSE WHEN {worst} THEN TRUE ELSE NULL END"]
-
     def actual(self, row: Row) -> Any:
         """Return how many rows meet the condition and how many do not, as intervals, and the greatest number."""
         found = {"within": [row["low"], row["high"]], "beyond": [row["low_not"], row["high_not"]]}
-        return found | ({"largest": row["largest"]} if self.largest else {})
+        return found | ({"largest": row["largest"]} if self.greatest else {})
 
     def sentence(self, outcome: Outcome) -> str:
         """Say the share against the one that is enough."""
@@ -62,9 +54,15 @@ def share(source: str | Source, where: Where, least: float, *, noun: str, of: st
         more: what `Count` takes besides.
     """
     beyond = where._replace(sql=f"NOT ({where.sql})")
+    enough = f"{least:.17e}"  # without a power of ten it would be a decimal in some stores
+    worst = f"g.low >= {enough} * (g.low + g.high_not) - {_ROUNDING}"
+    best = f"g.high < {enough} * (g.high + g.low_not) - {_ROUNDING}"
+    # Without a bound of the rows that may be missing, one bad row still decides where all must be good.
+    bad = " OR g.low_not > 0" if least == 1 else ""
     return Share(
         source,
         (CountedRows(where, noun=noun, of=of), CountedRows(beyond, key="_not")),
+        decision=f"CASE WHEN {best}{bad} THEN FALSE WHEN {worst} THEN TRUE ELSE NULL END",
         least=least,
         needs_row=True,
         **more,

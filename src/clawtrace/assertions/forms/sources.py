@@ -15,7 +15,7 @@ class Source(NamedTuple):
     low: str = "CASE WHEN r.certain THEN 1 ELSE 0 END"
     """SQL over ``r``: how many a row is at least."""
     high: str = "1"
-    """SQL over ``r``: how many a row is at most."""
+    """SQL over ``r``: how many a row is at most; NULL for any number, where `endless`."""
     rows: str = ""
     """What evidence reads, a row for each; empty: `counted`."""
     number: str = "call_no"
@@ -28,6 +28,10 @@ class Source(NamedTuple):
     """SQL over ``r``: why a row is in doubt, where `doubts` does not say it of the relation."""
     hidden: tuple[str, ...] = ()
     """Further relations: rows that they may lack are rows that are counted here, too."""
+    endless: bool = False
+    """Whether a row may stand for any number; then each gap does."""
+    fact: str = ""
+    """What is asked of (`Form.fact`); empty: `relation`."""
 
     @property
     def gaps(self) -> str:

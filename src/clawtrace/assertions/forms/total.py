@@ -6,14 +6,14 @@ the same texts decide counts that need no condition.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from clawtrace.assertions.forms.bounds import all_sql, decide_sql, interval, words
 from clawtrace.assertions.forms.form import Form, Outcome, Row
 from clawtrace.assertions.forms.where import is_open
-from clawtrace.model.query import Query, Resolve, Scalar
+from clawtrace.model.query import Query, Scalar
 
 __all__ = ["Sum", "Total"]
 
@@ -54,10 +54,6 @@ class Sum(Form):
     """SQL over ``t``: whether nothing at all was recorded of it, so that nothing is answered."""
     shown: Query | None = None
     """What `evidence` returns."""
-
-    def resolve(self) -> Sequence[Resolve]:
-        """Return nothing: no text is asked."""
-        return ()
 
     def query(self) -> Query:
         """Compare each sum with its bounds."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from clawtrace.assertions.forms.form import Form, Outcome, Row
+from clawtrace.assertions.forms.form import Form, Row
 from clawtrace.assertions.forms.where import among
 from clawtrace.model.query import Query, Resolve, Scalar
 
@@ -18,8 +18,6 @@ class Value(Form):
     """A column of `runs` is looked at; NULL is open, and so is one that `doubts` names."""
 
     column: str
-    words: Callable[[Outcome], str]
-    """Makes the sentence."""
     items: Callable[[str], Iterable[int]] | None = None
     """Decides a text: ``(0,)`` it is right, ``()`` it is not, ``(1,)`` it cannot be read, as where parts were redacted."""
     equals: Scalar = None
@@ -28,8 +26,6 @@ class Value(Form):
     """SQL over ``r`` that answers before the value does: true, false, or NULL where the value answers."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """More columns of the answer, SQL over ``r``."""
-    found: Callable[[Row], Any] = lambda row: row["value"]
-    """What was found, as a JSON value."""
     asked: Literal["traced", "answered", "every"] = "traced"
     """Which runs are asked: those with a trace, also those whose runner knows the value (`Assertion.asks_answer`), or every one."""
     shown: Query | None = None
@@ -77,9 +73,5 @@ WHERE {asked[self.asked]}
         return self.shown
 
     def actual(self, row: Row) -> Any:
-        """Return what was found."""
-        return self.found(row)
-
-    def sentence(self, outcome: Outcome) -> str:
-        """Say the value against what was expected."""
-        return self.words(outcome)
+        """Return the value."""
+        return row["value"]

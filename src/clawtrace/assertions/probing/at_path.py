@@ -1,8 +1,7 @@
 """What the probes of one path share: it is found in the run's workspace, or nothing can be said."""
 
-from abc import abstractmethod
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
 from clawtrace.assertions.probing.files import PathText, located
@@ -15,6 +14,8 @@ class AtPath(Probe):
     """Base of the assertions about what is at a path, regardless of who put it there."""
 
     main_field = "path"
+    there: ClassVar[str] = "exists"
+    """What is said of a file that is there."""
 
     path: PathText
     """The file, relative to the run's workspace."""
@@ -32,6 +33,8 @@ class AtPath(Probe):
         """Return the path."""
         return {"path": self.path, "exists": True}
 
-    @abstractmethod
     def look(self, file: Path) -> Finding:
-        """Look at the absolute path."""
+        """Look at the absolute path: by default for a file."""
+        is_file = file.is_file()
+        what = self.there if is_file else "is a folder, expected a file" if file.is_dir() else "does not exist"
+        return Finding(is_file, f"`{self.path}` {what}.", {"exists": file.exists()})

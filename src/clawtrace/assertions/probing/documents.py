@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-__all__ = ["FoundValue", "fields_of", "headings", "lookup", "same", "section_of", "yaml_value"]
+__all__ = ["FoundValue", "Heading", "fields_of", "headings", "lookup", "same", "section_of", "yaml_value"]
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 
@@ -18,35 +18,43 @@ class FoundValue(NamedTuple):
     value: Any
 
 
-def headings(text: str) -> list[str]:
-    """Return the headings of a Markdown document as plain text, in order; front matter and code fences have none."""
+class Heading(NamedTuple):
+    """A heading of a Markdown document."""
+
+    text: str
+    """As plain text."""
+    level: str
+    """`h1` to `h6`."""
+    begins: int
+    """Its first line, counted from 0."""
+    ends: int
+    """The line after it."""
+
+    def is_called(self, name: str) -> bool:
+        """Return whether this is its text, white space and case aside."""
+        return " ".join(self.text.split()).casefold() == " ".join(name.split()).casefold()
+
+
+def headings(text: str) -> list[Heading]:
+    """Return the headings of a Markdown document, in order; front matter and code fences have none."""
     from markdown_it import MarkdownIt
 
-    tokens = MarkdownIt("commonmark").parse(_FRONT_MATTER.sub("", text))
     found = []
-    for before, token in pairwise(tokens):
-        if before.type == "heading_open" and token.type == "inline":
-            found.append("".join(part.content for part in token.children or () if part.content).strip())
+    for before, token in pairwise(MarkdownIt("commonmark").parse(_FRONT_MATTER.sub("", text))):
+        if before.type == "heading_open" and token.type == "inline" and before.map is not None:
+            plain = "".join(part.content for part in token.children or () if part.content).strip()
+            found.append(Heading(plain, before.tag, *before.map))
     return found
 
 
 def section_of(text: str, heading: str) -> str | None:
     """Return the part of a Markdown document below a heading, up to the next one of its level; None without the heading."""
-    from markdown_it import MarkdownIt
-
-    body = _FRONT_MATTER.sub("", text)
-    tokens = MarkdownIt("commonmark").parse(body)
-    lines = body.splitlines(keepends=True)
-    begin, level = None, ""
-    for before, token in pairwise(tokens):
-        if before.type != "heading_open" or token.type != "inline" or before.map is None:
-            continue
-        if begin is not None and before.tag <= level:
-            return "".join(lines[begin : before.map[0]]).strip()
-        name = "".join(part.content for part in token.children or () if part.content)
-        if begin is None and " ".join(name.split()).casefold() == " ".join(heading.split()).casefold():
-            begin, level = before.map[1], before.tag
-    return None if begin is None else "".join(lines[begin:]).strip()
+    found = headings(text)
+    place = next((number for number, one in enumerate(found) if one.is_called(heading)), None)
+    if place is None:
+        return None
+    end = next((one.begins for one in found[place + 1 :] if one.level <= found[place].level), None)
+    return "".join(_FRONT_MATTER.sub("", text).splitlines(keepends=True)[found[place].ends : end]).strip()
 
 
 def yaml_value(text: str) -> Any:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from clawtrace.assertions.probing.shell import kill_group
 from clawtrace.errors import ClawtraceError
 
 __all__ = ["HookError", "call_hook", "network_can_be_denied"]
@@ -67,9 +65,7 @@ def call_hook(order: Mapping[str, Any], *, network: str, env: Mapping[str, str],
         except subprocess.TimeoutExpired:
             raise HookError(f"the hook took longer than {limit_s:g} s and was stopped") from None
         finally:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            kill_group(process)
         answers.seek(0)
         text = answers.read(_MOST + 1)
         if len(text) > _MOST:

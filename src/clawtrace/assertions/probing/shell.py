@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
-__all__ = ["Ended", "run_shell"]
+__all__ = ["Ended", "kill_group", "run_shell"]
 
 _MOST = 4 * 1024 * 1024
 """How much of each stream is read, in bytes."""
@@ -48,11 +48,12 @@ def run_shell(command: str, folder: Path, env: Mapping[str, str], limit_s: float
             with suppress(subprocess.TimeoutExpired):
                 code = process.wait(limit_s)
         finally:
-            _kill_group(process)
+            kill_group(process)
         return Ended(code, _text(stdout), _text(stderr), stdout.seek(0, os.SEEK_END) > _MOST)
 
 
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """End a process and everything it started, and wait for it."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

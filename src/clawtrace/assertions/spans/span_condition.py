@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, PlainValidator, WithJsonSchema, create_model
 
-from clawtrace.assertions.matching.matchers import Matcher, ModelMatcher, compile_matcher
+from clawtrace.assertions.matching.matchers import Matcher, ModelMatcher
 from clawtrace.assertions.refused import refused
 from clawtrace.assertions.spans.named_spans import SpanType
 from clawtrace.model.relations import Column, relation
@@ -97,9 +97,7 @@ class ValueTest(NamedTuple):
 
     def items(self, value: str) -> tuple[int, ...]:
         """Return 0 for a value that is meant, 1 for one that redaction hides."""
-        if self.test is not None and self.test(value):
-            return (0,)
-        return (1,) if _REDACTED in value else ()
+        return _seen(value, meant=self.test is not None and self.test(value))
 
 
 def _value(written: Any) -> ValueTest:
@@ -249,10 +247,11 @@ def text_items(tests: tuple[Matcher, ...]) -> Callable[[str], tuple[int, ...]]:
     """Return the predicate on a column's text: 0 for one that is meant, 1 for one that redaction hides."""
 
     def items(value: str) -> tuple[int, ...]:
-        for test in tests:
-            meant = test.named(value) if isinstance(test, ModelMatcher) else compile_matcher(test.text)(value)
-            if meant:
-                return (0,)
-        return (1,) if _REDACTED in value else ()
+        meant = any(test.named(value) if isinstance(test, ModelMatcher) else test(value) for test in tests)
+        return _seen(value, meant=meant)
 
     return items
+
+
+def _seen(value: str, *, meant: bool) -> tuple[int, ...]:
+    return (0,) if meant else (1,) if _REDACTED in value else ()

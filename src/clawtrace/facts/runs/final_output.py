@@ -72,8 +72,9 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
 
 
 def ended_without_answer(run: RunSpans, models: Sequence[LlmCall]) -> bool:
-    """Return whether there certainly is no final answer: the topmost agent that started last failed, nothing worked on
-    after it, and its last model call failed or only asked for a tool.
+    """Return whether there certainly is no final answer.
+
+    The topmost agent that started last failed, nothing worked on after it, and its last model call failed or only asked for a tool.
     """
     agents = [index for index in run.kinds.get("agent", ()) if run.agent[index] is None]
     if not agents or not models:

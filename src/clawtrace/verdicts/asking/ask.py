@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import repeat
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -24,7 +23,7 @@ from clawtrace.support.did_you_mean import same_but_for_spelling
 from clawtrace.verdicts.asking.evidence import EvidenceByRun, ShownSpans, evidence_query
 from clawtrace.verdicts.asking.question_text import question_text
 
-__all__ = ["OWN_VALUES", "Ask", "Asked", "DecisionInputs", "Holding", "Texts", "Values", "ask"]
+__all__ = ["OWN_VALUES", "Ask", "Asked", "DecisionInputs", "Holding", "Texts", "Values", "ask", "left_to_function"]
 
 Holding = tuple[bool | None, bool]
 """The part of an outcome that sets the status: `Outcome.holds` and `absent`."""
@@ -261,8 +260,7 @@ def ask(
             named.append((predicate.names, values))
     query = assertion.form.query()
     answer = store.ask_columns(query, bound)
-    named_so = "by_function" in answer.columns
-    by_function = list(map(bool, answer.column("by_function"))) if named_so else list(repeat(False, len(answer)))
+    by_function = left_to_function(answer)
     if not any(by_function):
         return Asked(assertion, store, query, tuple(bound), answer, by_function, own_values=own, named=named)
     rows = {row: answer.row(row) for row, left in enumerate(by_function) if left}
@@ -301,6 +299,12 @@ def _values(
     if not condition and len(values) <= _KEPT_VALUES:  # a condition may read what is bound
         known[sql] = found
     return found
+
+
+def left_to_function(answer: Columns) -> list[bool]:
+    """Return of each row of an answer whether a function decides."""
+    named_so = "by_function" in answer.columns
+    return list(map(bool, answer.column("by_function"))) if named_so else [False] * len(answer)
 
 
 class Given(NamedTuple):

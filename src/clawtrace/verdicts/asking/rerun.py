@@ -16,7 +16,7 @@ from clawtrace.errors import QueryError
 from clawtrace.model.query import Query
 from clawtrace.model.verdict import Verdict
 from clawtrace.store.api import Answer, QueryableStore
-from clawtrace.verdicts.asking.ask import Asked, DecisionInputs, Texts
+from clawtrace.verdicts.asking.ask import Asked, DecisionInputs, Texts, left_to_function
 
 __all__ = ["Rerun", "StoredQuestion", "differences"]
 
@@ -79,7 +79,7 @@ class StoredQuestion:
         """
         del worlds, known
         row = store.ask_user(self._decided_by.get("row_sql", self._sql)) if run_ids else Answer(("run_id",), [])
-        by_function = list(map(bool, row.column("by_function"))) if "by_function" in row.columns else [False] * len(row)
+        by_function = left_to_function(row)
         given: dict[int, DecisionInputs] = {}
         broken: dict[str, str] = {}
         for number in (number for number, left in enumerate(by_function) if left):

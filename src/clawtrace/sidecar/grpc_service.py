@@ -13,6 +13,7 @@ from clawtrace.receiver.transport.answers import Code
 from clawtrace.receiver.transport.grpc_calls import Call, RefusedError, Work
 from clawtrace.sidecar.control import Control
 from clawtrace.sidecar.grpc_health import HEALTH, HealthService
+from clawtrace.sidecar.grpc_operations import method_named
 from clawtrace.sidecar.operations import refused
 
 if TYPE_CHECKING:
@@ -59,8 +60,6 @@ class ControlGrpc:
             raise RefusedError(Code.UNAUTHENTICATED, _NO_TOKEN)
         if service in _REFLECTION:
             return self._bounded(_reflect) if method == "ServerReflectionInfo" else None
-        from clawtrace.sidecar.grpc_operations import method_named
-
         answers = method_named(method)
         if answers is None:
             return None

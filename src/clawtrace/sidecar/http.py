@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
+from clawtrace import __version__
 from clawtrace.receiver.transport.questions import QUESTIONS_PATH, HttpQuestion, QuestionReply, refusal
 from clawtrace.sidecar.control import Control
 from clawtrace.sidecar.operations import OPERATIONS, Operation, refused
@@ -15,9 +17,20 @@ _V1 = "/clawtrace/v1"
 _RUNS = f"{_V1}/runs"
 _RUN = f"{_RUNS}/{{run_id}}"
 _PATHS = f"`{_RUNS}`, `{_RUNS}/RUN_ID`, `{_V1}/evaluate`, `{QUESTIONS_PATH}` and what `{_V1}/openapi.json` describes"
+
+
+def _description(_control: Control) -> dict[str, Any]:
+    from clawtrace.sidecar.openapi import openapi
+
+    return openapi(__version__)
+
+
 _AT: dict[str, dict[str, Operation]] = {}
 """The operations at each path, by method."""
-for _one in OPERATIONS:
+for _one in (
+    *OPERATIONS,
+    Operation("GET", "/openapi.json", "openapi", "All of them.", "application/json", _description),
+):
     _AT.setdefault(_V1 + _one.path, {})[_one.method] = _one
 _VERBS = "|".join(path.removeprefix(_RUN) for path in _AT if path.startswith(f"{_RUN}/"))
 _OF_RUN = re.compile(f"{_RUNS}/(?P<run>.+?)(?P<verb>{_VERBS})?")

@@ -109,9 +109,8 @@ def openapi(version: str) -> dict[str, Any]:
         },
     }
     for one in OPERATIONS:
-        if one.answer:
-            at = paths.setdefault(_PREFIX + one.path, {"parameters": [run]} if "{run_id}" in one.path else {})
-            at[one.method.lower()] = _operation(one)
+        at = paths.setdefault(_PREFIX + one.path, {"parameters": [run]} if "{run_id}" in one.path else {})
+        at[one.method.lower()] = _operation(one)
     return {
         "openapi": "3.1.0",
         "info": {"title": "clawtrace control service", "version": version},

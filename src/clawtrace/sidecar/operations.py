@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from clawtrace import __version__
 from clawtrace.errors import ClawtraceError, ConfigError, QueryError, UsageError
 from clawtrace.receiver.transport.answers import Code
 from clawtrace.receiver.transport.questions import HttpQuestion, QuestionReply
@@ -199,12 +198,6 @@ def _verdicts(report: CampaignReport) -> QuestionReply:
     return _json({"results": [result_data(one) for one in report.results]})
 
 
-def _description(_control: Control) -> dict[str, Any]:
-    from clawtrace.sidecar.openapi import openapi
-
-    return openapi(__version__)
-
-
 _GZIP = "application/gzip"
 
 OPERATIONS = (
@@ -231,5 +224,4 @@ OPERATIONS = (
     Operation("GET", "/endpoints", "getEndpoints", "Where agents export to.", "ExportEndpoints", Control.endpoints),
     Operation("POST", "/evaluate", "evaluate", "Judge runs by an assertions file.", "Results", Control.evaluate,
               read=_judging, forms={"json": _results, "text": _text, "verdicts": _verdicts}),
-    Operation("GET", "/openapi.json", "openapi", "This description.", "", _description),
 )  # fmt: skip

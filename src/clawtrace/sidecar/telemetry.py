@@ -198,8 +198,8 @@ def _events(result: RunResult, span: SpanOfRun) -> Any:
         }
         for verdict in result.verdicts
     ]
-    within = {"scope": _SCOPE, "log_records": records}
-    return ExportLogsServiceRequest(resource_logs=[{"resource": _RESOURCE, "scope_logs": [within]}])
+    ours: Any = {"resource": _RESOURCE, "scope_logs": [{"scope": _SCOPE, "log_records": records}]}
+    return ExportLogsServiceRequest(resource_logs=[ours])
 
 
 def _attributes(verdict: Verdict) -> dict[str, str | float]:
@@ -234,8 +234,8 @@ def _metrics(measured: Sequence[OwnMetric]) -> Any:
         }
         data = {"sum": points | cumulative} if one.counts else {"gauge": points}
         metrics.append({"name": one.name, "description": one.meaning, **data})
-    within = {"scope": _SCOPE, "metrics": metrics}
-    return ExportMetricsServiceRequest(resource_metrics=[{"resource": _RESOURCE, "scope_metrics": [within]}])
+    ours: Any = {"resource": _RESOURCE, "scope_metrics": [{"scope": _SCOPE, "metrics": metrics}]}
+    return ExportMetricsServiceRequest(resource_metrics=[ours])
 
 
 def _pairs(values: Mapping[str, str | float]) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from clawtrace.model.verdict import RunResult, Standing, Status, UnreadVerdicts,
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
 from clawtrace.session.waiting_questions import Waiting, WaitingQuestion, answer
-from clawtrace.verdicts.combined import Asking, combine
+from clawtrace.verdicts.combined import combine
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -98,7 +98,7 @@ def test_equal_questions_are_asked_once() -> None:
     """Each of two equal assertions in one list has its verdict; those of another list are the same ones."""
     same, other = (parse_assertion(dict(NEVER, tool=name)) for name in ("a", "b"))
     again = parse_assertion(dict(NEVER, tool="a"))
-    both = combine([Asking(["r1"], [same, other], {}, {}), Asking(["r2", "r3"], [other, again, same], {}, {})])
+    both = combine([question(["r1"], same, other), question(["r2", "r3"], other, again, same)])
 
     assert both.assertions == [same, other, again]
     assert both.asked == {"r1": [0, 1], "r2": [1, 0, 2], "r3": [1, 0, 2]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,7 +15,9 @@ from exported import export
 from served import Served
 
 from clawtrace._pb import message, pool
+from clawtrace.config.loading.assertions_file import load_assertions_text
 from clawtrace.sidecar.control import Control
+from clawtrace.sidecar.grpc_operations import _run, _verdict, method_named
 
 CHECKS = "assert:\n- tool_was_called: search\n- tool_not_invoked: delete_all\n"
 EVERYTHING = """
@@ -198,6 +201,19 @@ def test_what_is_wrong_has_a_status(stub: Stub, channel) -> None:
     assert stub.refused("Query", sql="DROP TABLE runs")[0] == "INVALID_ARGUMENT"
     assert Stub(channel, "").refused("ListRuns")[0] == "UNAUTHENTICATED"
     assert Stub(channel, "wrong").refused("ListRuns")[0] == "UNAUTHENTICATED"
+
+
+def test_every_method_and_every_field_has_its_answer(stub: Stub, served: Served) -> None:
+    """What the protos promise is in the table of operations and in what these return."""
+    export(f"{served.http}/run/r", "search")
+    (result,) = served.session.evaluate(["r"], load_assertions_text(CHECKS, "assertions").parsed)
+    (line,) = served.session.listed(["r"])
+    filled = {"Verdict": _verdict(result.verdicts[0]), "RunResult": _run(result), "Run": asdict(line)}
+    promised = pool().FindServiceByName("clawtrace.v1.ControlService").methods
+
+    assert [one.name for one in promised if method_named(one.name) is None] == []
+    for name, fields in filled.items():
+        assert {field.name for field in message(f"clawtrace.v1.{name}").DESCRIPTOR.fields} <= fields.keys()
 
 
 def test_a_method_that_is_not_there(stub: Stub) -> None:

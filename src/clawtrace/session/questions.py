@@ -126,7 +126,7 @@ class SessionQuestions:
         from clawtrace.verdicts.combined import combine
         from clawtrace.verdicts.evaluate import evaluate
 
-        asked = combine([one.asking() for one in questions])
+        asked = combine(questions)
         scopes = [scope for one in asked.assertions if (scope := scope_of(one)) is not None]
         engine = self._current(asked.run_ids, more=self._waiting.run_ids(), scopes=scopes)
         ask = partial(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clawtrace.assertions.world import World
@@ -18,45 +19,26 @@ from clawtrace.model.verdict import RunResult, Status
 if TYPE_CHECKING:
     from clawtrace.assertions.base import Assertion
     from clawtrace.verdicts.asking.probes import Probed
-    from clawtrace.verdicts.combined import Asking
 
 __all__ = ["Waiting", "WaitingQuestion", "answer"]
 
 
+@dataclass(eq=False)
 class WaitingQuestion:
-    """One caller's question.
+    """One caller's question."""
 
-    Args:
-        worlds: what is known of runs apart from their spans, by run id.
-        probed: what the probes among `assertions` found, by place.
-        evidence_of_passes: whether verdicts that passed carry their spans.
-        alone: whether it can only be asked for itself.
-    """
-
-    def __init__(
-        self,
-        run_ids: Sequence[str],
-        assertions: Sequence[Assertion],
-        worlds: Mapping[str, World],
-        probed: Mapping[int, Probed],
-        *,
-        evidence_of_passes: bool,
-        alone: bool,
-    ) -> None:
-        self.run_ids = run_ids
-        self.assertions = assertions
-        self.worlds = worlds
-        self.probed = probed
-        self.evidence_of_passes = evidence_of_passes
-        self.alone = alone
-        self.results: list[RunResult] | None = None
-        """The answer; None until it is given."""
-
-    def asking(self) -> Asking:
-        """Return what can be put together with others' (`clawtrace.verdicts.combined`)."""
-        from clawtrace.verdicts.combined import Asking
-
-        return Asking(self.run_ids, self.assertions, self.worlds, self.probed)
+    run_ids: Sequence[str]
+    assertions: Sequence[Assertion]
+    worlds: Mapping[str, World]
+    """What is known of runs apart from their spans, by run id."""
+    probed: Mapping[int, Probed]
+    """What the probes among `assertions` found, by place."""
+    evidence_of_passes: bool
+    """Whether verdicts that passed carry their spans."""
+    alone: bool
+    """Whether it can only be asked for itself."""
+    results: list[RunResult] | None = None
+    """The answer; None until it is given."""
 
 
 class Waiting:

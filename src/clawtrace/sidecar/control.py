@@ -6,8 +6,9 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.probe import Probe
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from clawtrace.verdicts.reading.run_details import RunDetails
     from clawtrace.verdicts.reading.run_list import RunList
 
-__all__ = ["Begun", "Control", "NoSuchRunError", "RunDeletedError", "RunExistsError"]
+__all__ = ["BegunRun", "Control", "NoSuchRunError", "RunDeletedError", "RunExistsError"]
 
 _AT_ONCE = 50
 """Runs that are asked about together where verdicts are sent as they are known."""
@@ -49,13 +50,14 @@ class RunExistsError(UsageError):
     """A run of that id was announced already."""
 
 
-class Begun(NamedTuple):
+@dataclass
+class BegunRun:
     """An announced run, and what its agent needs."""
 
     run_id: str
     traceparent: str
     """W3C trace context of the run's first turn, for an agent that already runs."""
-    environment: Mapping[str, str]
+    environment: dict[str, str]
     """Variables that make an agent export its spans here, as this run."""
 
 
@@ -79,7 +81,7 @@ class Control:
         self._open: set[str] = set()
         """Runs that were begun here and have not ended."""
 
-    def begin_run(self, asked: BeginRun) -> Begun:
+    def begin_run(self, asked: BeginRun) -> BegunRun:
         """Announce a run, so that its spans find it from the first one on.
 
         Raises:
@@ -113,7 +115,7 @@ class Control:
             endpoints.grpc, endpoints.http, turn.trace_id, turn.parent_span_id, self._switches, endpoints.token
         )
         variables = {one.name: value for one, value in telemetry_variables(target, asked.protocol, run_id)}
-        return Begun(run_id, target.traceparent, variables)
+        return BegunRun(run_id, target.traceparent, variables)
 
     def end_run(self, run_id: str, asked: EndRun) -> dict[str, Any]:
         """Wait until nothing more of a run can come, close it, and return how it stands.
@@ -232,9 +234,9 @@ class Control:
             )
         return packed
 
-    def received_rows(self, asked: ReceivedRows) -> dict[str, int]:
+    def received_rows(self, asked: ReceivedRows) -> dict[str, dict[str, int]]:
         """Return how much came of runs so far: it grows when more does. A run that is not there is left out."""
-        return self._session.received_rows(asked.run_ids)
+        return {"received": self._session.received_rows(asked.run_ids)}
 
     def put_verdicts(self, run_id: str, asked: PutVerdicts) -> dict[str, Any]:
         """Count verdicts that a client gave on a run, and send them on, as those that are given here.

@@ -5,22 +5,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from clawtrace.model.verdict import RunResult, Verdict
 from clawtrace.sidecar.control import Control
-from clawtrace.sidecar.requests import (
-    AdoptTraces,
-    BeginRun,
-    EndRun,
-    Gating,
-    WaitComplete,
-    read,
-)
+from clawtrace.sidecar.operations import OPERATIONS, Operation, plain
+from clawtrace.sidecar.requests import Gating, read
 
-__all__ = ["Operations"]
+__all__ = ["Method", "method_named"]
 
 _ROWS_A_MESSAGE = 1_000
 _LISTS = ("llm_calls", "tool_calls", "agents", "delegations", "errors")
@@ -28,76 +23,46 @@ _LISTS = ("llm_calls", "tool_calls", "agents", "delegations", "errors")
 _NOT_FINITE = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 
 M = TypeVar("M", bound=BaseModel)
+Method = Callable[[Control, Any], Iterator[dict[str, Any]]]
+"""Takes a request; yields the fields of each message of the answer."""
 
 
-class Operations:
-    """The methods of the service on one `Control`."""
+def method_named(name: str) -> Method | None:
+    """Return a method of the service; None where there is none such."""
+    return _METHODS.get(name)
 
-    def __init__(self, control: Control) -> None:
-        self._control = control
 
-    def find(self, method: str) -> tuple[Any, Callable[[Any], Iterator[Any]]] | None:
-        """Return what its request is and what answers it; None where there is none such."""
-        answers = {
-            "BeginRun": self._begin,
-            "EndRun": self._end,
-            "WaitComplete": self._wait,
-            "AdoptTraces": self._adopt,
-            "DeleteRun": self._delete,
-            "ListRuns": self._list,
-            "Inspect": self._inspect,
-            "Evaluate": self._evaluate,
-            "Query": self._query,
-        }.get(method)
-        if answers is None:
-            return None
-        from clawtrace._pb import message, pool
+def _one_message(operation: Operation, control: Control, asked: Any) -> Iterator[dict[str, Any]]:
+    run = (asked.run_id,) if "{run_id}" in operation.path else ()
+    request = () if operation.request is None else (_model(operation.request, asked, *("run_id",) * len(run)),)
+    answer = plain(operation.do(control, *run, *request))
+    yield _facts(*answer["runs"]) if operation.rpc == "Inspect" else answer
 
-        described = pool().FindMethodByName(f"clawtrace.v1.ControlService.{method}")
-        return message(described.input_type.full_name), answers
 
-    def _begin(self, asked: Any) -> Iterator[Any]:
-        yield _pb("BeginRunResponse", self._control.begin_run(_model(BeginRun, asked))._asdict())
+def _evaluate(control: Control, asked: Any) -> Iterator[dict[str, Any]]:
+    gating = _model(Gating, asked, "assertions", run_ids="run_id")
+    results = []
+    for result in control.judge(asked.assertions, gating):
+        for verdict in result.verdicts:
+            yield {"verdict": _verdict(verdict)}
+        yield {"run": _run(result)}
+        results.append(result)
+    yield {"summary": {"exit_code": int(gating.gate().of_results(results)), "runs": len(results)}}
 
-    def _end(self, asked: Any) -> Iterator[Any]:
-        yield _pb("RunStanding", self._control.end_run(asked.run_id, _model(EndRun, asked, "run_id")))
 
-    def _wait(self, asked: Any) -> Iterator[Any]:
-        yield _pb("RunStanding", self._control.wait_complete(asked.run_id, _model(WaitComplete, asked, "run_id")))
+def _query(control: Control, asked: Any) -> Iterator[dict[str, Any]]:
+    answer = control.query(asked.sql)
+    rows = [{"cells": [_cell(cell) for cell in row]} for row in answer.rows]
+    yield {"columns": answer.columns, "rows": rows[:_ROWS_A_MESSAGE]}
+    for start in range(_ROWS_A_MESSAGE, len(rows), _ROWS_A_MESSAGE):
+        yield {"rows": rows[start : start + _ROWS_A_MESSAGE]}
 
-    def _adopt(self, asked: Any) -> Iterator[Any]:
-        yield _pb("RunStanding", self._control.adopt_traces(asked.run_id, _model(AdoptTraces, asked, "run_id")))
 
-    def _delete(self, asked: Any) -> Iterator[Any]:
-        yield _pb("DeleteRunResponse", self._control.delete_run(asked.run_id))
-
-    def _list(self, asked: Any) -> Iterator[Any]:
-        del asked
-        names = ("run_id", "case_id", "model_id", "repetition", "closed_by", "complete", "run_status")
-        runs = self._control.list_runs().runs
-        yield _pb("ListRunsResponse", {"runs": [{name: getattr(run, name) for name in names} for run in runs]})
-
-    def _inspect(self, asked: Any) -> Iterator[Any]:
-        (run,) = self._control.inspect(asked.run_id)["runs"]
-        yield _pb("RunFacts", _facts(run))
-
-    def _evaluate(self, asked: Any) -> Iterator[Any]:
-        gating = _model(Gating, asked, "assertions", run_ids="run_id")
-        results = []
-        for result in self._control.judge(asked.assertions, gating):
-            for verdict in result.verdicts:
-                yield _pb("EvaluateResponse", {"verdict": _verdict(verdict)})
-            yield _pb("EvaluateResponse", {"run": _run(result)})
-            results.append(result)
-        code = int(gating.gate().of_results(results))
-        yield _pb("EvaluateResponse", {"summary": {"exit_code": code, "runs": len(results)}})
-
-    def _query(self, asked: Any) -> Iterator[Any]:
-        answer = self._control.query(asked.sql)
-        rows = [{"cells": [_cell(cell) for cell in row]} for row in answer.rows]
-        yield _pb("QueryResponse", {"columns": answer.columns, "rows": rows[:_ROWS_A_MESSAGE]})
-        for start in range(_ROWS_A_MESSAGE, len(rows), _ROWS_A_MESSAGE):
-            yield _pb("QueryResponse", {"rows": rows[start : start + _ROWS_A_MESSAGE]})
+_METHODS: Mapping[str, Method] = {
+    **{one.rpc: partial(_one_message, one) for one in OPERATIONS if one.rpc},
+    "Evaluate": _evaluate,
+    "Query": _query,
+}
 
 
 def _model(model: type[M], asked: Any, *apart: str, **renamed: str) -> M:
@@ -116,15 +81,6 @@ def _model(model: type[M], asked: Any, *apart: str, **renamed: str) -> M:
     return read(
         model, json.dumps({renamed.get(name, name): value for name, value in given.items() if name not in apart})
     )
-
-
-def _pb(name: str, value: dict[str, Any]) -> Any:
-    """Return a message of the service; None leaves a field unset."""
-    from google.protobuf.json_format import ParseDict
-
-    from clawtrace._pb import message
-
-    return ParseDict(value, message(f"clawtrace.v1.{name}")())
 
 
 def _facts(run: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,12 +102,7 @@ def _tool_call(arguments: Any, **call: Any) -> dict[str, Any]:
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:
-    names = (
-        "run_id", "id", "type", "severity", "final", "message", "description", "dimensions", "known_failure", "missing",
-        "hint", "stale", "sql", "duration_ms",
-    )  # fmt: skip
-    return {
-        **{name: getattr(verdict, name) for name in names},
+    return verdict._asdict() | {
         "status": verdict.status.value,
         "expected_json": json.dumps(verdict.expected, default=str),
         "actual_json": json.dumps(verdict.actual, default=str),
@@ -162,11 +113,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
 
 
 def _run(result: RunResult) -> dict[str, Any]:
-    names = (
-        "run_id", "case_id", "model_id", "repetition", "complete", "incomplete_because", "closed_by", "spans", "traces",
-        "diagnostics",
-    )  # fmt: skip
-    return {name: getattr(result, name) for name in names} | {"status": result.status and result.status.value}
+    return result._asdict() | {"status": result.status and result.status.value}
 
 
 def _cell(cell: Any) -> dict[str, Any]:

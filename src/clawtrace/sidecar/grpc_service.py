@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -10,18 +9,17 @@ from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from clawtrace.errors import ClawtraceError, ConfigError, QueryError, UsageError
 from clawtrace.receiver.transport.answers import Code
 from clawtrace.receiver.transport.grpc_calls import Call, RefusedError, Work
-from clawtrace.sidecar.control import Control, NoSuchRunError, RunExistsError
+from clawtrace.sidecar.control import Control
 from clawtrace.sidecar.grpc_health import HEALTH, HealthService
+from clawtrace.sidecar.grpc_operations import method_named
+from clawtrace.sidecar.operations import refused
 
 if TYPE_CHECKING:
     from clawtrace.receiver.transport.questions import Questions
 
 __all__ = ["ControlGrpc"]
-
-_LOG = logging.getLogger("clawtrace.sidecar")
 
 _CONTROL = "clawtrace.v1.ControlService"
 _REFLECTION = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
@@ -39,9 +37,7 @@ class ControlGrpc:
     """Hands gRPC calls to the operations."""
 
     def __init__(self, control: Control) -> None:
-        from clawtrace.sidecar.grpc_operations import Operations
-
-        self._operations = Operations(control)
+        self._control = control
         self._health = HealthService(_CONTROL)
         self._free = threading.BoundedSemaphore(_CALLS)
 
@@ -64,8 +60,10 @@ class ControlGrpc:
             raise RefusedError(Code.UNAUTHENTICATED, _NO_TOKEN)
         if service in _REFLECTION:
             return self._bounded(_reflect) if method == "ServerReflectionInfo" else None
-        found = self._operations.find(method)
-        return None if found is None else self._bounded(partial(_operate, *found, questions, busy))
+        answers = method_named(method)
+        if answers is None:
+            return None
+        return self._bounded(partial(_operate, method, partial(answers, self._control), questions, busy))
 
     def _bounded(self, work: Work) -> Work:
         """Return work that is refused where too many calls are under way: exporters need threads, too."""
@@ -82,11 +80,16 @@ class ControlGrpc:
 
 
 def _operate(
-    request: Any, answers: Callable[[Any], Iterator[Any]], questions: Questions, busy: Busy, call: Call
+    method: str, answers: Callable[[Any], Iterator[dict[str, Any]]], questions: Questions, busy: Busy, call: Call
 ) -> Iterator[bytes]:
     """Answer a call to one method of the control service; the work is done in a thread of `Questions`."""
+    from google.protobuf.json_format import ParseDict
     from google.protobuf.message import DecodeError
 
+    from clawtrace._pb import message, pool
+
+    described = pool().FindMethodByName(f"{_CONTROL}.{method}")
+    request, answer = (message(one.full_name) for one in (described.input_type, described.output_type))
     body = call.message()
     if len(body) > _REQUEST_BYTES:
         raise RefusedError(Code.RESOURCE_EXHAUSTED, f"a request has at most {_REQUEST_BYTES} bytes")
@@ -107,7 +110,8 @@ def _operate(
                 for one in answers(asked):
                     if gone.is_set():
                         break
-                    pieces.put(one.SerializeToString())
+                    # None leaves a field unset; what the message has no field for is of HTTP alone.
+                    pieces.put(ParseDict(one, answer(), ignore_unknown_fields=True).SerializeToString())
         except Exception as error:
             pieces.put(error)
         else:
@@ -119,24 +123,9 @@ def _operate(
         if isinstance(piece, RefusedError):
             raise piece
         if isinstance(piece, Exception):
-            raise RefusedError(*_refusal(piece)) from piece
+            no = refused(piece)
+            raise RefusedError(no.code, no.message) from piece
         yield piece
-
-
-def _refusal(error: Exception) -> tuple[int, str]:
-    match error:
-        case NoSuchRunError():
-            return Code.NOT_FOUND, str(error)
-        case RunExistsError():
-            return Code.ALREADY_EXISTS, str(error)
-        case ConfigError():
-            return Code.INVALID_ARGUMENT, "\n".join(map(str, error.problems))
-        case QueryError() | UsageError():
-            return Code.INVALID_ARGUMENT, str(error)
-        case ClawtraceError():
-            return Code.INTERNAL, str(error)
-    _LOG.error("a call could not be answered", exc_info=error)
-    return Code.INTERNAL, f"the service failed on this call: {error}"
 
 
 def _reflect(call: Call) -> Iterator[bytes]:

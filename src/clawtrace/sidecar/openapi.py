@@ -1,14 +1,16 @@
-"""The OpenAPI description of the control service over HTTP: made of the models that requests are read with."""
+"""The OpenAPI description of the control service over HTTP, from the table of its operations and the models of what they take."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
 from clawtrace.report.inspection import Inspection
 from clawtrace.report.results import Results
+from clawtrace.sidecar.control import BegunRun
+from clawtrace.sidecar.operations import OPERATIONS, Operation
 from clawtrace.sidecar.requests import AdoptTraces, BeginRun, EndRun, Gating, PutVerdicts, ReceivedRows, WaitComplete
 from clawtrace.verdicts.reading.run_details import RunDetails
 from clawtrace.verdicts.reading.run_list import RunList
@@ -16,15 +18,6 @@ from clawtrace.verdicts.reading.run_list import RunList
 __all__ = ["openapi"]
 
 _PREFIX = "/clawtrace/v1"
-
-
-@dataclass
-class BegunRun:
-    """An announced run, and what its agent needs."""
-
-    run_id: str
-    traceparent: str
-    environment: dict[str, str]
 
 
 @dataclass
@@ -92,106 +85,84 @@ class Health:
     status: str
 
 
-_MODELS: tuple[TypeAdapter[Any], ...] = (
-    *(TypeAdapter(one) for one in (BegunRun, RunStanding, RunList, RunPage, Deletion, Inspection, Refusal, Health)),
-    *(TypeAdapter(one) for one in (ExportEndpoints, Received, PutAnswer)),
-    *(TypeAdapter(one) for one in (BeginRun, EndRun, WaitComplete, AdoptTraces, ReceivedRows, PutVerdicts, Results)),
-)
+_MODELS: tuple[type[Any], ...] = (
+    BegunRun, RunStanding, RunList, RunPage, Deletion, Inspection, Refusal, Health, ExportEndpoints, Received, PutAnswer,
+    BeginRun, EndRun, WaitComplete, AdoptTraces, ReceivedRows, PutVerdicts, Results,
+)  # fmt: skip
 
 
 def openapi(version: str) -> dict[str, Any]:
     """Return the description, OpenAPI 3.1."""
     _, schemas = TypeAdapter.json_schemas(
-        [(number, "serialization", model) for number, model in enumerate(_MODELS)],
+        [(number, "serialization", TypeAdapter(model)) for number, model in enumerate(_MODELS)],
         ref_template="#/components/schemas/{model}",
     )
     run = {"name": "run_id", "in": "path", "required": True, "schema": {"type": "string"}}
+    paths: dict[str, Any] = {
+        f"{_PREFIX}/health": {
+            "get": _described("health", "Whether the service receives.", "Health") | {"security": []}
+        },
+        f"{_PREFIX}/live": {"get": _described("live", "Whether the process answers.", "Health") | {"security": []}},
+        f"{_PREFIX}/events": {"get": _events()},
+        "/metrics": {
+            "get": _described("metrics", "Metrics of the service, in the text format of Prometheus.", "text/plain")
+        },
+    }
+    for one in OPERATIONS:
+        at = paths.setdefault(_PREFIX + one.path, {"parameters": [run]} if "{run_id}" in one.path else {})
+        at[one.method.lower()] = _operation(one)
     return {
         "openapi": "3.1.0",
         "info": {"title": "clawtrace control service", "version": version},
         "security": [{"token": []}],
-        "paths": {
-            f"{_PREFIX}/health": {"get": _operation("health", "Whether the service receives.", Health) | {"security": []}},
-            f"{_PREFIX}/live": {"get": _operation("live", "Whether the process answers.", Health) | {"security": []}},
-            f"{_PREFIX}/events": {"get": _events()},
-            "/metrics": {"get": _text("metrics", "Metrics of the service, in the text format of Prometheus.", "text/plain")},
-            f"{_PREFIX}/runs": {
-                "get": _operation("listRuns", "List the runs, with the verdicts that were given here last.", RunList)
-                | {"parameters": [{"name": "last", "in": "query", "schema": {"type": "integer", "minimum": 1}}]},
-                "post": _operation("beginRun", "Announce a run.", BegunRun, BeginRun, status="201")
-                | {"parameters": [_choice("format", "json", "shell")]},
-            },
-            f"{_PREFIX}/runs/{{run_id}}": {
-                "parameters": [run],
-                "get": _operation("inspectRun", "The facts of a run.", Inspection),
-                "delete": _operation("deleteRun", "Delete a run that has ended.", Deletion),
-            },
-            f"{_PREFIX}/runs/{{run_id}}/adopt": {
-                "parameters": [run],
-                "post": _operation("adoptTraces", "Give traces that named no run to a run.", RunStanding, AdoptTraces),
-            },
-            f"{_PREFIX}/runs/{{run_id}}/end": {
-                "parameters": [run],
-                "post": _operation("endRun", "End a run.", RunStanding, EndRun),
-            },
-            f"{_PREFIX}/runs/{{run_id}}/page": {
-                "parameters": [run],
-                "get": _operation("runPage", "What the page shows of a run.", RunPage),
-            },
-            f"{_PREFIX}/runs/{{run_id}}/wait": {
-                "parameters": [run],
-                "post": _operation("waitForRun", "Wait until a run has been ended.", RunStanding, WaitComplete),
-            },
-            f"{_PREFIX}/runs/{{run_id}}/data": {
-                "parameters": [run],
-                "get": _text("fetchRun", "All that came of a run: the file of a DuckDB store, in gzip.", "application/gzip"),
-            },
-            f"{_PREFIX}/runs/{{run_id}}/verdicts": {
-                "parameters": [run],
-                "post": _operation("putVerdicts", "Count and send on verdicts of a client.", PutAnswer, PutVerdicts),
-            },
-            f"{_PREFIX}/received": {"post": _operation("countReceived", "How much came of runs.", Received, ReceivedRows)},
-            f"{_PREFIX}/endpoints": {"get": _operation("getEndpoints", "Where agents export to.", ExportEndpoints)},
-            f"{_PREFIX}/evaluate": {"post": _evaluation()},
-        },
+        "paths": paths,
         "components": {
             "schemas": schemas["$defs"],
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
-    }  # fmt: skip
-
-
-def _operation(
-    name: str, summary: str, answer: type[Any], body: type[BaseModel] | None = None, *, status: str = "200"
-) -> dict[str, Any]:
-    described = {
-        "operationId": name,
-        "summary": summary,
-        "responses": {status: _content(summary, answer), "default": _content("Why not.", Refusal)},
     }
-    if body is not None:
-        described["requestBody"] = {"content": {"application/json": {"schema": _ref(body)}}}
+
+
+def _operation(one: Operation) -> dict[str, Any]:
+    described = _described(one.name, one.summary, one.answer, str(one.status))
+    if one.request is not None:
+        described["requestBody"] = {"content": {"application/json": {"schema": _ref(one.request.__name__)}}}
+    match one.name:
+        case "listRuns":
+            described["parameters"] = [{"name": "last", "in": "query", "schema": {"type": "integer", "minimum": 1}}]
+        case "beginRun":
+            described["parameters"] = [_choice("format", *one.forms)]
+        case "evaluate":
+            described |= _evaluation()
+            described["responses"]["200"]["headers"] = {
+                "x-clawtrace-exit-code": {
+                    "description": "What `clawtrace eval` would end with.",
+                    "schema": {"type": "integer"},
+                }
+            }
     return described
 
 
+def _described(name: str, summary: str, answer: str, status: str = "200") -> dict[str, Any]:
+    """Describe an operation by its answer: a schema, or a media type whose content is no JSON."""
+    text = {"description": summary, "content": {answer: {"schema": {"type": "string"}}}}
+    responses = (
+        {"200": text}
+        if "/" in answer
+        else {status: _content(summary, answer), "default": _content("Why not.", "Refusal")}
+    )
+    return {"operationId": name, "summary": summary, "responses": responses}
+
+
 def _events() -> dict[str, Any]:
-    described = _text("events", "What happens, as lines of JSON: runs and verdicts.", "application/x-ndjson")
+    described = _described("events", "What happens, as lines of JSON: runs and verdicts.", "application/x-ndjson")
     after = {"name": "after", "in": "query", "schema": {"type": "integer", "default": 0}}
     return described | {"parameters": [after, _choice("follow", "true", "false")]}
 
 
-def _text(name: str, summary: str, kind: str) -> dict[str, Any]:
-    content = {"description": summary, "content": {kind: {"schema": {"type": "string"}}}}
-    return {"operationId": name, "summary": summary, "responses": {"200": content}}
-
-
 def _evaluation() -> dict[str, Any]:
     fields = Gating.model_json_schema()["properties"]
-    described = _operation("evaluate", "Judge runs by an assertions file.", Results)
-    described["responses"]["200"]["headers"] = {
-        "x-clawtrace-exit-code": {"description": "What `clawtrace eval` would end with.", "schema": {"type": "integer"}}
-    }
-    return described | {
+    return {
         "requestBody": {
             "required": True,
             "content": {kind: {"schema": {"type": "string"}} for kind in ("application/yaml", "application/json")},
@@ -207,9 +178,9 @@ def _choice(name: str, *words: str) -> dict[str, Any]:
     return {"name": name, "in": "query", "schema": {"enum": list(words), "default": words[0]}}
 
 
-def _content(what: str, answer: type[Any]) -> dict[str, Any]:
+def _content(what: str, answer: str) -> dict[str, Any]:
     return {"description": what, "content": {"application/json": {"schema": _ref(answer)}}}
 
 
-def _ref(model: type[Any]) -> dict[str, str]:
-    return {"$ref": f"#/components/schemas/{model.__name__}"}
+def _ref(model: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{model}"}

@@ -26,6 +26,18 @@ _SCORES = {Status.PASS: 1.0, Status.FAIL: 0.0}
 """A verdict that is undecided has no score."""
 
 
+_MEANINGS = {
+    "received.items": "Spans, log records and metric points that were received, by what became of them.",
+    "verdicts": "Verdicts that were given, by status.",
+    "runs": "Runs in the store.",
+    "deleted.runs": "Runs that retention deleted, by the limit that they were beyond.",
+    "store.bytes": "Size of the store's files.",
+    "queue.bytes": "Bytes of requests that wait to be stored.",
+    "start_time.seconds": "Start of the process, Unix time.",
+    "tee.requests": "Requests for the tee.",
+}
+
+
 class OwnMetric(NamedTuple):
     """One metric: a counter where its name is a sum from the start, else a gauge."""
 
@@ -33,6 +45,14 @@ class OwnMetric(NamedTuple):
     meaning: str
     counts: bool
     points: Sequence[tuple[Mapping[str, str], float]]
+
+
+def _counter(name: str, label: str, counts: Mapping[str, int]) -> OwnMetric:
+    return OwnMetric(f"clawtrace.{name}", _MEANINGS[name], True, [({label: of}, count) for of, count in counts.items()])
+
+
+def _gauge(name: str, value: float) -> OwnMetric:
+    return OwnMetric(f"clawtrace.{name}", _MEANINGS[name], False, [({}, value)])
 
 
 class SpanOfRun(NamedTuple):
@@ -107,41 +127,26 @@ class OwnTelemetry:
         tally, tee, waiting = self._session.received()
         with self._lock:
             given = dict(self._given)
-        items = {
+        outcomes = {
             "accepted": tally.accepted,
             "duplicate": tally.duplicates,
             "rejected": tally.rejected,
             "refused": tally.refused,
         }
+        statuses = {status.value: given.get(status.value, 0) for status in Status}
+        limits = {limit: self._retention.deleted[limit] for limit in get_args(Limit)}
         found = [
-            OwnMetric(
-                "clawtrace.received.items",
-                "Spans, log records and metric points that were received, by what became of them.",
-                True,
-                [({"outcome": outcome}, count) for outcome, count in items.items()],
-            ),
-            OwnMetric(
-                "clawtrace.verdicts",
-                "Verdicts that were given, by status.",
-                True,
-                [({"status": status.value}, given.get(status.value, 0)) for status in Status],
-            ),
-            OwnMetric("clawtrace.runs", "Runs in the store.", False, [({}, len(self._session.run_ids()))]),
-            OwnMetric(
-                "clawtrace.deleted.runs",
-                "Runs that retention deleted, by the limit that they were beyond.",
-                True,
-                [({"limit": limit}, self._retention.deleted[limit]) for limit in get_args(Limit)],
-            ),
-            OwnMetric("clawtrace.store.bytes", "Size of the store's files.", False, [({}, self._session.file_bytes())]),
-            OwnMetric("clawtrace.queue.bytes", "Bytes of requests that wait to be stored.", False, [({}, waiting)]),
-            OwnMetric(
-                "clawtrace.start_time.seconds", "Start of the process, Unix time.", False, [({}, _STARTED_NS / 1e9)]
-            ),
+            _counter("received.items", "outcome", outcomes),
+            _counter("verdicts", "status", statuses),
+            _gauge("runs", len(self._session.run_ids())),
+            _counter("deleted.runs", "limit", limits),
+            _gauge("store.bytes", self._session.file_bytes()),
+            _gauge("queue.bytes", waiting),
+            _gauge("start_time.seconds", _STARTED_NS / 1e9),
         ]
         if tee is not None:
-            points = [({"outcome": "forwarded"}, tee.forwarded), ({"outcome": "dropped"}, tee.dropped.total())]
-            found.append(OwnMetric("clawtrace.tee.requests", "Requests for the tee.", True, points))
+            sent = {"forwarded": tee.forwarded, "dropped": tee.dropped.total()}
+            found.append(_counter("tee.requests", "outcome", sent))
         return found
 
     def _measure(self) -> None:
@@ -182,21 +187,19 @@ def _events(result: RunResult, span: SpanOfRun) -> Any:
     """Return the verdicts on a run as events of the GenAI semantic conventions (gen-ai-events.md)."""
     from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
-    request = ExportLogsServiceRequest()
-    within = request.resource_logs.add()
-    _set(within.resource.attributes, {"service.name": "clawtrace"})
-    scope = within.scope_logs.add()
-    scope.scope.name, scope.scope.version = _scope()
-    for verdict in result.verdicts:
-        record = scope.log_records.add(
-            time_unix_nano=time.time_ns(),
-            event_name="gen_ai.evaluation.result",
-            severity_number=9,  # INFO
-            trace_id=bytes.fromhex(span.trace_id),
-            span_id=bytes.fromhex(span.span_id),
-        )
-        _set(record.attributes, _attributes(verdict))
-    return request
+    records = [
+        {
+            "time_unix_nano": time.time_ns(),
+            "event_name": "gen_ai.evaluation.result",
+            "severity_number": 9,  # INFO
+            "trace_id": bytes.fromhex(span.trace_id),
+            "span_id": bytes.fromhex(span.span_id),
+            "attributes": _pairs(_attributes(verdict)),
+        }
+        for verdict in result.verdicts
+    ]
+    ours: Any = {"resource": _RESOURCE, "scope_logs": [{"scope": _SCOPE, "log_records": records}]}
+    return ExportLogsServiceRequest(resource_logs=[ours])
 
 
 def _attributes(verdict: Verdict) -> dict[str, str | float]:
@@ -216,35 +219,31 @@ def _metrics(measured: Sequence[OwnMetric]) -> Any:
     from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
     from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality
 
-    request, now = ExportMetricsServiceRequest(), time.time_ns()
-    within = request.resource_metrics.add()
-    _set(within.resource.attributes, {"service.name": "clawtrace"})
-    scope = within.scope_metrics.add()
-    scope.scope.name, scope.scope.version = _scope()
+    times = {"start_time_unix_nano": _STARTED_NS, "time_unix_nano": time.time_ns()}
+    cumulative = {
+        "is_monotonic": True,
+        "aggregation_temporality": AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE,
+    }
+    metrics = []
     for one in measured:
-        metric = scope.metrics.add(name=one.name, description=one.meaning)
-        if one.counts:
-            metric.sum.is_monotonic = True
-            metric.sum.aggregation_temporality = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
-        points = metric.sum.data_points if one.counts else metric.gauge.data_points
-        for labels, value in one.points:
-            point = points.add(start_time_unix_nano=_STARTED_NS, time_unix_nano=now)
-            if isinstance(value, int):
-                point.as_int = value
-            else:
-                point.as_double = value
-            _set(point.attributes, labels)
-    return request
+        points = {
+            "data_points": [
+                {**times, "as_int" if isinstance(value, int) else "as_double": value, "attributes": _pairs(labels)}
+                for labels, value in one.points
+            ]
+        }
+        data = {"sum": points | cumulative} if one.counts else {"gauge": points}
+        metrics.append({"name": one.name, "description": one.meaning, **data})
+    ours: Any = {"resource": _RESOURCE, "scope_metrics": [{"scope": _SCOPE, "metrics": metrics}]}
+    return ExportMetricsServiceRequest(resource_metrics=[ours])
 
 
-def _set(attributes: Any, values: Mapping[str, str | float]) -> None:
-    for key, value in values.items():
-        attribute = attributes.add(key=key)
-        if isinstance(value, str):
-            attribute.value.string_value = value
-        else:
-            attribute.value.double_value = value
+def _pairs(values: Mapping[str, str | float]) -> list[dict[str, Any]]:
+    return [
+        {"key": key, "value": {"string_value" if isinstance(value, str) else "double_value": value}}
+        for key, value in values.items()
+    ]
 
 
-def _scope() -> tuple[str, str]:
-    return "clawtrace", __version__
+_SCOPE = {"name": "clawtrace", "version": __version__}
+_RESOURCE = {"attributes": _pairs({"service.name": "clawtrace"})}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.world import World
@@ -20,7 +20,7 @@ from clawtrace.verdicts.judging.run_inputs import RunInputs
 __all__ = ["Asking", "Combined", "combine", "own_verdicts", "parts_of"]
 
 
-class Asking(NamedTuple):
+class Asking(Protocol):
     """What one caller asks of its runs."""
 
     run_ids: Sequence[str]
@@ -45,7 +45,8 @@ class Combined(NamedTuple):
 def combine(askings: Sequence[Asking]) -> Combined:
     """Put together what several callers ask: equal assertions once. What one asks stays as it is."""
     if len(askings) == 1:
-        return Combined(*askings[0], None)
+        (one,) = askings
+        return Combined(one.run_ids, one.assertions, one.worlds, one.probed, None)
     run_ids: list[str] = []
     assertions: list[Assertion] = []
     probed: dict[int, Probed] = {}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from clawtrace.assertions.world import Gateway, World
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
 from clawtrace.campaign.results.late import mark_what_grew
-from clawtrace.campaign.results.packed_results import Packer
+from clawtrace.campaign.results.packed_results import packed
 from clawtrace.campaign.results.stored import StoredRun, StoredRuns, read_run
 from clawtrace.campaign.results.stored_results import kept_file, write_result
 from clawtrace.campaign.results.unjudged import with_unjudged
@@ -146,7 +146,6 @@ class _Execution:
         self._decisions = decisions
         self._stored = StoredRuns(plan.outputs)
         self._evaluations = evaluation_folder(plan)
-        self._packer = Packer(plan.folder)
         self._results: dict[str, RunResult] = {}
         self._not_run: dict[str, UnfinishedRun] = {}
         types = runner_types()
@@ -349,7 +348,7 @@ class _Execution:
     def _judge_what_grew(self) -> None:
         """Judge the runs again of which more arrived after their verdict."""
         for planned, before in self._grown():
-            self._results[planned.run_id] = self._packer.packed(self._judged_again(planned, before))
+            self._results[planned.run_id] = packed(self._judged_again(planned, before))
 
     def _grown(self) -> list[tuple[PlannedRun, RunResult]]:
         """Return the runs whose verdicts are not of all that the store holds, with their results."""
@@ -380,7 +379,7 @@ class _Execution:
     def _finish(self, planned: PlannedRun, result: RunResult) -> None:
         result = with_unjudged(self.plan, planned, result)
         result = result._replace(quarantined=self.plan.suite.in_quarantine(planned.case))
-        self._results[planned.run_id] = self._packer.packed(result)
+        self._results[planned.run_id] = packed(result)
         self._tell(RunFinished(planned, result))
 
     def _leave_out(self, planned: PlannedRun, reason: str) -> None:

@@ -11,11 +11,9 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from clawtrace.assertions.world import JudgeOpinion, JudgeTask, World
-from clawtrace.judge.aggregation import sample
-from clawtrace.judge.answers import assertion_answer
 from clawtrace.judge.material import hidden_names
-from clawtrace.judge.panel import Judge, JudgeRun, Panel, Scale
-from clawtrace.judge.prompt import hide_names, task_prompt
+from clawtrace.judge.panel import Judge, JudgeRun, Panel, Scale, sample
+from clawtrace.judge.prompt import assertion_answer, hide_names, task_prompt
 from clawtrace.model.relations import RELATIONS
 from clawtrace.model.verdict import RunResult
 from clawtrace.pricing.price import Pricing

@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from clawtrace.logs.model import LoggedRun, LoggedSpan
-from clawtrace.logs.times import Clock
+from clawtrace.logs.model import Clock, LoggedRun, LoggedSpan
 
 __all__ = ["OUTCOME", "USAGE", "LoggedConversation", "Outcome", "as_text", "texts"]
 

@@ -29,7 +29,6 @@ from clawtrace.runners.base import (
 )
 from clawtrace.runners.command import CommandRunner, left_out
 from clawtrace.runners.command_settings import CommandSettings
-from clawtrace.runners.gateways.configuration import agent_id_of, configuration
 from clawtrace.runners.gateways.order import (
     ANSWER_FILE,
     CONFIG_REFUSED,
@@ -37,6 +36,8 @@ from clawtrace.runners.gateways.order import (
     TURNS_FILE,
     Container,
     GatewayOrder,
+    agent_id_of,
+    configuration,
     remove,
     write_gateway_order,
 )

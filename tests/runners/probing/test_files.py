@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from clawtrace.runners.probing import files
-from clawtrace.runners.probing.files import OutsideError, read_text, write_text
+from clawtrace.runners.probing import tools
+from clawtrace.runners.probing.tools import OutsideError, read_text, write_text
 
 
 @pytest.fixture
@@ -79,13 +79,13 @@ def test_a_file_that_has_another_name_outside_is_not_written(workspace: Path):
 
 def test_a_link_that_appears_meanwhile_is_not_followed(workspace: Path, monkeypatch: pytest.MonkeyPatch):
     """Where a folder becomes a link after the path was resolved, the open fails instead of leading out."""
-    entered = files._entered
+    entered = tools._entered
 
     def swapped(folder: int, part: str, name: str, *, create: bool) -> int:
         (workspace / "notes").rename(workspace / "moved")
         (workspace / "notes").symlink_to(workspace.parent / "secret")
         return entered(folder, part, name, create=create)
 
-    monkeypatch.setattr(files, "_entered", swapped)
+    monkeypatch.setattr(tools, "_entered", swapped)
     with pytest.raises(OutsideError):
         read_text(workspace, "notes/key.txt")

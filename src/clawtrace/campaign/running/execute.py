@@ -14,14 +14,11 @@ from typing import TYPE_CHECKING
 
 from clawtrace.assertions.world import Gateway, World
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
-from clawtrace.campaign.results.late import mark_what_grew
 from clawtrace.campaign.results.packed_results import Packer
 from clawtrace.campaign.results.stored import StoredRun, StoredRuns, read_run
-from clawtrace.campaign.results.stored_results import kept_file, write_result
-from clawtrace.campaign.results.unjudged import with_unjudged
+from clawtrace.campaign.results.stored_results import kept_file, mark_what_grew, with_unjudged, write_result
 from clawtrace.campaign.reusing.reuse import Decision, decide, evaluation_folder, remember_inputs, remember_reports
-from clawtrace.campaign.running.attempts import attempt
-from clawtrace.campaign.running.budget import Budget
+from clawtrace.campaign.running.at_work import Budget, Place, RunInterruptedError, attempt, interrupts, preparing
 from clawtrace.campaign.running.events import (
     CampaignEvent,
     Interrupted,
@@ -33,22 +30,16 @@ from clawtrace.campaign.running.events import (
     RunStarted,
     RunWaiting,
 )
-from clawtrace.campaign.running.interrupts import interrupts
 from clawtrace.campaign.running.judged_run import judging_of
-from clawtrace.campaign.running.manifest import note_finished, write_manifest
 from clawtrace.campaign.running.one_run import (
     RunContext,
-    RunInterruptedError,
     assertion_problem,
     failed_result,
     run_one,
 )
-from clawtrace.campaign.running.preparing import preparing
-from clawtrace.campaign.running.refusals import refusals
+from clawtrace.campaign.running.opening import note_finished, refusals, write_manifest
 from clawtrace.campaign.running.reused_run import at_home, judge_stored
-from clawtrace.campaign.running.slots import Place
-from clawtrace.config.loading.judges import panel_of
-from clawtrace.config.loading.permissions import hook_policy
+from clawtrace.config.loading.judges import hook_policy, panel_of
 from clawtrace.errors import ClawtraceError, ConfigError, InputError, PreconditionError, RunnerError
 from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import Runner, StopSignal, runner_types

@@ -12,19 +12,21 @@ from typing import TYPE_CHECKING
 
 from clawtrace.assertions.world import World
 from clawtrace.campaign.planning.expand import PlannedRun
-from clawtrace.campaign.results.layout import fresh_folder
+from clawtrace.campaign.results.stored import fresh_folder
 from clawtrace.campaign.reusing.reuse import RunFingerprint
+from clawtrace.campaign.running.at_work import RunInterruptedError
 from clawtrace.campaign.running.ended import (
+    after,
     as_stored,
     asked_of_the_end,
     with_last_words,
     with_outcome,
+    with_preconditions,
     with_provider_failure,
     without_trace,
 )
 from clawtrace.campaign.running.judged_run import with_judgement
 from clawtrace.campaign.running.run_files import clean_streams, keep_run, without_secrets
-from clawtrace.campaign.running.surroundings import after, with_preconditions
 from clawtrace.config.cases.case import ContextSection
 from clawtrace.config.cases.conversation import Conversation
 from clawtrace.errors import ConfigError, InputError, RunnerError
@@ -40,15 +42,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RunContext",
-    "RunInterruptedError",
     "failed_result",
     "run_one",
     "run_values",
 ]
-
-
-class RunInterruptedError(Exception):
-    """The run was ended by the user before it could be judged."""
 
 
 @dataclass(slots=True)

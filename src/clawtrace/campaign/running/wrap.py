@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clawtrace.campaign.running.at_work import interrupts, preparing
 from clawtrace.campaign.running.ended import asked_of_the_end
-from clawtrace.campaign.running.interrupts import interrupts
-from clawtrace.campaign.running.preparing import preparing
 from clawtrace.config.base import is_slug
 from clawtrace.config.cases.assertion_list import AssertionList
 from clawtrace.errors import RunnerError

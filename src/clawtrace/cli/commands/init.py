@@ -137,8 +137,7 @@ def _name_problem(flag: str, name: str) -> str:
 
 
 def _there_already(project: Project, case_id: str) -> str:
-    from clawtrace.config.files.document import display
-    from clawtrace.config.files.places import case_files
+    from clawtrace.config.files.document import case_files, display
 
     there = case_files(project.configs / "cases").get(case_id)
     return f"{display(there[0])} already exists, and nothing is overwritten." if there else ""
@@ -227,7 +226,7 @@ def _texts(project: Project, draft: CaseDraft, case_file: Path, found: Sequence[
 
     from clawtrace.cli.commands.schema import schemas
     from clawtrace.cli.projects.new_project import case_text, project_text, suite_text
-    from clawtrace.config.files.places import with_either_suffix
+    from clawtrace.config.files.document import with_either_suffix
 
     texts = {}
     if project.path is None:

@@ -167,7 +167,7 @@ def _evaluate(
     suite: str, project: Project, flags: SuiteFlags, out: Path | None, output: Output, gate: Gate, server: str | None
 ) -> int:
     from clawtrace.campaign.reusing.last_time import against_the_store
-    from clawtrace.campaign.running.budget import Budget
+    from clawtrace.campaign.running.at_work import Budget
     from clawtrace.campaign.running.execute import execute
     from clawtrace.campaign.running.opening import open_campaign
     from clawtrace.cli.evaluating.plan import grounds_of_reuse
@@ -176,7 +176,7 @@ def _evaluate(
     plan, decisions = _planned(suite, project, flags, out, output)
     gate = _as_the_suite_says(gate, plan)
     if flags.dry_run:
-        from clawtrace.campaign.running.refusals import refusals
+        from clawtrace.campaign.running.opening import refusals
         from clawtrace.cli.evaluating.plan import print_plan
 
         plan, decisions = _as_flagged(plan, decisions, flags, gate)
@@ -268,7 +268,7 @@ def _planned(
     """Return what the suite would run, and which stored runs can be reused for it, with any outcome."""
     from clawtrace.campaign.planning.expand import expand
     from clawtrace.campaign.reusing.reuse import decide
-    from clawtrace.campaign.running.manifest import last_execution
+    from clawtrace.campaign.running.opening import last_execution
     from clawtrace.config.loading.suite_file import load_suite
 
     loaded = load_suite(
@@ -323,7 +323,7 @@ def _report_of(
     plan: Plan, done: CampaignResult, gate: Gate, trees: dict[str, Any], clean: Callable[[str], str]
 ) -> CampaignReport:
     """Return what the reports are written from; what authors say is cleaned of known secrets, as in the manifest."""
-    from clawtrace.campaign.results.suite_rates import rates_of_suite
+    from clawtrace.campaign.results.stored_results import rates_of_suite
     from clawtrace.campaign.running.run_files import cleaned
     from clawtrace.report.base import AssertionLines, CampaignReport, CaseLabels, RunsSource
     from clawtrace.report.results import NotRun

@@ -9,15 +9,19 @@ from typing import Any
 
 from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.registry import all_types
-from clawtrace.config.cases.assertion_list import AssertionList, load_assertions
-from clawtrace.config.cases.case import CaseConfig, InputSection
+from clawtrace.config.cases.assertion_list import NOTATIONS, PRECONDITIONS, AssertionList, load_assertions
+from clawtrace.config.cases.case import CaseConfig, InputSection, rubric_problems
 from clawtrace.config.cases.conversation import Conversation, load_conversation
 from clawtrace.config.cases.dataset import DatasetRow, load_rows
-from clawtrace.config.cases.notations import NOTATIONS, PRECONDITIONS
-from clawtrace.config.expectations import rubric_problems
 from clawtrace.config.files.document import Document, KeyPath, read_document
-from clawtrace.config.files.problems import Place, in_document, sound_part, validated
-from clawtrace.config.files.template_check import misplaced_templates, template_problems
+from clawtrace.config.files.problems import (
+    Place,
+    in_document,
+    misplaced_templates,
+    sound_part,
+    template_problems,
+    validated,
+)
 from clawtrace.config.suites.agent_file import LoadedAgent
 from clawtrace.config.suites.suite import ModelConfig, RunProfile
 from clawtrace.errors import ConfigError, ConfigProblem

@@ -14,12 +14,10 @@ from pydantic import Field, model_validator
 
 from clawtrace.assertions.world import HookPolicy
 from clawtrace.config.base import ConfigModel, SchemaVersion
-from clawtrace.config.cases.assertion_list import AssertionList, load_assertions
-from clawtrace.config.cases.notations import NOTATIONS, PRECONDITIONS
+from clawtrace.config.cases.assertion_list import NOTATIONS, PRECONDITIONS, AssertionList, load_assertions
 from clawtrace.config.files.document import Document, parse_document, read_document
 from clawtrace.config.files.problems import in_document, in_reading_order, validated
-from clawtrace.config.loading.judges import judge_refusals, panel_of
-from clawtrace.config.loading.permissions import hook_policy, hook_problems
+from clawtrace.config.loading.judges import hook_policy, hook_problems, judge_refusals, panel_of
 from clawtrace.config.projects.project_file import Project, pricing_of
 from clawtrace.errors import ConfigError, ConfigProblem, UsageError
 from clawtrace.support.did_you_mean import did_you_mean

@@ -7,25 +7,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clawtrace.config.cases.case_file import LoadedCase, load_cases, profile_problems
-from clawtrace.config.files.document import Document, KeyPath, display
-from clawtrace.config.files.places import NamedFile, case_files, configs_of, resolve
+from clawtrace.config.files.document import Document, KeyPath, NamedFile, case_files, configs_of, display, resolve
 from clawtrace.config.files.problems import in_reading_order
 from clawtrace.config.loading.assertions_file import LoadedAssertions, load_assertions_file
-from clawtrace.config.loading.judges import judge_refusals
-from clawtrace.config.loading.permissions import hook_policy, hook_problems
+from clawtrace.config.loading.judges import hook_policy, hook_problems, judge_refusals
 from clawtrace.config.projects.project_file import Project, dialect_problems
 from clawtrace.config.suites.agent_file import Agents, load_agents
 from clawtrace.config.suites.evaluation_profile import EvaluationProfile
 from clawtrace.config.suites.profile_files import (
     evaluation_profile_file,
+    idle_keys,
     load_evaluation_profile,
     read_identified,
     read_sound_part,
     run_profile_file,
+    unset_variables,
 )
 from clawtrace.config.suites.selection import may_be_selected, select_cases
 from clawtrace.config.suites.suite import RunProfile, SuiteConfig
-from clawtrace.config.suites.without_effect import idle_keys, unset_variables
 from clawtrace.errors import ConfigError, ConfigProblem, UsageError
 from clawtrace.runners.base import WorkspaceSettings
 from clawtrace.support.did_you_mean import did_you_mean

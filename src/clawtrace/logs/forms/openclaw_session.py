@@ -13,8 +13,7 @@ from typing import Any
 
 from clawtrace.logs.conversation import LoggedConversation, as_text, texts
 from clawtrace.logs.form import JsonLines, Line, started_names
-from clawtrace.logs.model import LoggedRun, LoggedSpan, LogReading
-from clawtrace.logs.times import nanoseconds
+from clawtrace.logs.model import LoggedRun, LoggedSpan, LogReading, nanoseconds
 
 __all__ = ["OpenClawSession", "SessionReader", "usage_of"]
 

@@ -12,8 +12,7 @@ from typing import Any
 from clawtrace.logs.conversation import USAGE, as_text
 from clawtrace.logs.form import JsonLines, Line
 from clawtrace.logs.forms.openclaw_session import SessionReader, usage_of
-from clawtrace.logs.model import LoggedSpan, LogReading
-from clawtrace.logs.times import nanoseconds
+from clawtrace.logs.model import LoggedSpan, LogReading, nanoseconds
 
 __all__ = ["OpenClawTrajectory"]
 

@@ -14,8 +14,7 @@ from clawtrace.runners.base import Message, RunRequest, StopSignal, TelemetryTar
 from clawtrace.runners.command_settings import CommandSettings
 from clawtrace.runners.starting.environment import allowed_environment, with_telemetry
 from clawtrace.runners.starting.process import ProcessEnd, ProcessSpec, supervise
-from clawtrace.runners.starting.shell_text import shell_text
-from clawtrace.runners.starting.templates import RunValues, names_in, render, session_id
+from clawtrace.runners.starting.templates import RunValues, names_in, render, session_id, shell_text
 
 __all__ = ["PreparedTurn", "ending", "not_started", "read_output"]
 

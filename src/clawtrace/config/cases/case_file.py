@@ -10,9 +10,10 @@ from typing import Any
 from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.registry import all_types
 from clawtrace.config.cases.assertion_list import NOTATIONS, PRECONDITIONS, AssertionList, load_assertions
-from clawtrace.config.cases.case import CaseConfig, InputSection, rubric_problems
+from clawtrace.config.cases.case import CaseConfig, InputSection
 from clawtrace.config.cases.conversation import Conversation, load_conversation
 from clawtrace.config.cases.dataset import DatasetRow, load_rows
+from clawtrace.config.expectations import rubric_problems
 from clawtrace.config.files.document import Document, KeyPath, read_document
 from clawtrace.config.files.problems import (
     Place,

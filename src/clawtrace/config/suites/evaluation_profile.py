@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
 from clawtrace.config.base import ConfigModel, SchemaVersion, Slug, distinct
-from clawtrace.config.cases.case import Expectations, Rubric, rubric_problems
+from clawtrace.config.expectations import Expectations, Rubric, rubric_problems
 from clawtrace.config.files.document import Document, display, read_document
 from clawtrace.config.files.problems import in_document, validated
 from clawtrace.errors import ConfigError, ConfigProblem

@@ -64,8 +64,7 @@ class CommandRunner(Runner):
         """Yield a scaffold that is no folder, and the entries of `inputs` that name nothing."""
         assert isinstance(settings, CommandSettings)
         yield from super().absent(settings, case_dir, env)
-        for entry in unmatched_inputs(settings, case_dir, env):
-            yield ("inputs", entry.position), entry.message
+        yield from unmatched_inputs(settings, case_dir, env)
 
     def missing(
         self, settings: RunnerSettings, env: Mapping[str, str], asked: ModelRequested | None = None

@@ -43,7 +43,7 @@ from clawtrace.runners.gateways.order import (
 )
 from clawtrace.runners.gateways.state import keep_transcripts
 from clawtrace.runners.inputs.content import file_digest
-from clawtrace.runners.model_runner import ModelRunner, ModelRunnerSettings, model_of, parameters_of, requested
+from clawtrace.runners.model_runner import ModelRunner, ModelRunnerSettings, model_of, parameters_of
 from clawtrace.runners.starting.command_turn import read_output
 from clawtrace.runners.starting.templates import escaped, session_id
 
@@ -134,7 +134,7 @@ class OpenClawRunner(ModelRunner):
         Path(order.plugin_stage).mkdir(parents=True, exist_ok=True)
         write_gateway_order(order, file)
         command = [sys.executable, "-P", "-m", "clawtrace.runners.gateways.keeper", str(file)]
-        choice = model_of(settings, requested(request))
+        choice = model_of(settings, request.asked)
         as_command = CommandSettings(
             command=[escaped(word) for word in command],
             pass_env=[*choice.variables, *settings.pass_env, "NPM_CONFIG_*", "DOCKER_*", "CONTAINER_*"],
@@ -167,7 +167,7 @@ class OpenClawRunner(ModelRunner):
 
 
 def _order(request: RunRequest, settings: OpenClawSettings) -> GatewayOrder:
-    choice, env = model_of(settings, requested(request)), request.base_env
+    choice, env = model_of(settings, request.asked), request.base_env
     agent = request.agent or AgentFiles("main", request.folder)
     program = agent.program
     workspace, home = str(request.folder / "workspace"), request.folder / "gateway"
@@ -187,7 +187,7 @@ def _order(request: RunRequest, settings: OpenClawSettings) -> GatewayOrder:
             agent.agent_id,
             workspace,
             str(home),
-            params=parameters_of(request.model_settings),
+            params=parameters_of(request.asked.more),
             deny_tools=settings.deny_tools,
             heartbeat=settings.heartbeat,
             fragment=settings.config,

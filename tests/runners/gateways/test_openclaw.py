@@ -44,9 +44,7 @@ class OpenClawBench:
                 {"cli": PROGRAM, "pass_env": ["PROGRAM", "PYTHONPATH"], "timeout_seconds": 60} | settings
             ),
             turns=tuple(Message("user", text) for text in turns),
-            model_id="mini",
-            requested_model="openai/gpt-4o-mini",
-            model_settings=self.model,
+            asked=ModelRequested("mini", "openai/gpt-4o-mini", self.model),
             agent=AgentFiles("support", self.folder / "agent", self.program),
         )
         outcome = OpenClawRunner().run(request, self.bench.target, self.bench.stop)

@@ -234,14 +234,12 @@ def run_values(
 
 
 def _request(planned: PlannedRun, context: RunContext, folder: Path, values: RunValues) -> RunRequest:
-    case, asked = planned.case, planned.asked
+    case = planned.case
     more = case.config.input.context
     return RunRequest(
         run_id=planned.run_id,
         case_id=case.config.case_id,
-        model_id=planned.model_id,
-        requested_model=asked.requested_model,
-        repetition=planned.repetition,
+        asked=planned.asked,
         messages=_messages(case.conversation, values),
         turns=tuple(_rendered(turn, values) for turn in case.conversation.turns),
         context=render_tree(more.model_extra or {}, values.value),
@@ -251,8 +249,6 @@ def _request(planned: PlannedRun, context: RunContext, folder: Path, values: Run
         folder=folder,
         case_dir=case.path.parent,
         started_at=values.started_at,
-        model_settings=asked.more,
-        tools=asked.tools,
         base_env=context.env,
     )
 

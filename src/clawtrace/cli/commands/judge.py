@@ -93,10 +93,12 @@ def calibrate(evaluation_profile: str, concurrency: int, max_cost: float | None,
 
 
 def _profile(named: str, project: Project) -> EvaluationProfile:
-    from clawtrace.config.suites.profile_files import evaluation_profile_file, load_evaluation_profile
+    from clawtrace.config.suites.profile_files import load_evaluation_profile, profile_file
 
     problems: list[ConfigProblem] = []
-    profile = load_evaluation_profile(evaluation_profile_file(named, project.configs), os.environ, problems, [])
+    profile = load_evaluation_profile(
+        profile_file("evaluation profile", named, project.configs), os.environ, problems, []
+    )
     if profile is None or problems:
         raise ConfigError(problems)
     return profile

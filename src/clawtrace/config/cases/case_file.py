@@ -65,12 +65,6 @@ class LoadedCase:
         return self.path.parent.name
 
 
-@dataclass(frozen=True, slots=True)
-class _Profile:
-    document: Document
-    config: RunProfile
-
-
 def load_cases(
     path: Path,
     document: Document | None,
@@ -135,7 +129,7 @@ def _load(
     runner = _runner(config, document, problems)
     if runner is None:
         return None
-    settings = _settings(config, runner, document, models, _Profile(*profile) if profile else None, env, problems)
+    settings = _settings(config, runner, document, models, profile, env, problems)
     if whole and not _has_user_message(config) and any(map(runner.needs_user_message, settings.values())):
         problems.append(document.problem(("input",), "the case has no user message, but the runner's settings use one"))
     problems += _unseen(conversation, document, runner, settings)
@@ -202,7 +196,7 @@ def _settings(
     runner: type[Runner],
     document: Document,
     models: Sequence[ModelConfig],
-    profile: _Profile | None,
+    profile: tuple[Document, RunProfile] | None,
     env: Mapping[str, str],
     problems: list[ConfigProblem],
 ) -> dict[str | None, RunnerSettings]:
@@ -259,18 +253,22 @@ def _unseen(
 
 
 def _merged(
-    config: CaseConfig, runner: type[Runner], document: Document, model_id: str | None, profile: _Profile | None
+    config: CaseConfig,
+    runner: type[Runner],
+    document: Document,
+    model_id: str | None,
+    profile: tuple[Document, RunProfile] | None,
 ) -> tuple[dict[str, Any], Place]:
     data: dict[str, Any] = {}
     origin: dict[str, tuple[Document, KeyPath]] = {}
     known = runner.Settings.model_fields
     layers: list[tuple[Document, KeyPath, Mapping[str, Any]]] = []
     if profile is not None:
-        layers.append((profile.document, ("runner_defaults",), profile.config.runner_defaults))
-        override = profile.config.model_overrides.get(model_id or "", {})
-        layers.append((profile.document, ("model_overrides", model_id or ""), override))
-        of_program = profile.config.runner_settings(runner.type_name)
-        layers.append((profile.document, RunProfile.default_agent_at[:1], of_program))
+        written, given = profile
+        override, of_program = given.model_overrides.get(model_id or "", {}), given.runner_settings(runner.type_name)
+        layers.append((written, ("runner_defaults",), given.runner_defaults))
+        layers.append((written, ("model_overrides", model_id or ""), override))
+        layers.append((written, RunProfile.default_agent_at[:1], of_program))
     layers.append((document, ("runner",), config.runner.model_extra or {}))
     for source, prefix, settings in layers:
         for key, value in settings.items():

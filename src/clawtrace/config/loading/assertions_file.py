@@ -170,10 +170,9 @@ def _profile(
 ) -> EvaluationProfile | None:
     if named is None:
         return None
-    from clawtrace.config.suites.profile_files import evaluation_profile_file, load_evaluation_profile
+    from clawtrace.config.suites.profile_files import load_evaluation_profile, profile_file
 
-    found = evaluation_profile_file(named, project.configs)
-    return load_evaluation_profile(found, env, problems, warnings)
+    return load_evaluation_profile(profile_file("evaluation profile", named, project.configs), env, problems, warnings)
 
 
 def _merged_pricing(project: Project, config: AssertionsFile) -> dict[str, object] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,12 +15,11 @@ from clawtrace.config.projects.project_file import Project, dialect_problems
 from clawtrace.config.suites.agent_file import Agents, load_agents
 from clawtrace.config.suites.evaluation_profile import EvaluationProfile
 from clawtrace.config.suites.profile_files import (
-    evaluation_profile_file,
     idle_keys,
     load_evaluation_profile,
+    profile_file,
     read_identified,
     read_sound_part,
-    run_profile_file,
     unset_variables,
 )
 from clawtrace.config.suites.selection import may_be_selected, select_cases
@@ -92,19 +91,17 @@ def load_suite(
     problems: list[ConfigProblem] = [*dialect_problems(project.dialect_folders)]
     found = resolve(suite, project.configs / "suites", "suite")
     configs = configs_of(found.path, "suites", project.configs)
-    profile_file = _flagged("--run-profile", run_profile, lambda value: run_profile_file(value, configs), problems)
-    judging_file = _flagged(
-        "--evaluation-profile", evaluation_profile, lambda value: evaluation_profile_file(value, configs), problems
-    )
+    running_file = _flagged("run profile", run_profile, configs, problems)
+    judging_file = _flagged("evaluation profile", evaluation_profile, configs, problems)
     loaded = read_identified(SuiteConfig, found, "suite_id", problems)
-    profile = read_identified(RunProfile, profile_file, "run_profile_id", problems) if profile_file else None
+    profile = read_identified(RunProfile, running_file, "run_profile_id", problems) if running_file else None
     odd: list[str] = []
     judging = load_evaluation_profile(judging_file, env, problems, odd) if judging_file else None
     settings_known = loaded is not None and (profile is not None or not run_profile)
     if loaded is not None:
         problems += suite_problems(*loaded)
-    if profile is None and profile_file is not None:
-        profile = read_sound_part(RunProfile, profile_file, "run_profile_id")
+    if profile is None and running_file is not None:
+        profile = read_sound_part(RunProfile, running_file, "run_profile_id")
     if profile is not None:
         problems += profile_problems(*profile)
     loaded = loaded or read_sound_part(SuiteConfig, found, "suite_id")
@@ -158,14 +155,12 @@ def _odd(
     yield from _unsent(cases)
 
 
-def _flagged(
-    flag: str, value: str | None, find: Callable[[str], NamedFile], problems: list[ConfigProblem]
-) -> NamedFile | None:
-    """Return the file that a flag names; a flag that names none is a problem like those of the files."""
+def _flagged(kind: str, value: str | None, configs: Path, problems: list[ConfigProblem]) -> NamedFile | None:
+    """Return the profile that a flag names; a flag that names none is a problem like those of the files."""
     try:
-        return find(value) if value is not None else None
+        return profile_file(kind, value, configs) if value is not None else None
     except UsageError as error:
-        problems.append(ConfigProblem(flag, 0, 0, str(error)))
+        problems.append(ConfigProblem(f"--{kind.replace(' ', '-')}", 0, 0, str(error)))
         return None
 
 
@@ -258,9 +253,8 @@ def _warnings(config: SuiteConfig, profile: tuple[Document, RunProfile] | None) 
         return ()
     document, run_profile = profile
     known = {model.model_id for model in config.models}
-    file = display(document.path) if document.path else document.file
     return tuple(
-        f"{file}: `model_overrides` names the model `{name}`, which the suite `{config.suite_id}` does not list"
+        f"{document.file}: `model_overrides` names the model `{name}`, which the suite `{config.suite_id}` does not list"
         for name in run_profile.model_overrides
         if name not in known
     )
@@ -288,9 +282,8 @@ def _unset(cases: Sequence[LoadedCase], env: Mapping[str, str]) -> Iterator[str]
 
 
 def _idle(document: Document, agents: Agents, cases: Sequence[LoadedCase]) -> list[str]:
-    file = display(document.path) if document.path else document.file
     return [
-        f"{file}: the assignment of the agent `{agent_id}` selects no case of the suite"
+        f"{document.file}: the assignment of the agent `{agent_id}` selects no case of the suite"
         for agent_id in agents.idle({case.file_id: case.config.tags for case in cases})
     ]
 

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
 from clawtrace.config.base import ConfigModel, SchemaVersion, Slug, distinct
 from clawtrace.config.expectations import Expectations, Rubric, rubric_problems
-from clawtrace.config.files.document import Document, display, read_document
+from clawtrace.config.files.document import Document, read_document
 from clawtrace.config.files.problems import in_document, validated
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.support.did_you_mean import did_you_mean
@@ -255,9 +255,8 @@ def judge_warnings(document: Document, profile: EvaluationProfile) -> list[str]:
     given = [f"`{name}`" for name in idle if getattr(profile, name) is not None]
     if profile.has_judge or not given:
         return []
-    file = display(document.path) if document.path else document.file
     listed = given[0] if len(given) == 1 else f"{', '.join(given[:-1])} and {given[-1]}"
-    return [f"{file}: no judge is configured, so {listed} change{'s' if len(given) == 1 else ''} no verdict"]
+    return [f"{document.file}: no judge is configured, so {listed} change{'s' if len(given) == 1 else ''} no verdict"]
 
 
 class LabelledExample(ConfigModel):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from clawtrace.config.base import ConfigModel
-from clawtrace.config.files.document import Document, NamedFile, display, read_document, resolve
+from clawtrace.config.files.document import Document, NamedFile, read_document, resolve
 from clawtrace.config.files.problems import in_document, sound_part, validated
 from clawtrace.config.suites.evaluation_profile import EvaluationProfile, judge_problems, judge_warnings
 from clawtrace.config.suites.suite import RunProfile
@@ -15,12 +15,11 @@ from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.runners.base import RunnerSettings
 
 __all__ = [
-    "evaluation_profile_file",
     "idle_keys",
     "load_evaluation_profile",
+    "profile_file",
     "read_identified",
     "read_sound_part",
-    "run_profile_file",
     "unset_in_profile",
     "unset_variables",
 ]
@@ -60,22 +59,13 @@ def read_sound_part(model: type[Model], found: NamedFile, id_field: str) -> tupl
     return None if config is None else (document, config)
 
 
-def evaluation_profile_file(value: str, configs: Path) -> NamedFile:
-    """Return the file that an evaluation profile's id or path names.
+def profile_file(kind: str, value: str, configs: Path) -> NamedFile:
+    """Return the file that an id or a path names of a `kind` of profile: `run profile` or `evaluation profile`.
 
     Raises:
         UsageError: there is none.
     """
-    return resolve(value, configs / "evaluation_profiles", "evaluation profile")
-
-
-def run_profile_file(value: str, configs: Path) -> NamedFile:
-    """Return the file that a run profile's id or path names.
-
-    Raises:
-        UsageError: there is none.
-    """
-    return resolve(value, configs / "run_profiles", "run profile")
+    return resolve(value, configs / f"{kind.replace(' ', '_')}s", kind)
 
 
 def load_evaluation_profile(
@@ -130,9 +120,9 @@ def unset_in_profile(document: Document, config: RunProfile, env: Mapping[str, s
 
 def unset_of_hooks(document: Document, config: EvaluationProfile, env: Mapping[str, str]) -> Iterator[str]:
     """Yield the variables that an evaluation profile passes to hooks and that are not set."""
-    policy, file = config.security_policy, display(document.path) if document.path else document.file
+    policy = config.security_policy
     for name in _unset(policy.pass_env, env) if policy.allow_local_python_hooks else ():
-        yield f"{file}: `{name}` of `security_policy.pass_env` is not set: hooks run without it"
+        yield f"{document.file}: `{name}` of `security_policy.pass_env` is not set: hooks run without it"
 
 
 def _unset(names: Iterable[Any], env: Mapping[str, str]) -> list[str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from clawtrace.runners.base import ALREADY_RAN, AgentInputs, InputsRequest
@@ -33,36 +33,6 @@ __all__ = ["command_inputs", "forget_project_digests", "unmatched_inputs"]
 
 PACKAGE = "package:"
 """Before the name of an installed Python package: `package:my-agent`."""
-
-
-class Unmatched(NamedTuple):
-    """An entry of `inputs` that names nothing."""
-
-    position: int
-    """Of the entry in the list, from 0."""
-    message: str
-    """One sentence."""
-
-
-def unmatched(entries: Sequence[str], case_dir: Path, homes: Sequence[Path]) -> Iterator[Unmatched]:
-    """Yield the entries that name no file.
-
-    Args:
-        case_dir: what paths and globs are relative to.
-        homes: folders in which Python packages are installed.
-    """
-    for position, entry in enumerate(entries):
-        if entry.startswith(PACKAGE):
-            name = entry.removeprefix(PACKAGE)
-            if not _package(name, tuple(homes)):
-                where = ", ".join(map(str, homes)) or "no Python environment"
-                yield Unmatched(
-                    position, f"no Python package {name!r} is installed for this command (looked in {where})"
-                )
-        elif not any(True for _ in _matches(entry, case_dir)):
-            yield Unmatched(
-                position, f"{entry!r} matches no file, relative to the case file: correct the path, or remove it"
-            )
 
 
 def declared_files(
@@ -109,11 +79,6 @@ def package_homes(programs: Iterable[str | None], virtual_env: str | None) -> li
     homes |= {Path(virtual_env)} if virtual_env else set()
     kinds = ("lib/python3*/site-packages", "lib/python3*/dist-packages")
     return sorted({folder for home in homes for kind in kinds for folder in home.glob(kind)})
-
-
-def forget_packages() -> None:
-    """Look at installed packages anew."""
-    _package.cache_clear()
 
 
 @lru_cache(maxsize=256)
@@ -190,11 +155,21 @@ def command_inputs(request: InputsRequest, settings: CommandSettings) -> AgentIn
     )
 
 
-def unmatched_inputs(settings: CommandSettings, case_dir: Path, env: Mapping[str, str]) -> Iterator[Unmatched]:
-    """Yield the entries of `inputs` that name nothing."""
-    if settings.inputs:
-        homes = package_homes([_program(settings, case_dir, env)], env.get("VIRTUAL_ENV"))
-        yield from unmatched(settings.inputs, case_dir, homes)
+def unmatched_inputs(
+    settings: CommandSettings, case_dir: Path, env: Mapping[str, str]
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield the entries of `inputs` that name nothing: the position of each, and a sentence."""
+    homes = package_homes([_program(settings, case_dir, env)], env.get("VIRTUAL_ENV")) if settings.inputs else []
+    for number, entry in enumerate(settings.inputs or ()):
+        if not entry.startswith(PACKAGE):
+            if not any(True for _ in _matches(entry, case_dir)):
+                yield (
+                    ("inputs", number),
+                    f"{entry!r} matches no file, relative to the case file: correct the path, or remove it",
+                )
+        elif not _package(name := entry.removeprefix(PACKAGE), tuple(homes)):
+            where = ", ".join(map(str, homes)) or "no Python environment"
+            yield ("inputs", number), f"no Python package {name!r} is installed for this command (looked in {where})"
 
 
 def forget_project_digests() -> None:
@@ -202,7 +177,7 @@ def forget_project_digests() -> None:
     _project.cache_clear()
     _packages.cache_clear()
     _listing.cache_clear()
-    forget_packages()
+    _package.cache_clear()
 
 
 def _undeclared(settings: CommandSettings, case_dir: Path, named: Named) -> str:

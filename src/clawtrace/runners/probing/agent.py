@@ -130,16 +130,6 @@ def as_history(messages: Iterable[Mapping[str, str]]) -> list[ModelMessage]:
     return history
 
 
-def load_history(file: Path) -> list[ModelMessage]:
-    """Return the conversation of the turns before; empty before the first."""
-    return ModelMessagesTypeAdapter.validate_json(file.read_bytes()) if file.exists() else []
-
-
-def save_history(messages: list[ModelMessage], file: Path) -> None:
-    """Keep the conversation for the next turn."""
-    file.write_bytes(ModelMessagesTypeAdapter.dump_json(messages))
-
-
 def main() -> int:
     """Run one turn; return the exit code."""
     order = read_order(Path(sys.argv[1]))
@@ -169,10 +159,10 @@ def _turn(order: ProbeOrder, messages: list[dict[str, str]], tracers: TracerProv
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
     from pydantic_ai.exceptions import AgentRunError
 
-    from clawtrace.runners.probing.agent import ProbeLoop, as_history, load_history, save_history
-
     loop = ProbeLoop(order.retries, order.retry_wait_seconds, order.max_turns)
-    history = load_history(Path(order.history)) + as_history(messages)
+    kept = Path(order.history)  # the conversation of the turns before
+    history = ModelMessagesTypeAdapter.validate_json(kept.read_bytes()) if kept.exists() else []
+    history += as_history(messages)
     carrier = {name: os.environ[name.upper()] for name in ("traceparent", "tracestate") if name.upper() in os.environ}
     context.attach(TraceContextTextMapPropagator().extract(carrier))
     try:
@@ -183,7 +173,7 @@ def _turn(order: ProbeOrder, messages: list[dict[str, str]], tracers: TracerProv
             raise
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         return PROVIDER_FAILED if failed else 1
-    save_history(history, Path(order.history))
+    kept.write_bytes(ModelMessagesTypeAdapter.dump_json(history))
     sys.stdout.write(answer + "\n")
     return 0
 

@@ -63,7 +63,7 @@ class PreparedTurn:
             run_id=request.run_id,
             case_id=request.case_id,
             case_dir=str(request.case_dir),
-            model_id=request.model_id,
+            model_id=request.asked.model_id,
             workspace=str(self.workspace),
             started_at=request.started_at,
             env=request.base_env,
@@ -106,13 +106,13 @@ class PreparedTurn:
 
     def own(self) -> dict[str, str]:
         """Return the variables that the case sets, and those that inform the agent about its run."""
-        request, message = self.request, self.message
+        request, asked, message = self.request, self.request.asked, self.message
         variables = {
             "CLAWTRACE_CASE_ID": request.case_id,
             "CLAWTRACE_WORKSPACE": str(self.workspace),
-            "CLAWTRACE_MODEL_ID": request.model_id,
-            "CLAWTRACE_REQUESTED_MODEL": request.requested_model or request.model_id,
-            "CLAWTRACE_MODEL_SETTINGS": json.dumps(dict(request.model_settings)) if request.model_settings else None,
+            "CLAWTRACE_MODEL_ID": asked.model_id,
+            "CLAWTRACE_REQUESTED_MODEL": asked.requested_model or asked.model_id,
+            "CLAWTRACE_MODEL_SETTINGS": json.dumps(dict(asked.more)) if asked.more else None,
             "CLAWTRACE_SESSION_ID": session_id(request.run_id),
             "CLAWTRACE_TURN": str(self.number),
             "CLAWTRACE_AGENT_ID": request.agent.agent_id if request.agent else None,

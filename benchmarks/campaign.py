@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from clawtrace.campaign.planning.expand import Plan, expand
-from clawtrace.campaign.reusing.reuse import Decision, decide
+from clawtrace.campaign.planning.reuse import Decision, decide
 from clawtrace.campaign.running.events import RunFinished
 from clawtrace.campaign.running.execute import CampaignResult, execute
 from clawtrace.campaign.running.opening import open_campaign

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from clawtrace.campaign.planning.expand import expand
-from clawtrace.campaign.reusing.reuse import decide
+from clawtrace.campaign.planning.reuse import decide
 from clawtrace.campaign.running.execute import execute
 from clawtrace.campaign.running.opening import open_campaign
 from clawtrace.config.loading.suite_file import load_suite

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import regex
 
 from clawtrace.logs.conversation import OUTCOME, USAGE
-from clawtrace.logs.form import Line, LogForm
 from clawtrace.logs.model import Clock, LoggedRun, LoggedSpan, LogReading
+from clawtrace.logs.reading import Line, LogForm
 
 __all__ = ["ConfiguredForm", "Event", "Events", "FormSettings", "pattern_problem"]
 

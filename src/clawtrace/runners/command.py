@@ -24,9 +24,8 @@ from clawtrace.runners.base import (
     StopSignal,
     TelemetryTarget,
 )
-from clawtrace.runners.command_settings import CommandSettings
 from clawtrace.runners.inputs.command_inputs import command_inputs, unmatched_inputs
-from clawtrace.runners.starting.command_turn import PreparedTurn, ending, read_output
+from clawtrace.runners.starting.command_turn import CommandSettings, PreparedTurn, ending, read_output
 from clawtrace.runners.starting.process import ProcessEnd, supervise
 from clawtrace.runners.starting.templates import names_in
 from clawtrace.runners.workspace import changes, digests, fresh_workspace, snapshot

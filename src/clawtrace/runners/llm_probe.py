@@ -27,10 +27,10 @@ from clawtrace.runners.base import (
     TelemetryTarget,
 )
 from clawtrace.runners.command import CommandRunner
-from clawtrace.runners.command_settings import CommandSettings
 from clawtrace.runners.model_runner import ModelRunner, ModelRunnerSettings, model_of, parameters_of
 from clawtrace.runners.probing import _confined
 from clawtrace.runners.probing.order import PROVIDER_FAILED, ProbeOrder, write_order
+from clawtrace.runners.starting.command_turn import CommandSettings
 from clawtrace.runners.starting.templates import escaped
 from clawtrace.support.attribute_docs import Documented
 

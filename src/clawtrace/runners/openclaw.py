@@ -28,7 +28,6 @@ from clawtrace.runners.base import (
     TelemetryTarget,
 )
 from clawtrace.runners.command import CommandRunner, left_out
-from clawtrace.runners.command_settings import CommandSettings
 from clawtrace.runners.gateways.order import (
     ANSWER_FILE,
     CONFIG_REFUSED,
@@ -44,7 +43,7 @@ from clawtrace.runners.gateways.order import (
 from clawtrace.runners.gateways.state import keep_transcripts
 from clawtrace.runners.inputs.content import file_digest
 from clawtrace.runners.model_runner import ModelRunner, ModelRunnerSettings, model_of, parameters_of
-from clawtrace.runners.starting.command_turn import read_output
+from clawtrace.runners.starting.command_turn import CommandSettings, read_output
 from clawtrace.runners.starting.templates import escaped, session_id
 
 __all__ = ["OpenClawRunner", "OpenClawSettings"]

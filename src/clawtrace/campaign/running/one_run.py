@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from clawtrace.assertions.world import World
 from clawtrace.campaign.planning.expand import PlannedRun
+from clawtrace.campaign.planning.reuse import RunFingerprint
 from clawtrace.campaign.results.stored import fresh_folder
-from clawtrace.campaign.reusing.reuse import RunFingerprint
 from clawtrace.campaign.running.at_work import RunInterruptedError
 from clawtrace.campaign.running.ended import (
     after,

@@ -9,7 +9,6 @@ from pathlib import Path
 from clawtrace.config.cases.case_file import LoadedCase, load_cases, profile_problems
 from clawtrace.config.files.document import Document, KeyPath, NamedFile, case_files, configs_of, display, resolve
 from clawtrace.config.files.problems import in_reading_order
-from clawtrace.config.loading.assertions_file import LoadedAssertions, load_assertions_file
 from clawtrace.config.loading.judges import hook_policy, hook_problems, judge_refusals
 from clawtrace.config.projects.project_file import Project, dialect_problems
 from clawtrace.config.suites.agent_file import Agents, load_agents
@@ -29,11 +28,9 @@ from clawtrace.runners.base import WorkspaceSettings
 from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = [
-    "LoadedAssertions",
     "LoadedSuite",
     "around_results",
     "idle_tags",
-    "load_assertions_file",
     "load_suite",
     "same_ids",
     "suite_problems",

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
 from clawtrace.config.base import ConfigModel, SchemaVersion, Slug, distinct
-from clawtrace.config.expectations import Expectations, Rubric, rubric_problems
+from clawtrace.config.expectations import Expectations, Rubric, for_judges, rubric_problems
 from clawtrace.config.files.document import Document, read_document
 from clawtrace.config.files.problems import in_document, validated
 from clawtrace.errors import ConfigError, ConfigProblem
@@ -309,8 +309,7 @@ class LabelledExamples(ConfigModel):
 
     def for_judges(self) -> dict[str, Any]:
         """Return what judges get with every example, as with a case."""
-        given = {"expectations": self.expectations.model_dump(mode="json")} if len(self.expectations) else {}
-        return given | ({} if self.rubric is None else {"rubric": self.rubric.model_dump(mode="json")})
+        return for_judges(self.expectations, self.rubric)
 
 
 def load_labelled_examples(path: Path) -> LabelledExamples:

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from clawtrace.config.case_selection import CaseSelection
+from clawtrace.config.base import CaseSelection
 from clawtrace.config.files.document import Document, display, read_document
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.support.did_you_mean import did_you_mean

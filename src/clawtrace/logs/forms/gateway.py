@@ -9,8 +9,8 @@ from typing import Any
 
 from clawtrace.logs.configured import Event, Events
 from clawtrace.logs.conversation import as_text
-from clawtrace.logs.form import Line, LogForm, json_object
 from clawtrace.logs.model import LogReading
+from clawtrace.logs.reading import Line, LogForm, json_object
 
 __all__ = ["GatewayLog"]
 

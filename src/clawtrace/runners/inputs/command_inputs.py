@@ -17,7 +17,6 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from clawtrace.runners.base import ALREADY_RAN, AgentInputs, InputsRequest
-from clawtrace.runners.command_settings import CommandSettings
 from clawtrace.runners.inputs.content import (
     MAX_FILES,
     ProjectListing,
@@ -28,6 +27,7 @@ from clawtrace.runners.inputs.content import (
     tree,
 )
 from clawtrace.runners.inputs.named_files import Named, named_by, rendered, shell_words
+from clawtrace.runners.starting.command_turn import CommandSettings
 
 __all__ = ["command_inputs", "forget_project_digests", "unmatched_inputs"]
 

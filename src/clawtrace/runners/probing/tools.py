@@ -22,30 +22,30 @@ from clawtrace.runners.probing import _confined
 from clawtrace.runners.probing.order import ProbeOrder
 from clawtrace.runners.starting.environment import allowed_environment
 
-__all__ = ["OutsideError", "ProbeTools", "ToolError", "read_text", "write_text"]
+__all__ = ["ProbeTools", "ToolError", "read_text", "write_text"]
 
 MAX_READ = 1024 * 1024
 """Bytes of a file that a model may read at once."""
 
 
-class OutsideError(Exception):
-    """A path that is not in the workspace, or cannot be used; the message is for the model."""
+class ToolError(Exception):
+    """What went wrong, such as a path that is not in the workspace; the message is for the model."""
 
 
 def read_text(workspace: Path, name: str) -> str:
     """Return the text of a file of the workspace.
 
     Raises:
-        OutsideError: it is not in the workspace, or no regular file that can be read.
+        ToolError: it is not in the workspace, or no regular file that can be read.
     """
     with _folder_of(workspace, name, create=False) as (folder, last):
         try:
             handle = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
         except OSError as error:
-            raise OutsideError(f"{name!r} cannot be read: {error.strerror}") from error
+            raise ToolError(f"{name!r} cannot be read: {error.strerror}") from error
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
-            raise OutsideError(f"{name!r} is no regular file")
+            raise ToolError(f"{name!r} is no regular file")
         with os.fdopen(handle, "rb") as stream:
             return stream.read(MAX_READ).decode("utf-8", "replace")
 
@@ -54,7 +54,7 @@ def write_text(workspace: Path, name: str, text: str) -> None:
     """Write a file of the workspace, with the folders above it.
 
     Raises:
-        OutsideError: it is not in the workspace, or cannot be written.
+        ToolError: it is not in the workspace, or cannot be written.
     """
     with _folder_of(workspace, name, create=True) as (folder, last):
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -63,11 +63,11 @@ def write_text(workspace: Path, name: str, text: str) -> None:
             with os.fdopen(handle, "wb") as stream:
                 found = os.fstat(handle)
                 if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
-                    raise OutsideError(f"{name!r} is no regular file of its own")
+                    raise ToolError(f"{name!r} is no regular file of its own")
                 stream.truncate()
                 stream.write(text.encode("utf-8", "replace"))
         except OSError as error:
-            raise OutsideError(f"{name!r} cannot be written: {error.strerror}") from error
+            raise ToolError(f"{name!r} cannot be written: {error.strerror}") from error
 
 
 @contextmanager
@@ -78,15 +78,15 @@ def _folder_of(workspace: Path, name: str, *, create: bool) -> Iterator[tuple[in
     without following links, so that a link that was put there meanwhile leads nowhere.
 
     Raises:
-        OutsideError: it is not in the workspace.
+        ToolError: it is not in the workspace.
     """
     root = workspace.resolve()
     try:
         parts = (root / name).resolve().relative_to(root).parts
     except (OSError, RuntimeError, ValueError) as error:
-        raise OutsideError(f"{name!r} is outside of the workspace; use a path relative to it") from error
+        raise ToolError(f"{name!r} is outside of the workspace; use a path relative to it") from error
     if not parts:
-        raise OutsideError(f"{name!r} names no file of the workspace")
+        raise ToolError(f"{name!r} names no file of the workspace")
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for part in parts[:-1]:
@@ -103,7 +103,7 @@ def _entered(folder: int, part: str, name: str, *, create: bool) -> int:
             os.mkdir(part, dir_fd=folder)
         below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
     except OSError as error:
-        raise OutsideError(f"{name!r} cannot be used: {error.strerror}") from error
+        raise ToolError(f"{name!r} cannot be used: {error.strerror}") from error
     os.close(folder)
     return below
 
@@ -134,10 +134,6 @@ _SYSTEM = (
 )
 """Where programs and what they need are: commands may read and run what is there."""
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
-
-
-class ToolError(Exception):
-    """What went wrong, for the model."""
 
 
 class ProbeTools:
@@ -183,10 +179,7 @@ class ProbeTools:
             path: Path relative to the working folder.
             content: The text.
         """
-        try:
-            write_text(self._workspace, path, content)
-        except OutsideError as error:
-            raise ToolError(str(error)) from error
+        write_text(self._workspace, path, content)
         return f"wrote {len(content)} characters to {path}"
 
     def read_file(self, path: str) -> str:
@@ -195,10 +188,7 @@ class ProbeTools:
         Args:
             path: Path relative to the working folder.
         """
-        try:
-            return _cut(read_text(self._workspace, path))
-        except OutsideError as error:
-            raise ToolError(str(error)) from error
+        return _cut(read_text(self._workspace, path))
 
     def web_search(self, query: str) -> str:
         """Search the web and return what was found.

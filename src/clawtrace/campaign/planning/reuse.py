@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from clawtrace.assertions.probe import Probe
-from clawtrace.campaign.planning.expand import Plan, PlannedRun
+from clawtrace.campaign.planning.expand import Plan, PlannedRun, canonical_digest
 from clawtrace.campaign.planning.fingerprint import (
     agent_files,
-    canonical_digest,
     evaluation_fingerprint,
     forget_workspaces,
     run_parts,

@@ -144,7 +144,7 @@ class Observed:
     def see_plan(self) -> Any:
         plan = self.plan
         runs = [[run.run_id, run.folder, run.settings.model_dump()] for run in plan.runs]
-        how = [plan.max_concurrency, plan.fail_fast, plan.stop_on_runner_error]
+        how = [plan.max_concurrency, plan.fail_fast, plan.suite.run_profile.execution_policy.stop_on_runner_error]
         return [runs, str(plan.folder), how]
 
     def see_run(self) -> Any:

@@ -65,7 +65,6 @@ class Plan:
     """Of the campaign: ``outputs/campaigns/<suite_id>/<run_profile_id>-<fp12>``."""
     max_concurrency: int
     fail_fast: bool
-    stop_on_runner_error: bool
     reports: tuple[Path, ...] = ()
     """Absolute files that the campaign writes in addition to its folder."""
     execution: str = field(default_factory=lambda: secrets.token_hex(8))
@@ -131,7 +130,6 @@ def expand(
         folder=results / "campaigns" / suite.config.suite_id / name,
         max_concurrency=parallel,
         fail_fast=policy.fail_fast,
-        stop_on_runner_error=policy.stop_on_runner_error,
         reports=tuple(path.absolute() for path in reports),
     )
 

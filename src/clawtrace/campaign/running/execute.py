@@ -123,7 +123,7 @@ class _Execution:
     ) -> None:
         self.plan = plan
         self._budget = budget
-        self._retries = plan.suite.run_profile.execution_policy.infrastructure_retries
+        self._policy = plan.suite.run_profile.execution_policy
         self._listener = listener
         self._telling = threading.Lock()
         self._halted: str | None = None
@@ -254,7 +254,7 @@ class _Execution:
             result = self._broken(planned, error)
         except RunnerError as error:
             result = self._broken(planned, error)
-            if self.plan.stop_on_runner_error and not self.plan.suite.in_quarantine(planned.case):
+            if self._policy.stop_on_runner_error and not self.plan.suite.in_quarantine(planned.case):
                 self._halt(f"the runner of `{planned.run_id}` failed before (`stop_on_runner_error`)")
         except ClawtraceError as error:
             result = self._broken(planned, error)
@@ -285,7 +285,9 @@ class _Execution:
         stored = self._at_home(decision, folder)
         if stored is None:
             tried = partial(self._run, decision=decision, place=place)
-            result = attempt(planned, self._retries, tried, self._context.stop, self._budget.spent)
+            result = attempt(
+                planned, self._policy.infrastructure_retries, tried, self._context.stop, self._budget.spent
+            )
             is_new = True
         else:
             evaluation = None if decision.judge_anew else decision.evaluation

@@ -21,7 +21,6 @@ __all__ = [
     "KeyPath",
     "NamedFile",
     "case_files",
-    "configs_of",
     "display",
     "find_project_file",
     "parse_document",
@@ -369,11 +368,6 @@ def resolve(value: str, folder: Path, kind: str) -> NamedFile:
         where = f"there is no {kind} {value!r} in {display(folder)}"
         raise UsageError(f"{where} ({value}.yaml). {hint}".rstrip())
     return NamedFile(found, by_id=True)
-
-
-def configs_of(file: Path, kind_folder: str, fallback: Path) -> Path:
-    """Return the `configs` folder that `file` belongs to: two above it when it is in `kind_folder`, else `fallback`."""
-    return file.parent.parent if file.parent.name == kind_folder else fallback
 
 
 def case_files(cases: Path) -> dict[str, list[Path]]:

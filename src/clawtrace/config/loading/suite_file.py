@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clawtrace.config.cases.case_file import LoadedCase, load_cases, profile_problems
-from clawtrace.config.files.document import Document, KeyPath, NamedFile, case_files, configs_of, display, resolve
+from clawtrace.config.files.document import Document, KeyPath, NamedFile, case_files, display, resolve
 from clawtrace.config.files.problems import in_reading_order
 from clawtrace.config.loading.judges import hook_policy, hook_problems, judge_refusals
 from clawtrace.config.projects.project_file import Project, dialect_problems
@@ -87,7 +87,8 @@ def load_suite(
     """
     problems: list[ConfigProblem] = [*dialect_problems(project.dialect_folders)]
     found = resolve(suite, project.configs / "suites", "suite")
-    configs = configs_of(found.path, "suites", project.configs)
+    # A suite in a folder `suites` belongs to the configuration around it, which may be another than the project's.
+    configs = found.path.parent.parent if found.path.parent.name == "suites" else project.configs
     running_file = _flagged("run profile", run_profile, configs, problems)
     judging_file = _flagged("evaluation profile", evaluation_profile, configs, problems)
     loaded = read_identified(SuiteConfig, found, "suite_id", problems)

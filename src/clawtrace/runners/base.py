@@ -12,13 +12,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, StrictStr
 
 from clawtrace._discover import subclasses_in
-from clawtrace.runners.artifacts import ArtifactFile
 from clawtrace.support.attribute_docs import Documented
+
+if TYPE_CHECKING:
+    from clawtrace.runners.workspace import ArtifactFile
 
 __all__ = [
     "ALREADY_RAN",

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from clawtrace.errors import RunnerError
-from clawtrace.runners.artifacts import collect_artifacts
 from clawtrace.runners.base import (
     AgentInputs,
     InputsRequest,
@@ -28,7 +27,7 @@ from clawtrace.runners.inputs.command_inputs import command_inputs, unmatched_in
 from clawtrace.runners.starting.command_turn import CommandSettings, PreparedTurn, ending, read_output
 from clawtrace.runners.starting.process import ProcessEnd, supervise
 from clawtrace.runners.starting.templates import names_in
-from clawtrace.runners.workspace import changes, digests, fresh_workspace, snapshot
+from clawtrace.runners.workspace import changes, collect_artifacts, digests, fresh_workspace, snapshot
 
 __all__ = ["CommandRunner", "CommandSettings", "cut_off", "left_out", "notes"]
 

@@ -19,8 +19,8 @@ import yaml
 from pydantic import BaseModel
 
 from clawtrace.campaign.planning.expand import expand
-from clawtrace.campaign.planning.reuse import decide, evaluation_folder
 from clawtrace.campaign.running.execute import execute
+from clawtrace.campaign.running.reuse import decide, evaluation_folder
 from clawtrace.config.loading.assertions_file import load_assertions_file
 from clawtrace.config.loading.suite_file import load_suite
 from clawtrace.config.projects.project_file import environment_names, load_project

@@ -10,9 +10,8 @@ import pytest
 
 from clawtrace.errors import RunnerError
 from clawtrace.runners import workspace as kept
-from clawtrace.runners.base import AgentFiles
 from clawtrace.runners.command import CommandRunner
-from clawtrace.runners.workspace import STANDARD_FILES
+from clawtrace.runners.workspace import STANDARD_FILES, AgentFiles
 
 
 def sha(text: str) -> str:

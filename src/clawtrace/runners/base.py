@@ -12,20 +12,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, StrictStr
 
 from clawtrace._discover import subclasses_in
+from clawtrace.runners.workspace import AgentFiles, ArtifactFile
 from clawtrace.support.attribute_docs import Documented
-
-if TYPE_CHECKING:
-    from clawtrace.runners.workspace import ArtifactFile
 
 __all__ = [
     "ALREADY_RAN",
     "OUTLIVED",
-    "AgentFiles",
     "AgentInputs",
     "InputsRequest",
     "Message",
@@ -84,17 +81,6 @@ class Message:
     role: Literal["system", "user", "assistant", "tool"]
     content: str
     name: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AgentFiles:
-    """The agent that a run is of, where its suite gives it one."""
-
-    agent_id: str
-    workspace: Path
-    """Absolute folder that a run's workspace starts as a copy of."""
-    program: Mapping[str, Any] = field(default_factory=dict)
-    """What its file says for the program that runs it, as JSON."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from pydantic import Field, StrictStr
 from clawtrace.errors import ProviderError, RunnerError
 from clawtrace.providers.models import address_of, key_variable
 from clawtrace.runners.base import (
-    AgentFiles,
     InputsRequest,
     Message,
     ModelRequested,
@@ -45,6 +44,7 @@ from clawtrace.runners.inputs.content import file_digest
 from clawtrace.runners.model_runner import ModelRunner, ModelRunnerSettings, model_of, parameters_of
 from clawtrace.runners.starting.command_turn import CommandSettings, read_output
 from clawtrace.runners.starting.templates import escaped, session_id
+from clawtrace.runners.workspace import AgentFiles
 
 __all__ = ["OpenClawRunner", "OpenClawSettings"]
 

@@ -9,11 +9,11 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from clawtrace.errors import RunnerError
-from clawtrace.runners.base import AgentFiles
 from clawtrace.support.whole_file import whole_file
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "MAX_FILES",
     "MAX_FILE_BYTES",
     "STANDARD_FILES",
+    "AgentFiles",
     "ArtifactFile",
     "changes",
     "collect_artifacts",
@@ -32,6 +33,17 @@ __all__ = [
 
 STANDARD_FILES = ("AGENTS.md", "IDENTITY.md", "SOUL.md", "TOOLS.md", "USER.md")
 """Files that every agent's workspace has; those it lacks are placeholders."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFiles:
+    """The agent that a run is of, where its suite gives it one."""
+
+    agent_id: str
+    workspace: Path
+    """Absolute folder that a run's workspace starts as a copy of."""
+    program: Mapping[str, Any] = field(default_factory=dict)
+    """What its file says for the program that runs it, as JSON."""
 
 
 @dataclass(frozen=True, slots=True)

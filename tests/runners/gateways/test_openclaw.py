@@ -16,8 +16,9 @@ import pytest
 from watchfiles import watch
 
 from clawtrace.errors import RunnerError
-from clawtrace.runners.base import AgentFiles, InputsRequest, Message, ModelRequested, RunOutcome
+from clawtrace.runners.base import InputsRequest, Message, ModelRequested, RunOutcome
 from clawtrace.runners.openclaw import OpenClawRunner, OpenClawSettings
+from clawtrace.runners.workspace import AgentFiles
 
 HERE = Path(__file__).parent
 PROGRAM = [sys.executable, str(HERE / "program.py")]

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from clawtrace.assertions.world import Gateway, World
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
-from clawtrace.campaign.planning.reuse import Decision, decide, evaluation_folder, remember_inputs, remember_reports
 from clawtrace.campaign.results.packed_results import Packer
 from clawtrace.campaign.results.stored import StoredRun, StoredRuns, read_run
 from clawtrace.campaign.results.stored_results import kept_file, mark_what_grew, with_unjudged, write_result
@@ -38,6 +37,7 @@ from clawtrace.campaign.running.one_run import (
     run_one,
 )
 from clawtrace.campaign.running.opening import note_finished, refusals, write_manifest
+from clawtrace.campaign.running.reuse import Decision, decide, evaluation_folder, remember_inputs, remember_reports
 from clawtrace.campaign.running.reused_run import at_home, judge_stored
 from clawtrace.config.loading.judges import hook_policy, panel_of
 from clawtrace.errors import ClawtraceError, ConfigError, InputError, PreconditionError, RunnerError

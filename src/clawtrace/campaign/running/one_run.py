@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from clawtrace.assertions.world import World
 from clawtrace.campaign.planning.expand import PlannedRun
-from clawtrace.campaign.planning.reuse import RunFingerprint
 from clawtrace.campaign.results.stored import fresh_folder
 from clawtrace.campaign.running.at_work import RunInterruptedError
 from clawtrace.campaign.running.ended import (
@@ -26,6 +25,7 @@ from clawtrace.campaign.running.ended import (
     without_trace,
 )
 from clawtrace.campaign.running.judged_run import with_judgement
+from clawtrace.campaign.running.reuse import RunFingerprint
 from clawtrace.campaign.running.run_files import clean_streams, keep_run, without_secrets
 from clawtrace.config.cases.case import ContextSection
 from clawtrace.config.cases.conversation import Conversation

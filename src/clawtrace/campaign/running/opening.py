@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
-from clawtrace.campaign.planning.reuse import Decision
 from clawtrace.campaign.results.stored import StoredRun, campaign_lock, kept_runs, read_run, write_json
 from clawtrace.campaign.running.at_work import attempt_ids
 from clawtrace.campaign.running.judged_run import unavailable_judge
+from clawtrace.campaign.running.reuse import Decision
 from clawtrace.campaign.running.run_files import clean_streams, cleaned
 from clawtrace.config.cases.case_file import LoadedCase
 from clawtrace.runners.base import runner_types

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from clawtrace.campaign.planning.expand import PlannedRun
-from clawtrace.campaign.planning.reuse import RunFingerprint
 from clawtrace.campaign.results.stored import RUN_SCHEMA, write_json
+from clawtrace.campaign.running.reuse import RunFingerprint
 from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import RunOutcome

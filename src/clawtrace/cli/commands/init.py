@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clawtrace.campaign.comparing.observed import Observation
     from clawtrace.campaign.mutating.mutations import ScoredRun
     from clawtrace.campaign.planning.expand import Plan
-    from clawtrace.campaign.planning.reuse import Decision
+    from clawtrace.campaign.running.reuse import Decision
     from clawtrace.cli.projects.new_project import CaseDraft
     from clawtrace.config.projects.project_file import Project
     from clawtrace.model.verdict import RunResult
@@ -277,7 +277,7 @@ def _trial(suite: Any, draft: CaseDraft) -> _Trial:
         RunnerError: its agent could not be run at all.
     """
     from clawtrace.campaign.planning.expand import expand
-    from clawtrace.campaign.planning.reuse import decide
+    from clawtrace.campaign.running.reuse import decide
     from clawtrace.cli.projects.new_project import NewResults
 
     models = [suite.config.models[0].model_id] if suite.config.models else []

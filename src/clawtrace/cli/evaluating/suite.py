@@ -19,8 +19,8 @@ from clawtrace.cli.sources.completions import complete_cases
 
 if TYPE_CHECKING:
     from clawtrace.campaign.planning.expand import Plan
-    from clawtrace.campaign.planning.reuse import Decision
     from clawtrace.campaign.running.execute import CampaignResult
+    from clawtrace.campaign.running.reuse import Decision
     from clawtrace.config.loading.suite_file import LoadedSuite
     from clawtrace.config.projects.project_file import Project
     from clawtrace.config.projects.session_settings import SessionSettings
@@ -166,9 +166,9 @@ def eval_suite(
 def _evaluate(
     suite: str, project: Project, flags: SuiteFlags, out: Path | None, output: Output, gate: Gate, server: str | None
 ) -> int:
-    from clawtrace.campaign.planning.last_time import against_the_store
     from clawtrace.campaign.running.at_work import Budget
     from clawtrace.campaign.running.execute import execute
+    from clawtrace.campaign.running.last_time import against_the_store
     from clawtrace.campaign.running.opening import open_campaign
     from clawtrace.cli.evaluating.plan import grounds_of_reuse
     from clawtrace.cli.output.progress import progress
@@ -267,8 +267,8 @@ def _planned(
 ) -> tuple[Plan, dict[str, Decision]]:
     """Return what the suite would run, and which stored runs can be reused for it, with any outcome."""
     from clawtrace.campaign.planning.expand import expand
-    from clawtrace.campaign.planning.reuse import decide
     from clawtrace.campaign.running.opening import last_execution
+    from clawtrace.campaign.running.reuse import decide
     from clawtrace.config.loading.suite_file import load_suite
 
     loaded = load_suite(
@@ -297,7 +297,7 @@ def _as_flagged(
     plan: Plan, decisions: dict[str, Decision], flags: SuiteFlags, gate: Gate
 ) -> tuple[Plan, dict[str, Decision]]:
     """Return what to run and what becomes of it, after the flags that look at what came of it last time."""
-    from clawtrace.campaign.planning.last_time import judged_anew, not_passed, undecided_afresh
+    from clawtrace.campaign.running.last_time import judged_anew, not_passed, undecided_afresh
 
     if flags.last_failed:
         plan = not_passed(plan, decisions, gate)

@@ -16,7 +16,7 @@ from clawtrace.config.openclaw import AgentAssignment, AgentProgram
 from clawtrace.config.suites.selection import is_selected
 from clawtrace.config.suites.suite import RunProfile, SuiteConfig
 from clawtrace.errors import ConfigError, ConfigProblem
-from clawtrace.runners.base import AgentFiles
+from clawtrace.runners.workspace import AgentFiles
 from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = ["AgentConfig", "Agents", "LoadedAgent", "load_agent", "load_agents"]

@@ -12,11 +12,13 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai import Agent, Tool
+from pydantic_ai.capabilities import AbstractCapability, Instrumentation
 from pydantic_ai.exceptions import (
     AgentRunError,
     ModelAPIError,
@@ -24,6 +26,7 @@ from pydantic_ai.exceptions import (
     ModelQuotaExceededError,
     ModelRequestRejectedError,
     RetryModelRequest,
+    ToolFailed,
     UnexpectedModelBehavior,
     UserError,
 )
@@ -40,15 +43,17 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models import ModelRequestContext
+from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.tools import RunContext, ToolDefinition
+from pydantic_ai.usage import UsageLimits
 
 from clawtrace.providers.failures import ProviderFailure, failure_of, pause_before
 from clawtrace.providers.models import open_model, request_settings
 from clawtrace.runners.probing.order import PROVIDER_FAILED, ProbeOrder, read_order
+from clawtrace.runners.probing.tools import ProbeTools, ToolError
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
-    from pydantic_ai import Agent
 
 __all__ = ["is_providers", "main"]
 
@@ -157,7 +162,6 @@ def _tracers() -> TracerProvider:
 def _turn(order: ProbeOrder, messages: list[dict[str, str]], tracers: TracerProvider) -> int:
     from opentelemetry import context
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-    from pydantic_ai.exceptions import AgentRunError
 
     loop = ProbeLoop(order.retries, order.retry_wait_seconds, order.max_turns)
     kept = Path(order.history)  # the conversation of the turns before
@@ -179,10 +183,6 @@ def _turn(order: ProbeOrder, messages: list[dict[str, str]], tracers: TracerProv
 
 
 def _agent(order: ProbeOrder, loop: ProbeLoop, tracers: TracerProvider) -> Agent[object, str]:
-    from pydantic_ai import Agent, Tool
-    from pydantic_ai.capabilities import Instrumentation
-    from pydantic_ai.models.instrumented import InstrumentationSettings
-
     model = open_model(order.model)
     settings = request_settings(model, order.model, order.options)
     settings["request_timeout"] = order.timeout_seconds
@@ -204,11 +204,6 @@ def _agent(order: ProbeOrder, loop: ProbeLoop, tracers: TracerProvider) -> Agent
 
 def _tools(order: ProbeOrder) -> list[Any]:
     """Return the tools; the model sees what goes wrong in one."""
-    from functools import wraps
-
-    from pydantic_ai.exceptions import ToolFailed
-
-    from clawtrace.runners.probing.tools import ProbeTools, ToolError
 
     def reporting(tool: Any) -> Any:
         @wraps(tool)
@@ -224,8 +219,6 @@ def _tools(order: ProbeOrder) -> list[Any]:
 
 
 async def _ask(agent: Agent[object, str], history: list[ModelMessage]) -> tuple[str, list[ModelMessage]]:
-    from pydantic_ai.usage import UsageLimits
-
     async with agent:
         result = await agent.run(message_history=history, usage_limits=UsageLimits(request_limit=None))
     return result.output, result.all_messages()

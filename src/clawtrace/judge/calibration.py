@@ -122,6 +122,9 @@ def _ranks(values: Sequence[float]) -> list[float]:
     return [first[value] + (ordered.count(value) + 1) / 2 for value in values]
 
 
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
 RECORD_SCHEMA = "clawtrace.calibration/1"
 
 

@@ -64,6 +64,9 @@ def spread(scores: Sequence[float]) -> float:
     return max(scores) - min(scores) if scores else 0.0
 
 
+# --- judges -----------------------------------------------------------------------------------------------------------
+
+
 DIMENSIONS = {
     "task": "whether what was asked for was done",
     "process": "whether the steps and the tools were the right ones",

@@ -103,6 +103,9 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
 _Evidence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 

@@ -183,6 +183,9 @@ def _number(text: str | None) -> int | None:
     return int(text) if text is not None and text.isdecimal() and len(text) < 19 else None
 
 
+# --- the form ---------------------------------------------------------------------------------------------------------
+
+
 _SECONDS = 0.5
 """How long one expression may look at one line: some take longer than anyone waits."""
 

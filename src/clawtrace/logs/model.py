@@ -159,6 +159,9 @@ def _below(above: LoggedSpan, spans: list[LoggedSpan]) -> list[LoggedSpan]:
     return kept
 
 
+# --- times ------------------------------------------------------------------------------------------------------------
+
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LARGEST = 2**62
 

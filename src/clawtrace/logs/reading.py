@@ -90,6 +90,9 @@ def json_object(text: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
 FORMS = "clawtrace.logs.forms"
 
 _HEAD_LINES = 200

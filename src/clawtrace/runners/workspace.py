@@ -166,6 +166,9 @@ def _entry(path: Path) -> WorkspaceEntry:
         return WorkspaceEntry("other", 0, "", 0)
 
 
+# --- what is kept of it -----------------------------------------------------------------------------------------------
+
+
 MAX_FILE_BYTES = 16 * 1024 * 1024
 """A larger file is listed and not kept."""
 MAX_BYTES = 256 * 1024 * 1024

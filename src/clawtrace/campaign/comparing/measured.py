@@ -192,6 +192,9 @@ def _run(run: Mapping[str, Any]) -> MeasuredRun:
     )
 
 
+# --- baselines --------------------------------------------------------------------------------------------------------
+
+
 SCHEMA = "clawtrace.baseline/1"
 
 

@@ -245,6 +245,9 @@ def _with_wins(first: int, second: int, wins: int) -> tuple[list[float], list[fl
     return own, others
 
 
+# --- from all to none -------------------------------------------------------------------------------------------------
+
+
 COLLAPSE = 3
 """Decided runs on each side from which on the fall from all to none is a regression by definition: to a test that is corrected for
 many, three passes and then three failures are no evidence (Fisher's exact test: p = 0.1), and yet the case is plainly broken. A case

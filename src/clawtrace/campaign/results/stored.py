@@ -88,6 +88,9 @@ def _holder(written: str) -> str:
     return f"process {pid} (`{command}`)" if command else f"process {pid}" if pid else "another process"
 
 
+# --- runs that are kept -----------------------------------------------------------------------------------------------
+
+
 RUN_SCHEMA = "clawtrace.run/1"
 """Version of ``run.json``; keys may be added. A file of another version is not reused."""
 

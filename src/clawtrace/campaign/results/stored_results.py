@@ -61,6 +61,9 @@ def read_result(path: Path, fingerprint: str) -> RunResult | None:
     return None if broke else result
 
 
+# --- verdicts that later spans touched --------------------------------------------------------------------------------
+
+
 def mark_what_grew(plan: Plan, session: Session) -> tuple[str, ...]:
     """Mark the verdicts on runs of the campaign that are not of this plan, and of which more arrived now; return the runs."""
     planned = {plan.folder / run.folder for run in plan.runs}
@@ -105,6 +108,9 @@ def _judged(data: dict[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     for case in data.get("cases", ()):
         for run in case["runs"]:
             yield run["run_id"], run["assertions"]
+
+
+# --- expectations and rates -------------------------------------------------------------------------------------------
 
 
 def with_unjudged(plan: Plan, planned: PlannedRun, result: RunResult) -> RunResult:

@@ -112,6 +112,9 @@ class Budget:
         return f" (the tokens of {self._without_tokens} of {self._runs} runs are not known)"
 
 
+# --- attempts ---------------------------------------------------------------------------------------------------------
+
+
 _FIRST_WAIT_SECONDS = 1.0
 """Before the second attempt; doubled before each further one."""
 
@@ -177,6 +180,9 @@ def _wait(seconds: float, stop: StopSignal) -> None:
         unsubscribe()
 
 
+# --- places -----------------------------------------------------------------------------------------------------------
+
+
 class Place:
     """One run's place among the agents at work; as a context manager it is given back at the end."""
 
@@ -201,6 +207,9 @@ class Place:
 
     def __exit__(self, *_: object) -> None:
         self.give_back()
+
+
+# --- while agents work ------------------------------------------------------------------------------------------------
 
 
 @contextmanager

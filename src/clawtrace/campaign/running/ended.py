@@ -139,6 +139,9 @@ def with_outcome(record: RunRecord, outcome: RunOutcome) -> RunRecord:
     )
 
 
+# --- the world of a run -----------------------------------------------------------------------------------------------
+
+
 def before(request: RunRequest, workspace: Path | None, common: World) -> World:
     """Return the world in which an agent is about to start; `common` is what all runs of the campaign share."""
     return common._replace(

@@ -96,6 +96,9 @@ def _replaced(plan: Plan, before: Iterable[StoredRun], stored: Iterable[str]) ->
     return [run_id for run_id in stored if run_id in gone and run_id not in kept]
 
 
+# --- the manifest -----------------------------------------------------------------------------------------------------
+
+
 class CampaignExecution(NamedTuple):
     """The last carrying out of a campaign."""
 
@@ -160,6 +163,9 @@ def _case_entry(case: LoadedCase) -> dict[str, Any]:
     agent = case.agent.config.model_dump(mode="json", exclude={"schema_version"}) if case.agent else None
     labels |= {"row_of": case.file_id} if case.dataset is not None else {}
     return labels | case.config.for_judges() | ({"agent": agent} if agent else {})
+
+
+# --- what would stop it -----------------------------------------------------------------------------------------------
 
 
 def missing_runtimes(runs: Iterable[PlannedRun], env: Mapping[str, str]) -> dict[str, str]:

@@ -248,6 +248,9 @@ def _no_inputs(plan: Plan) -> Iterable[Path]:
         yield from (file.parent for file in files)
 
 
+# --- files that were edited -------------------------------------------------------------------------------------------
+
+
 _FOLDER = "index/files"
 _MOST_FILES = 5_000
 """Files of one digest that are remembered; with more, an edit is reported without names."""

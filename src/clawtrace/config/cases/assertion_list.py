@@ -214,6 +214,9 @@ NOTATIONS: Mapping[str, _Reader] = {"assertions": _long, "assert": _short, "dete
 """The reader of each notation, by its key in the file."""
 
 
+# --- the list ---------------------------------------------------------------------------------------------------------
+
+
 _OF_A_RUN = ("run_id", "session_id", "case_id", "model_id", "workspace", "run_started_at")
 """Templates that only a run which is started now can fill in."""
 _CURRENT_RUN = re.compile(r"\{\{\s*run_id\s*\}\}")

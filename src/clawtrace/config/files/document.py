@@ -303,6 +303,9 @@ def _yaml_problem(file: str, text: str, error: yaml.YAMLError) -> ConfigProblem:
     return problem_at(file, mark.line + 1, mark.column + 1, message, hint)
 
 
+# --- where files are --------------------------------------------------------------------------------------------------
+
+
 SUFFIXES = (".yaml", ".yml")
 
 

@@ -181,6 +181,9 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     return next((found for argument in get_args(annotation) if (found := _model_in(argument))), None)
 
 
+# --- templates --------------------------------------------------------------------------------------------------------
+
+
 def texts(data: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
     """Yield every text of a JSON-like value with its path."""
     if isinstance(data, str):

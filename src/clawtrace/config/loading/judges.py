@@ -101,6 +101,9 @@ def judge_refusals(found: AssertionList, profile: EvaluationProfile | None) -> l
     return problems
 
 
+# --- hooks ------------------------------------------------------------------------------------------------------------
+
+
 def hook_policy(profile: EvaluationProfile | None) -> HookPolicy:
     """Return what a profile allows; without one, nothing."""
     if profile is None:

@@ -259,6 +259,9 @@ def judge_warnings(document: Document, profile: EvaluationProfile) -> list[str]:
     return [f"{document.file}: no judge is configured, so {listed} change{'s' if len(given) == 1 else ''} no verdict"]
 
 
+# --- examples that people scored --------------------------------------------------------------------------------------
+
+
 class LabelledExample(ConfigModel):
     """One piece of work with people's score."""
 

@@ -97,6 +97,9 @@ def _whole(document: Document, profile: EvaluationProfile) -> EvaluationProfile:
     return profile.of_file(document.path, judge_system_prompt=text)
 
 
+# --- what changes nothing ---------------------------------------------------------------------------------------------
+
+
 def idle_keys(document: Document, config: RunProfile, runner_types: Set[str]) -> Iterator[ConfigProblem]:
     """Yield the keys of a run profile that no case of a suite reads whose cases have these runners."""
     for path, why in config.idle_keys(runner_types).items():

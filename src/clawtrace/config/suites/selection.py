@@ -111,6 +111,9 @@ def _why_none(selection: CaseSelection, files: Mapping[str, list[Path]], read: M
     return "Every case is excluded."
 
 
+# --- files that are no YAML -------------------------------------------------------------------------------------------
+
+
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 

@@ -107,6 +107,9 @@ def read_gateway_order(path: Path) -> GatewayOrder:
     )
 
 
+# --- openclaw.json ----------------------------------------------------------------------------------------------------
+
+
 TOKEN = "OPENCLAW_GATEWAY_TOKEN"
 """The variable with the secret between the gateway and its command line; made anew for each run."""
 _APIS = {

@@ -107,6 +107,9 @@ def _edited_in_place(one: Distribution) -> Iterator[Path]:
         yield Path(unquote(url.path))
 
 
+# --- what a command depends on ----------------------------------------------------------------------------------------
+
+
 _MODULE = re.compile(r"-m\s*([A-Za-z_]\w*)")
 
 

@@ -116,6 +116,9 @@ def _exists(part: str, folder: int) -> bool:
     return True
 
 
+# --- tools ------------------------------------------------------------------------------------------------------------
+
+
 MAX_RESULT = 50_000
 """Characters of a result that the model is shown."""
 

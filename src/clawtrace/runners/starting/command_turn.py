@@ -108,6 +108,9 @@ class CommandSettings(WorkspaceSettings):
         return self
 
 
+# --- turns ------------------------------------------------------------------------------------------------------------
+
+
 MAX_OUTPUT = 4 * 1024 * 1024
 """Bytes of standard output that become the final answer; of a longer output the last ones."""
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "env"})

@@ -140,6 +140,9 @@ def _placeholders(target: TelemetryTarget, protocol: Protocol, run_id: str) -> d
     }
 
 
+# --- what an agent gets -----------------------------------------------------------------------------------------------
+
+
 ALLOWED: Mapping[str, str] = {
     "PATH": "finds programs",
     "HOME": "where an agent finds the user's settings",

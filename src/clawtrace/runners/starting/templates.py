@@ -111,6 +111,9 @@ def render_tree(data: Any, value: Callable[[str], str]) -> Any:
     return data
 
 
+# --- in shell texts ---------------------------------------------------------------------------------------------------
+
+
 _PIECE = re.compile(r"\\?\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}|\\.|'|\"|[^\\'\"{]+|.", re.DOTALL)
 
 

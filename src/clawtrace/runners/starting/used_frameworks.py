@@ -101,6 +101,9 @@ def call_that_connects(one: Framework) -> str:
     return found[0] if found else ""
 
 
+# --- which one an agent uses ------------------------------------------------------------------------------------------
+
+
 _PYTHON = (".py",)
 _JAVASCRIPT = (".mjs", ".js", ".cjs", ".ts", ".mts", ".cts", ".tsx", ".jsx")
 _MOST_FILES = 100

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from clawtrace.campaign.planning.expand import Plan, expand
-from clawtrace.campaign.reusing.reuse import Decision, decide
 from clawtrace.campaign.running.events import RunFinished
 from clawtrace.campaign.running.execute import CampaignResult, execute
 from clawtrace.campaign.running.opening import open_campaign
+from clawtrace.campaign.running.reuse import Decision, decide
 from clawtrace.config.loading.suite_file import load_suite
 from clawtrace.config.projects.project_file import load_project
 from clawtrace.report.base import CampaignReport, formats

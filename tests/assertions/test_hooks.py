@@ -11,7 +11,7 @@ import pytest
 from clawtrace.assertions.probing.hook_process import HookError, network_can_be_denied
 from clawtrace.assertions.registry import InvalidAssertionError, parse_assertion
 from clawtrace.assertions.world import HookPolicy, World
-from clawtrace.config.loading.permissions import hook_policy
+from clawtrace.config.loading.judges import hook_policy
 from clawtrace.config.suites.evaluation_profile import EvaluationProfile
 
 

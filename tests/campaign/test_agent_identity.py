@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from clawtrace.campaign.planning.expand import expand
-from clawtrace.campaign.reusing.reuse import decide
+from clawtrace.campaign.running.reuse import decide
 from clawtrace.config.loading.suite_file import load_suite
 from clawtrace.config.projects.project_file import load_project
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from clawtrace.campaign.running import attempts
-from clawtrace.campaign.running.one_run import RunInterruptedError
+from clawtrace.campaign.running import at_work
+from clawtrace.campaign.running.at_work import RunInterruptedError
 from clawtrace.errors import PreconditionError, ReceiverError, RunnerError
 from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import StopSignal
@@ -33,7 +33,7 @@ class Runs:
 
 
 def tried(planned, retries, runs, *, stop=None, spent=lambda: "") -> RunResult:
-    return attempts.attempt(planned, retries, runs, stop or StopSignal(), spent)
+    return at_work.attempt(planned, retries, runs, stop or StopSignal(), spent)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def planned(project):
 def waits(monkeypatch) -> list[float]:
     """The seconds between attempts, which no test waits."""
     found: list[float] = []
-    monkeypatch.setattr(attempts, "_wait", lambda seconds, _stop: found.append(seconds))
+    monkeypatch.setattr(at_work, "_wait", lambda seconds, _stop: found.append(seconds))
     return found
 
 
@@ -111,7 +111,7 @@ def test_nothing_is_tried_again_when_the_budget_is_spent(planned, waits):
 
 def test_stopping_ends_the_wait(planned, monkeypatch):
     """At once, before another attempt is begun."""
-    monkeypatch.setattr(attempts, "_FIRST_WAIT_SECONDS", 3600)
+    monkeypatch.setattr(at_work, "_FIRST_WAIT_SECONDS", 3600)
     stop = StopSignal()
     stop.set()
     runs = Runs(RunnerError("broken"))
@@ -123,7 +123,7 @@ def test_stopping_ends_the_wait(planned, monkeypatch):
 
 def test_the_wait_leaves_nothing_behind(planned, monkeypatch):
     """No callback is called by a stop that comes later."""
-    monkeypatch.setattr(attempts, "_FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(at_work, "_FIRST_WAIT_SECONDS", 0.001)
     stop = StopSignal()
 
     assert tried(planned, 1, Runs(RunnerError("x"), ended("success")), stop=stop).run_status == "success"

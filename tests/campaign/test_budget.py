@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clawtrace.campaign.running.budget import Budget
+from clawtrace.campaign.running.at_work import Budget
 from clawtrace.model.verdict import RunResult
 
 

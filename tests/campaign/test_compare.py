@@ -8,9 +8,17 @@ from dataclasses import replace
 
 import pytest
 
-from clawtrace.campaign.comparing.baselines import find_campaign, load_baseline, set_baseline
 from clawtrace.campaign.comparing.compare import compare
-from clawtrace.campaign.comparing.measured import Measured, MeasuredRun, find_results, measured_of, read_json
+from clawtrace.campaign.comparing.measured import (
+    Measured,
+    MeasuredRun,
+    find_campaign,
+    find_results,
+    load_baseline,
+    measured_of,
+    read_json,
+    set_baseline,
+)
 from clawtrace.cli.output.comparison import exit_code_of
 from clawtrace.errors import ExitCode, InputError, UsageError
 

@@ -19,8 +19,8 @@ import yaml
 from pydantic import BaseModel
 
 from clawtrace.campaign.planning.expand import expand
-from clawtrace.campaign.reusing.reuse import decide, evaluation_folder
 from clawtrace.campaign.running.execute import execute
+from clawtrace.campaign.running.reuse import decide, evaluation_folder
 from clawtrace.config.loading.assertions_file import load_assertions_file
 from clawtrace.config.loading.suite_file import load_suite
 from clawtrace.config.projects.project_file import environment_names, load_project
@@ -144,7 +144,7 @@ class Observed:
     def see_plan(self) -> Any:
         plan = self.plan
         runs = [[run.run_id, run.folder, run.settings.model_dump()] for run in plan.runs]
-        how = [plan.max_concurrency, plan.fail_fast, plan.stop_on_runner_error]
+        how = [plan.max_concurrency, plan.fail_fast, plan.suite.run_profile.execution_policy.stop_on_runner_error]
         return [runs, str(plan.folder), how]
 
     def see_run(self) -> Any:

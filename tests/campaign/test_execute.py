@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from clawtrace.campaign.results.layout import campaign_lock
+from clawtrace.campaign.results.stored import campaign_lock
 from clawtrace.campaign.running.events import Interrupted, PlanReady, RunFinished, RunJudging, RunNotRun, RunStarted
 from clawtrace.campaign.running.execute import execute
 from clawtrace.errors import ConfigError, StoreError, StoreLockedError

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clawtrace.campaign.planning.expand import expand
-from clawtrace.campaign.reusing.reuse import decide
+from clawtrace.campaign.running.reuse import decide
 from clawtrace.config.loading.suite_file import load_suite
 from clawtrace.config.projects.project_file import load_project
 

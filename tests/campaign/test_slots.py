@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from clawtrace.campaign.running.budget import Budget
+from clawtrace.campaign.running.at_work import Budget
 from clawtrace.campaign.running.events import RunStarted
 from clawtrace.campaign.running.execute import execute
 from clawtrace.model.verdict import Status

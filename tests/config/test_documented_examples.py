@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from tests.judge.conftest import answer, says
 
 from clawtrace.campaign.planning.expand import expand
-from clawtrace.campaign.running.refusals import missing_runtimes
+from clawtrace.campaign.running.opening import missing_runtimes
 from clawtrace.cli.main import cli
 from clawtrace.runners.llm_probe import LlmProbeSettings, options_of
 from clawtrace.runners.model_runner import model_of

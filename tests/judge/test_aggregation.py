@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clawtrace.judge.aggregation import bounds, combine, sample
+from clawtrace.judge.panel import bounds, combine, sample
 
 
 @pytest.mark.parametrize(("method", "score"), [("median", 7), ("mean", 5.75), ("majority_vote", 8), ("all_pass", 0)])

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from clawtrace.judge.agreement import interval, kappa, mean_absolute_error, spearman, squared
+from clawtrace.judge.calibration import interval, kappa, mean_absolute_error, spearman, squared
 
 
 def pairs(seed: int) -> tuple[list[float], list[float]]:

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 from clawtrace.campaign.planning.expand import expand
-from clawtrace.campaign.reusing.reuse import decide
 from clawtrace.campaign.running.execute import execute
 from clawtrace.campaign.running.opening import open_campaign
+from clawtrace.campaign.running.reuse import decide
 from clawtrace.config.loading.suite_file import load_suite
 from clawtrace.config.projects.project_file import load_project
 

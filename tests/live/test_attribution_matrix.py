@@ -160,7 +160,7 @@ def matrix(tmp_path_factory: pytest.TempPathFactory) -> Matrix:
             },
         )
         request = RunRequest(
-            run_id=one.run_id, case_id=one.name, model_id=None, requested_model=None, repetition=1, messages=(),
+            run_id=one.run_id, case_id=one.name, messages=(),
             settings=settings, folder=own, case_dir=own, started_at=time.time(), base_env=dict(os.environ),
         )  # fmt: skip
         target = TelemetryTarget(receiver.endpoints.grpc, receiver.endpoints.http, one.trace_id, "1" * 16)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from clawtrace.logs import LogFileError, LoggedSpan, LogReading, read_log
+from clawtrace.logs.model import nanoseconds
 from clawtrace.logs.reading import forms
-from clawtrace.logs.times import nanoseconds
 
 HERE = Path(__file__).parent
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from clawtrace.assertions.registry import all_types, parse_assertion
-from clawtrace.config.cases.notations import NOTATIONS, read_entries
+from clawtrace.config.cases.assertion_list import NOTATIONS, read_entries
 from clawtrace.config.files.document import parse_document
 
 ROOT = Path(__file__).parents[2]

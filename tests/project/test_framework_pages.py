@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from clawtrace.runners.starting.frameworks import frameworks, language_setup, recipe
+from clawtrace.runners.starting.used_frameworks import frameworks, language_setup, recipe
 from page_blocks import FRAMEWORKS, ROOT, heredoc, installed
 
 ROWS = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clawtrace.runners.base import Message, RunRequest, StopSignal, TelemetryTarget
+from clawtrace.runners.base import Message, ModelRequested, RunRequest, StopSignal, TelemetryTarget
 from clawtrace.runners.command import CommandRunner, CommandSettings
 
 
@@ -36,9 +36,7 @@ class Bench:
         return RunRequest(
             run_id=f"suite/-/case/{self.runs}-0001",
             case_id="case",
-            model_id=model_id,
-            requested_model=None,
-            repetition=self.runs,
+            asked=ModelRequested(model_id),
             messages=messages if messages is not None else (Message("user", "hello"),),
             settings=CommandSettings.model_validate({"grace_seconds": 0.5, "leftover_seconds": 5.0, **settings}),
             folder=folder,

@@ -9,10 +9,9 @@ from dataclasses import replace
 import pytest
 
 from clawtrace.errors import RunnerError
-from clawtrace.runners import artifacts
-from clawtrace.runners.base import AgentFiles
+from clawtrace.runners import workspace as kept
 from clawtrace.runners.command import CommandRunner
-from clawtrace.runners.workspace import STANDARD_FILES
+from clawtrace.runners.workspace import STANDARD_FILES, AgentFiles
 
 
 def sha(text: str) -> str:
@@ -77,8 +76,8 @@ class TestArtifacts:
 
     def test_what_is_too_large_is_listed(self, bench, monkeypatch):
         """A file over the limit has its digest and the reason why it is not kept; the run's total is bounded too."""
-        monkeypatch.setattr(artifacts, "MAX_FILE_BYTES", 5)
-        monkeypatch.setattr(artifacts, "MAX_BYTES", 6)
+        monkeypatch.setattr(kept, "MAX_FILE_BYTES", 5)
+        monkeypatch.setattr(kept, "MAX_BYTES", 6)
         outcome = run(bench, command="printf 123456 > large; printf 12345 > ok; printf abcde > second")
         found = {one.path: (one.sha256, one.left_out) for one in outcome.artifacts}
 
@@ -91,7 +90,7 @@ class TestArtifacts:
 
     def test_many_files_are_counted(self, bench, monkeypatch):
         """Beyond the limit files are counted, and the run says so."""
-        monkeypatch.setattr(artifacts, "MAX_FILES", 2)
+        monkeypatch.setattr(kept, "MAX_FILES", 2)
         outcome = run(bench, command="touch a b c")
 
         assert [one.path for one in outcome.artifacts] == ["a", "b"]

@@ -17,8 +17,7 @@ from openclaw_install import NEWEST, VERSION, install
 from plugin_registry import plugin_registry
 
 from clawtrace.providers.models import ModelChoice
-from clawtrace.runners.gateways.configuration import configuration
-from clawtrace.runners.gateways.order import GatewayOrder, write_gateway_order
+from clawtrace.runners.gateways.order import GatewayOrder, configuration, write_gateway_order
 from clawtrace.runners.gateways.state import keep_transcripts
 from clawtrace.runners.starting.environment import allowed_environment
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticKnownError
 
 from clawtrace.support.attribute_docs import Documented
 
-__all__ = ["ConfigModel", "Metadata", "SchemaVersion", "Slug", "distinct", "is_slug"]
+__all__ = ["CaseSelection", "ConfigModel", "Metadata", "SchemaVersion", "Slug", "distinct", "is_slug"]
 
 _SLUG = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 MAX_SLUG = 128
@@ -72,3 +72,16 @@ SchemaVersion = Annotated[Literal[1], BeforeValidator(_whole)]
 
 Metadata = dict[str, Any]
 """Arbitrary keys and values, shown in reports."""
+
+
+class CaseSelection(ConfigModel):
+    """Which cases belong to the suite."""
+
+    include_case_ids: list[Slug] = Field(default_factory=list)
+    """Always in, in this order; exclusions do not remove them."""
+    exclude_case_ids: list[Slug] = Field(default_factory=list)
+    """Out, unless listed above."""
+    include_tags: list[str] = Field(default_factory=list)
+    """Cases with at least one of these tags are in; without any inclusion, all cases are."""
+    exclude_tags: list[str] = Field(default_factory=list)
+    """Cases with one of these tags are out, unless their id is included."""

@@ -6,7 +6,7 @@ They are checked and kept whether a judge is configured or not; without one noth
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
@@ -14,7 +14,7 @@ from clawtrace.config.base import ConfigModel, distinct
 from clawtrace.config.files.document import Document
 from clawtrace.errors import ConfigProblem
 
-__all__ = ["Criterion", "Expectation", "Expectations", "Rubric", "RubricScale", "rubric_problems"]
+__all__ = ["Criterion", "Expectation", "Expectations", "Rubric", "RubricScale", "for_judges", "rubric_problems"]
 
 
 class Expectation(ConfigModel):
@@ -87,6 +87,16 @@ class Rubric(ConfigModel):
         if twice:
             raise ValueError(f'the score "{twice[0]}" has two descriptions, in `anchors` and in `scale.anchors`')
         return self
+
+
+def for_judges(expectations: Expectations, rubric: Rubric | None) -> dict[str, Any]:
+    """Return what only a judge can answer, as JSON values: `expectations` and `rubric`, where they are given."""
+    found: dict[str, Any] = {}
+    if len(expectations) > 0:
+        found["expectations"] = expectations.model_dump(mode="json")
+    if rubric is not None:
+        found["rubric"] = rubric.model_dump(mode="json")
+    return found
 
 
 def rubric_problems(rubric: Rubric | None, document: Document) -> list[ConfigProblem]:

@@ -11,8 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
 
-from clawtrace.config.base import ConfigModel, Slug
-from clawtrace.config.case_selection import CaseSelection
+from clawtrace.config.base import CaseSelection, ConfigModel, Slug
 
 __all__ = ["AgentAssignment", "AgentProgram", "ProfileAgent", "SuiteAgents", "TaskContext"]
 

@@ -10,13 +10,12 @@ from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.reference import json_schema as assertions_schema
 from clawtrace.assertions.registry import all_types
+from clawtrace.config.cases.assertion_list import PRECONDITIONS
 from clawtrace.config.cases.case import CaseConfig
-from clawtrace.config.cases.notations import PRECONDITIONS
 from clawtrace.config.loading.assertions_file import AssertionsFile
 from clawtrace.config.project import ProjectConfig
-from clawtrace.config.suites.agent import AgentConfig
-from clawtrace.config.suites.evaluation_profile import EvaluationProfile
-from clawtrace.config.suites.labelled_examples import LabelledExamples
+from clawtrace.config.suites.agent_file import AgentConfig
+from clawtrace.config.suites.evaluation_profile import EvaluationProfile, LabelledExamples
 from clawtrace.config.suites.suite import RunProfile, SuiteConfig
 from clawtrace.runners.base import runner_types
 

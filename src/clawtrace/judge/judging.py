@@ -6,16 +6,15 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from clawtrace.assertions.world import JudgeOpinion, JudgeTask, World
-from clawtrace.judge.aggregation import sample
-from clawtrace.judge.answers import assertion_answer
 from clawtrace.judge.material import hidden_names
-from clawtrace.judge.panel import Judge, JudgeRun, Panel, Scale
-from clawtrace.judge.prompt import hide_names, task_prompt
+from clawtrace.judge.panel import Judge, JudgeRun, Panel, Scale, sample
+from clawtrace.judge.prompt import assertion_answer, hide_names, task_prompt
 from clawtrace.model.relations import RELATIONS
 from clawtrace.model.verdict import RunResult
 from clawtrace.pricing.price import Pricing
@@ -57,36 +56,24 @@ class Answered(NamedTuple):
     """Whether it is in the sample that counts."""
 
 
+@dataclass(slots=True, eq=False)
 class Judging:
-    """Asks the judges of one profile; several threads use it.
+    """Asks the judges of one profile; several threads use it."""
 
-    Args:
-        env: where their keys are.
-        keep: stores rows of `judgements`.
-        spent: says why nothing more may be spent; empty while something is left.
-        took: counts what was spent.
-        stopped: whether the user ended the evaluation.
-    """
-
-    def __init__(
-        self,
-        panel: Panel,
-        env: Mapping[str, str],
-        pricing: Pricing,
-        keep: Keep = lambda *_: None,
-        spent: Callable[[], str] = lambda: "",
-        took: Took = lambda *_: None,
-        stopped: Callable[[], bool] = lambda: False,
-    ) -> None:
-        self.panel = panel
-        self._env = env
-        self._pricing = pricing
-        self._keep = keep
-        self._spent = spent
-        self._took = took
-        self._stopped = stopped
-        self._of_assertions: dict[str, list[Answered]] = {}
-        """By run, the answers that its assertions asked for."""
+    panel: Panel
+    env: Mapping[str, str]
+    """Where their keys are."""
+    pricing: Pricing
+    keep: Keep = lambda *_: None
+    """Stores rows of `judgements`."""
+    spent: Callable[[], str] = lambda: ""
+    """Says why nothing more may be spent; empty while something is left."""
+    took: Took = lambda *_: None
+    """Counts what was spent."""
+    stopped: Callable[[], bool] = lambda: False
+    """Whether the user ended the evaluation."""
+    _of_assertions: dict[str, list[Answered]] = field(default_factory=dict)
+    """By run, the answers that its assertions asked for."""
 
     def answers(self, question: Question, runs: Sequence[JudgeRun]) -> list[list[Answered]]:
         """Ask a question as often as each judge run says; return the answers of each."""
@@ -126,7 +113,7 @@ class Judging:
         rows = [row for of_run in answers for one in of_run for row in _rows(question, one, now)]
         for part, raw in final:
             rows.append(_row(question, {"part": part, "raw_score": raw, "counted": True, "status": "ok"}, now))
-        self._keep(question.run_id, question.asked_by, rows)
+        self.keep(question.run_id, question.asked_by, rows)
 
     def _of_run(self, question: Question, run: JudgeRun) -> list[Answered]:
         answers: list[Answered] = []
@@ -151,14 +138,14 @@ class Judging:
             kept = _read(file, key)
             if kept is not None:
                 return kept
-        if why := self._spent():
+        if why := self.spent():
             return ModelAnswer(None, ProviderFailure("budget", why, passes=False), [], 0, 0, 0), None
-        asked = ask(run.judge.model, question.wording, self._env, self._stopped)
+        asked = ask(run.judge.model, question.wording, self.env, self.stopped)
         choice = run.judge.model.choice
         tokens = asked.input_tokens + asked.output_tokens
-        price = self._pricing.price_call(choice.provider, choice.name, asked.input_tokens, asked.output_tokens)
+        price = self.pricing.price_call(choice.provider, choice.name, asked.input_tokens, asked.output_tokens)
         cost = price.usd if tokens else 0.0
-        self._took(cost, tokens)
+        self.took(cost, tokens)
         if file is not None:
             _write(file, key, run.judge, question.wording, asked, cost)
         return asked, cost

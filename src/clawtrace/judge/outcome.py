@@ -7,10 +7,9 @@ from functools import partial
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from clawtrace.judge.aggregation import bounds, combine, spread
 from clawtrace.judge.judging import Answered, took, why_no_answer
 from clawtrace.judge.material import expectations_of
-from clawtrace.judge.panel import DIMENSIONS, JudgeRun, Panel, Scale
+from clawtrace.judge.panel import DIMENSIONS, JudgeRun, Panel, Scale, bounds, combine, spread
 from clawtrace.model.verdict import Status, Verdict
 from clawtrace.providers.failures import ProviderFailure
 

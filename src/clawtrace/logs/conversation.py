@@ -6,10 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from clawtrace.logs.model import LoggedRun, LoggedSpan
-from clawtrace.logs.times import Clock
+from clawtrace.logs.model import Clock, LoggedRun, LoggedSpan
 
-__all__ = ["OUTCOME", "USAGE", "LoggedConversation", "Outcome", "as_text", "texts"]
+__all__ = ["OUTCOME", "USAGE", "LoggedConversation", "Outcome", "answer_parts", "as_text", "texts"]
 
 Outcome = Literal["ok", "error", "blocked", "unknown"]
 
@@ -209,3 +208,24 @@ def texts(content: Any) -> str:
 
 
 _TEXTS = ("text", "input_text", "output_text")
+
+
+def answer_parts(content: Any, call: str, arguments: str) -> list[dict[str, Any]]:
+    """Return the parts of a model's answer as spans have them; others than texts, thoughts and tool calls are left out.
+
+    Args:
+        call: the type of a part that is a tool call.
+        arguments: the key of its arguments.
+    """
+    found: list[dict[str, Any]] = []
+    for part in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+        if not isinstance(part, dict):
+            continue
+        if part.get("type") == call:
+            asked = {"id": part.get("id"), "name": part.get("name"), "arguments": part.get(arguments)}
+            found.append({"type": "tool_call", **asked})
+        elif part.get("type") == "text":
+            found.append({"type": "text", "content": part.get("text")})
+        elif part.get("type") == "thinking":
+            found.append({"type": "reasoning", "content": part.get("thinking")})
+    return found

@@ -17,13 +17,12 @@ from typing import Any, ClassVar, Literal
 from pydantic import ConfigDict, Field, StrictStr
 
 from clawtrace._discover import subclasses_in
-from clawtrace.runners.artifacts import ArtifactFile
+from clawtrace.runners.workspace import AgentFiles, ArtifactFile
 from clawtrace.support.attribute_docs import Documented
 
 __all__ = [
     "ALREADY_RAN",
     "OUTLIVED",
-    "AgentFiles",
     "AgentInputs",
     "InputsRequest",
     "Message",
@@ -85,25 +84,15 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentFiles:
-    """The agent that a run is of, where its suite gives it one."""
-
-    agent_id: str
-    workspace: Path
-    """Absolute folder that a run's workspace starts as a copy of."""
-    program: Mapping[str, Any] = field(default_factory=dict)
-    """What its file says for the program that runs it, as JSON."""
-
-
-@dataclass(frozen=True, slots=True)
 class ModelRequested:
     """The suite's model of a run, and the tools that the case gives it."""
 
     model_id: str | None = None
     requested_model: str | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
-    """Keys of the suite's model entry that clawtrace does not know."""
+    """Keys of the suite's model entry that clawtrace does not know, passed through."""
     tools: tuple[str, ...] = ()
+    """Names of the tools that the case gives the model, where the runner has tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +101,6 @@ class RunRequest:
 
     run_id: str
     case_id: str
-    model_id: str | None
-    requested_model: str | None
-    repetition: int
-    """Counted from 1."""
     messages: tuple[Message, ...]
     """The conversation so far, attachments included."""
     settings: RunnerSettings
@@ -126,18 +111,16 @@ class RunRequest:
     """Absolute; paths in the settings are relative to it."""
     started_at: float
     """Seconds since the epoch: the clock that every template of this run reads."""
+    asked: ModelRequested = ModelRequested()
+    """The model and the tools of the run."""
     turns: tuple[Message, ...] = ()
     """User messages that follow each other in one session, `messages` before the first; empty for a single turn."""
     context: Mapping[str, Any] = field(default_factory=dict)
     """Anything else that the agent is given: free keys."""
-    tools: tuple[str, ...] = ()
-    """Names of the tools that the case gives the model, where the runner has tools."""
     expected_artifact: str | None = None
     """A file that the run should leave, relative to the workspace; not shown to the agent."""
     agent: AgentFiles | None = None
     """None where the suite gives the case no agent."""
-    model_settings: Mapping[str, Any] = field(default_factory=dict)
-    """Keys of the suite's model entry that clawtrace does not know, passed through."""
     base_env: Mapping[str, str] = field(default_factory=dict)
     """The environment of the caller; a runner takes from it what is allowed."""
     before_agent: Callable[[Path | None], None] = lambda _: None

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from clawtrace.errors import RunnerError
-from clawtrace.runners.artifacts import collect_artifacts
 from clawtrace.runners.base import (
     AgentInputs,
     InputsRequest,
@@ -24,12 +23,11 @@ from clawtrace.runners.base import (
     StopSignal,
     TelemetryTarget,
 )
-from clawtrace.runners.command_settings import CommandSettings
 from clawtrace.runners.inputs.command_inputs import command_inputs, unmatched_inputs
-from clawtrace.runners.starting.command_turn import PreparedTurn, ending, read_output
+from clawtrace.runners.starting.command_turn import CommandSettings, PreparedTurn, ending, read_output
 from clawtrace.runners.starting.process import ProcessEnd, supervise
 from clawtrace.runners.starting.templates import names_in
-from clawtrace.runners.workspace import changes, digests, fresh_workspace, snapshot
+from clawtrace.runners.workspace import changes, collect_artifacts, digests, fresh_workspace, snapshot
 
 __all__ = ["CommandRunner", "CommandSettings", "cut_off", "left_out", "notes"]
 
@@ -64,8 +62,7 @@ class CommandRunner(Runner):
         """Yield a scaffold that is no folder, and the entries of `inputs` that name nothing."""
         assert isinstance(settings, CommandSettings)
         yield from super().absent(settings, case_dir, env)
-        for entry in unmatched_inputs(settings, case_dir, env):
-            yield ("inputs", entry.position), entry.message
+        yield from unmatched_inputs(settings, case_dir, env)
 
     def missing(
         self, settings: RunnerSettings, env: Mapping[str, str], asked: ModelRequested | None = None

@@ -27,10 +27,10 @@ from clawtrace.runners.base import (
     TelemetryTarget,
 )
 from clawtrace.runners.command import CommandRunner
-from clawtrace.runners.command_settings import CommandSettings
-from clawtrace.runners.model_runner import ModelRunner, ModelRunnerSettings, model_of, parameters_of, requested
+from clawtrace.runners.model_runner import ModelRunner, ModelRunnerSettings, model_of, parameters_of
 from clawtrace.runners.probing import _confined
 from clawtrace.runners.probing.order import PROVIDER_FAILED, ProbeOrder, write_order
+from clawtrace.runners.starting.command_turn import CommandSettings
 from clawtrace.runners.starting.templates import escaped
 from clawtrace.support.attribute_docs import Documented
 
@@ -193,12 +193,11 @@ class LlmProbeRunner(ModelRunner):
 
 
 def _order(request: RunRequest, settings: LlmProbeSettings) -> ProbeOrder:
-    asked = requested(request)
-    search = settings.web_search
+    asked, search = request.asked, settings.web_search
     return ProbeOrder(
         model=model_of(settings, asked),
         options=options_of(settings, asked),
-        tools=list(request.tools),
+        tools=list(asked.tools),
         workspace=str(request.folder / "workspace"),
         history=str(request.folder / "history.json"),
         max_turns=settings.max_turns,

@@ -16,12 +16,11 @@ from clawtrace.runners.base import (
     ModelRequested,
     Runner,
     RunnerSettings,
-    RunRequest,
     WorkspaceSettings,
 )
 from clawtrace.runners.inputs.content import folder_tree
 
-__all__ = ["ModelRunner", "ModelRunnerSettings", "model_of", "parameters_of", "requested"]
+__all__ = ["ModelRunner", "ModelRunnerSettings", "model_of", "parameters_of"]
 
 _NAMES_A_MODEL = frozenset({"openrouter_model", "provider", "model_name", "base_url", "api_key_env", "primary_params"})
 """Keys of a suite's model that say which model it is; all others are parameters of its requests."""
@@ -62,11 +61,6 @@ class ModelRunner(Runner):
     @abstractmethod
     def program(self, request: InputsRequest) -> tuple[dict[str, Any], str]:
         """Return digests of the program that asks the model, and why they are not all known; empty when they are."""
-
-
-def requested(request: RunRequest) -> ModelRequested:
-    """Return the model and the tools of a run."""
-    return ModelRequested(request.model_id, request.requested_model, request.model_settings, request.tools)
 
 
 def model_of(settings: ModelRunnerSettings, asked: ModelRequested) -> ModelChoice:

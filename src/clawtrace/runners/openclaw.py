@@ -17,7 +17,6 @@ from pydantic import Field, StrictStr
 from clawtrace.errors import ProviderError, RunnerError
 from clawtrace.providers.models import address_of, key_variable
 from clawtrace.runners.base import (
-    AgentFiles,
     InputsRequest,
     Message,
     ModelRequested,
@@ -28,8 +27,6 @@ from clawtrace.runners.base import (
     TelemetryTarget,
 )
 from clawtrace.runners.command import CommandRunner, left_out
-from clawtrace.runners.command_settings import CommandSettings
-from clawtrace.runners.gateways.configuration import agent_id_of, configuration
 from clawtrace.runners.gateways.order import (
     ANSWER_FILE,
     CONFIG_REFUSED,
@@ -37,14 +34,17 @@ from clawtrace.runners.gateways.order import (
     TURNS_FILE,
     Container,
     GatewayOrder,
+    agent_id_of,
+    configuration,
     remove,
     write_gateway_order,
 )
 from clawtrace.runners.gateways.state import keep_transcripts
 from clawtrace.runners.inputs.content import file_digest
-from clawtrace.runners.model_runner import ModelRunner, ModelRunnerSettings, model_of, parameters_of, requested
-from clawtrace.runners.starting.command_turn import read_output
+from clawtrace.runners.model_runner import ModelRunner, ModelRunnerSettings, model_of, parameters_of
+from clawtrace.runners.starting.command_turn import CommandSettings, read_output
 from clawtrace.runners.starting.templates import escaped, session_id
+from clawtrace.runners.workspace import AgentFiles
 
 __all__ = ["OpenClawRunner", "OpenClawSettings"]
 
@@ -133,7 +133,7 @@ class OpenClawRunner(ModelRunner):
         Path(order.plugin_stage).mkdir(parents=True, exist_ok=True)
         write_gateway_order(order, file)
         command = [sys.executable, "-P", "-m", "clawtrace.runners.gateways.keeper", str(file)]
-        choice = model_of(settings, requested(request))
+        choice = model_of(settings, request.asked)
         as_command = CommandSettings(
             command=[escaped(word) for word in command],
             pass_env=[*choice.variables, *settings.pass_env, "NPM_CONFIG_*", "DOCKER_*", "CONTAINER_*"],
@@ -166,7 +166,7 @@ class OpenClawRunner(ModelRunner):
 
 
 def _order(request: RunRequest, settings: OpenClawSettings) -> GatewayOrder:
-    choice, env = model_of(settings, requested(request)), request.base_env
+    choice, env = model_of(settings, request.asked), request.base_env
     agent = request.agent or AgentFiles("main", request.folder)
     program = agent.program
     workspace, home = str(request.folder / "workspace"), request.folder / "gateway"
@@ -186,7 +186,7 @@ def _order(request: RunRequest, settings: OpenClawSettings) -> GatewayOrder:
             agent.agent_id,
             workspace,
             str(home),
-            params=parameters_of(request.model_settings),
+            params=parameters_of(request.asked.more),
             deny_tools=settings.deny_tools,
             heartbeat=settings.heartbeat,
             fragment=settings.config,

@@ -16,7 +16,7 @@ from clawtrace.errors import UsageError
 from clawtrace.model.run import ClosedBy, RunRecord, SentTurn
 from clawtrace.model.verdict import RunResult, run_status_of
 from clawtrace.runners.base import TelemetryTarget
-from clawtrace.runners.starting.telemetry_env import telemetry_variables
+from clawtrace.runners.starting.environment import telemetry_variables
 from clawtrace.sidecar.feed import Feed
 from clawtrace.sidecar.last_verdicts import LastVerdicts
 from clawtrace.sidecar.requests import AdoptTraces, BeginRun, EndRun, Gating, PutVerdicts, ReceivedRows, WaitComplete

@@ -13,7 +13,7 @@ from clawtrace.assertions.registry import names
 from clawtrace.cli.main import cli
 from clawtrace.dialects import load_dialects
 from clawtrace.dialects.columns import RECORDABLE
-from clawtrace.runners.starting.telemetry_env import table
+from clawtrace.runners.starting.environment import table
 
 
 def test_assertions_lists_every_type_with_its_sentence(invoke) -> None:

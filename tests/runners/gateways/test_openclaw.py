@@ -16,8 +16,9 @@ import pytest
 from watchfiles import watch
 
 from clawtrace.errors import RunnerError
-from clawtrace.runners.base import AgentFiles, InputsRequest, Message, ModelRequested, RunOutcome
+from clawtrace.runners.base import InputsRequest, Message, ModelRequested, RunOutcome
 from clawtrace.runners.openclaw import OpenClawRunner, OpenClawSettings
+from clawtrace.runners.workspace import AgentFiles
 
 HERE = Path(__file__).parent
 PROGRAM = [sys.executable, str(HERE / "program.py")]
@@ -44,9 +45,7 @@ class OpenClawBench:
                 {"cli": PROGRAM, "pass_env": ["PROGRAM", "PYTHONPATH"], "timeout_seconds": 60} | settings
             ),
             turns=tuple(Message("user", text) for text in turns),
-            model_id="mini",
-            requested_model="openai/gpt-4o-mini",
-            model_settings=self.model,
+            asked=ModelRequested("mini", "openai/gpt-4o-mini", self.model),
             agent=AgentFiles("support", self.folder / "agent", self.program),
         )
         outcome = OpenClawRunner().run(request, self.bench.target, self.bench.stop)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from clawtrace.runners.probing import files
-from clawtrace.runners.probing.files import OutsideError, read_text, write_text
+from clawtrace.runners.probing import tools
+from clawtrace.runners.probing.tools import ToolError, read_text, write_text
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ OUTSIDE = [
 @pytest.mark.parametrize("name", [*OUTSIDE, "pipe", "notes", "missing.txt"])
 def test_nothing_else_is_read(workspace: Path, name: str):
     """Dots, absolute paths and links that lead out, pipes, folders and what is not there: refused, with the name."""
-    with pytest.raises(OutsideError):
+    with pytest.raises(ToolError):
         read_text(workspace, name)
 
 
@@ -53,7 +53,7 @@ def test_nothing_else_is_read(workspace: Path, name: str):
 def test_nothing_else_is_written(workspace: Path, name: str):
     """No write leaves the workspace or makes anything there."""
     before = sorted(map(str, workspace.parent.rglob("*")))
-    with pytest.raises(OutsideError):
+    with pytest.raises(ToolError):
         write_text(workspace, name, "evil")
 
     assert sorted(map(str, workspace.parent.rglob("*"))) == before
@@ -71,7 +71,7 @@ def test_a_file_is_written_with_its_folders(workspace: Path):
 def test_a_file_that_has_another_name_outside_is_not_written(workspace: Path):
     """A hard link to a file outside is not written through."""
     os.link(workspace.parent / "secret" / "key.txt", workspace / "hard")
-    with pytest.raises(OutsideError):
+    with pytest.raises(ToolError):
         write_text(workspace, "hard", "evil")
 
     assert (workspace.parent / "secret" / "key.txt").read_text() == "secret"
@@ -79,13 +79,13 @@ def test_a_file_that_has_another_name_outside_is_not_written(workspace: Path):
 
 def test_a_link_that_appears_meanwhile_is_not_followed(workspace: Path, monkeypatch: pytest.MonkeyPatch):
     """Where a folder becomes a link after the path was resolved, the open fails instead of leading out."""
-    entered = files._entered
+    entered = tools._entered
 
     def swapped(folder: int, part: str, name: str, *, create: bool) -> int:
         (workspace / "notes").rename(workspace / "moved")
         (workspace / "notes").symlink_to(workspace.parent / "secret")
         return entered(folder, part, name, create=create)
 
-    monkeypatch.setattr(files, "_entered", swapped)
-    with pytest.raises(OutsideError):
+    monkeypatch.setattr(tools, "_entered", swapped)
+    with pytest.raises(ToolError):
         read_text(workspace, "notes/key.txt")

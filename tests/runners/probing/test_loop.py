@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic_ai import exceptions
 
-from clawtrace.runners.probing.loop import is_providers
+from clawtrace.runners.probing.agent import is_providers
 
 
 @pytest.mark.parametrize(

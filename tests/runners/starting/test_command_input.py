@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from clawtrace.errors import RunnerError
-from clawtrace.runners.base import Message
+from clawtrace.runners.base import Message, ModelRequested
 from clawtrace.runners.command import CommandRunner
 
 CONVERSATION = (
@@ -97,9 +97,7 @@ def test_what_was_inserted_is_not_read_again(bench):
 def test_the_model_reaches_the_agent(bench):
     """The model's id, or what the suite requests, and its own keys are in variables."""
     command = 'echo "$CLAWTRACE_MODEL_ID $CLAWTRACE_REQUESTED_MODEL $CLAWTRACE_MODEL_SETTINGS"'
-    request = replace(
-        bench.request(command=command, model_id="mini"), requested_model="openai/mini", model_settings={"effort": "low"}
-    )
+    request = replace(bench.request(command=command), asked=ModelRequested("mini", "openai/mini", {"effort": "low"}))
     outcome = CommandRunner().run(request, bench.target, bench.stop)
 
     assert outcome.final_output == 'mini openai/mini {"effort": "low"}'

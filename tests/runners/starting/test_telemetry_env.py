@@ -18,8 +18,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import Link, SpanContext
 
 from clawtrace.runners.command import CommandRunner
-from clawtrace.runners.starting.environment import allowed_environment, with_telemetry
-from clawtrace.runners.starting.telemetry_env import switch_names, table, telemetry_variables
+from clawtrace.runners.starting.environment import (
+    allowed_environment,
+    switch_names,
+    table,
+    telemetry_variables,
+    with_telemetry,
+)
 
 RUN = "suite/gpt 4,x=1;ü/case/1-ab"
 

@@ -12,10 +12,11 @@ import pytest
 
 from clawtrace.errors import RunnerError
 from clawtrace.runners import command
-from clawtrace.runners.base import AgentFiles, Message
+from clawtrace.runners.base import Message
 from clawtrace.runners.command import CommandRunner
 from clawtrace.runners.starting.process import supervise
 from clawtrace.runners.starting.templates import session_id
+from clawtrace.runners.workspace import AgentFiles
 
 SYSTEM = (Message("system", "Be brief."),)
 TURNS = (Message("user", "first"), Message("user", "second"), Message("user", "third"))

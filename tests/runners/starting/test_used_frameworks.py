@@ -10,8 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from clawtrace.runners.starting.frameworks import Framework, call_that_connects, frameworks, language_setup, recipe
-from clawtrace.runners.starting.used_frameworks import used_frameworks
+from clawtrace.runners.starting.used_frameworks import (
+    Framework,
+    call_that_connects,
+    frameworks,
+    language_setup,
+    recipe,
+    used_frameworks,
+)
 
 ROOT = Path(__file__).parents[3]
 PYTHON = [one for one in frameworks() if one.language == "python"]

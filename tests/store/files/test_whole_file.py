@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from clawtrace.campaign.results.layout import write_json
-from clawtrace.runners.artifacts import collect_artifacts
+from clawtrace.campaign.results.stored import write_json
+from clawtrace.runners.workspace import collect_artifacts
 from clawtrace.store.files.owner import Owner, write_owner
 from clawtrace.support.whole_file import whole_file, whole_text_file
 

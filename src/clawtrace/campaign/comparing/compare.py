@@ -14,7 +14,7 @@ from dataclasses import replace
 from statistics import median
 
 from clawtrace import __version__
-from clawtrace.campaign.comparing import collapse, statistics
+from clawtrace.campaign.comparing import statistics
 from clawtrace.campaign.comparing.comparison import (
     AssertionChange,
     CaseComparison,
@@ -84,7 +84,7 @@ def compare(first: Measured, second: Measured, names: tuple[str, str], alpha: fl
         only_in_second=only[1],
         not_shown=[
             *_not_shown(cases, only[0], second, shared),
-            *collapse.unnoticed(
+            *statistics.unnoticed(
                 cases, alpha / max(1, sum(case.pass_rate.adjusted_p_value is not None for case in cases))
             ),
             *_stale(common.values()),
@@ -164,13 +164,13 @@ def _case_rates(pairs: Sequence[Pair], alpha: float) -> list[RateTest]:
 
 def _with_collapse(test: RateTest) -> RateTest:
     """Return the test of a case, to which the fall from all to none is a regression at any p-value."""
-    if collapse.is_collapse(test.first, test.second):
-        return replace(test, verdict="regression", reason=collapse.REASON, noticed_at=test.noticed_at or 0)
+    if statistics.is_collapse(test.first, test.second):
+        return replace(test, verdict="regression", reason=statistics.REASON, noticed_at=test.noticed_at or 0)
     return replace(test, noticed_at=0) if _shows_only_collapse(test) else test
 
 
 def _shows_only_collapse(test: RateTest) -> bool:
-    return test.noticed_at is None and collapse.shows_collapse(test.first, test.second)
+    return test.noticed_at is None and statistics.shows_collapse(test.first, test.second)
 
 
 def _tested_rate(test: RateTest, alpha: float) -> RateTest:

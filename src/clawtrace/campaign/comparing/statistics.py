@@ -14,13 +14,16 @@ from functools import lru_cache
 from statistics import NormalDist, median
 from typing import NamedTuple
 
+from clawtrace.campaign.comparing.comparison import CaseComparison, Outcomes, RateTest
 from clawtrace.verdicts.gating.pass_rate import wilson
 
 __all__ = [
+    "REASON",
     "Shift",
     "difference_interval",
     "fisher",
     "holm",
+    "is_collapse",
     "least_delta",
     "least_fisher",
     "least_mann_whitney",
@@ -28,8 +31,10 @@ __all__ = [
     "mann_whitney",
     "most_noticed",
     "shift",
+    "shows_collapse",
     "stratified",
     "stratified_difference",
+    "unnoticed",
 ]
 
 _MOST_PAIRS = 100
@@ -238,3 +243,61 @@ def _with_wins(first: int, second: int, wins: int) -> tuple[list[float], list[fl
         own.append(rest + 0.5)
     own += [-float(i) for i in range(first - len(own))]
     return own, others
+
+
+# --- from all to none -------------------------------------------------------------------------------------------------
+
+
+COLLAPSE = 3
+"""Decided runs on each side from which on the fall from all to none is a regression by definition: to a test that is corrected for
+many, three passes and then three failures are no evidence (Fisher's exact test: p = 0.1), and yet the case is plainly broken. A case
+with a true pass rate of one half collapses so by chance in 1 of 64 comparisons, one with 0.9 in 1 of 1 400."""
+REASON = "it passed every time and fails every time now"
+
+_MOST_REPETITIONS = 1000
+
+
+def is_collapse(first: Outcomes, second: Outcomes) -> bool:
+    """Return whether a case passed in every decided run of the first campaign, and in none of the second."""
+    return shows_collapse(first, second) and not second.passed
+
+
+def shows_collapse(first: Outcomes, second: Outcomes) -> bool:
+    """Return whether there are runs enough to call the fall from all to none a regression."""
+    return not first.failed and first.passed >= COLLAPSE and second.passed + second.failed >= COLLAPSE
+
+
+def unnoticed(cases: Sequence[CaseComparison], level: float) -> list[str]:
+    """Return that the failure of all runs of some cases would not have been noticed, and how many repetitions would show it.
+
+    Args:
+        level: the p-value from which on a test is significant.
+    """
+    blind = [case for case in cases if _is_blind(case.pass_rate)]
+    if not blind:
+        return []
+    first = blind[0]
+    title = first.case_id if first.model_id is None else f"{first.case_id} · {first.model_id}"
+    needed = max(_repetitions(case.pass_rate.first, level) for case in blind)
+    return [
+        f"{len(blind)} of {len(cases)} case{'s' * (len(cases) > 1)}, such as {title!r}: even if all runs had failed, this would not "
+        f"have been called a regression; {needed} repetitions in both campaigns would show it."
+    ]
+
+
+def _is_blind(rate: RateTest) -> bool:
+    return bool(
+        rate.difference is not None and rate.first.passed and rate.noticed_at is None and rate.verdict != "regression"
+    )
+
+
+def _repetitions(before: Outcomes, level: float) -> int:
+    """Return the repetitions with which the failure of all runs shows, of a case that passes as often as before."""
+    if not before.failed:
+        return COLLAPSE
+    rate = before.passed / (before.passed + before.failed)
+    for number in range(COLLAPSE, _MOST_REPETITIONS):
+        passed = int(rate * number + 1e-9)
+        if passed and fisher((passed, number - passed), (0, number)) <= level:
+            return number
+    return _MOST_REPETITIONS

@@ -1,13 +1,30 @@
-"""`clawtrace.mutations/1`: what `clawtrace mutate --json` prints. The structs are the contract: keys are added, never changed."""
+"""Which faults of a run assertions catch: the run is recorded anew with each fault, read and judged as any other.
+
+The structs are the contract of `clawtrace.mutations/1`, which `clawtrace mutate --json` prints: keys are added, never changed.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Literal
 
+from clawtrace.campaign.mutating.changed_spans import ChangedSpans, trace_of
+from clawtrace.campaign.mutating.span_faults import GoodRun, RequestedTool, SpanFault, faults_of
+from clawtrace.config.projects.session_settings import SessionSettings
+from clawtrace.model.run import RunRecord
+from clawtrace.model.verdict import Status, Verdict
+from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.report.struct import Struct
+from clawtrace.session.session import Session
 
-__all__ = ["Mutant", "Mutations", "ScoredRun"]
+if TYPE_CHECKING:
+    from clawtrace.assertions.base import Assertion
+    from clawtrace.verdicts.reading.remote import HeldStore
+
+__all__ = ["Mutant", "Mutations", "ScoredRun", "mutation_score"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,3 +73,105 @@ class Mutations(Struct):
     """Name and version of this format: keys may be added, never changed."""
     runs: list[ScoredRun]
     """One entry for each run."""
+
+
+_MOST_SPANS = 200_000
+"""All changed copies together: a run of more spans gets fewer faults."""
+
+_SPANS = "SELECT span_id, counted_in, parent_span_id FROM spans WHERE run_id = '{run_id}'"
+
+_REQUESTS = """
+SELECT DISTINCT span_id, name, call_id FROM messages
+WHERE run_id = '{run_id}' AND direction = 'output' AND type = 'tool_call'
+"""
+
+
+def mutation_score(
+    asked: Session | HeldStore,
+    run_id: str,
+    assertions: Sequence[Assertion],
+    settings: SessionSettings,
+    record: RunRecord | None = None,
+) -> ScoredRun:
+    """Put each fault into a run, and ask the assertions about it.
+
+    Args:
+        run_id: of a run that the assertions should pass.
+        assertions: with an id each.
+        record: what is known of the run apart from its spans.
+    """
+    lines = list(asked.exported(run_id))
+    run = _good_run(asked, run_id)
+    spans = max(run.facts["spans"], 1)
+    faults = faults_of(run)[: max(_MOST_SPANS // spans, 8)]
+    tracing = [one for one in assertions if type(one).needs_trace]
+    with TemporaryDirectory(prefix="clawtrace-mutate-") as folder, Session.open(settings=settings) as session:
+        _write(Path(folder), lines, faults)
+        names = session.load_recordings([Path(folder)], Grouping.run_per_dir()).run_ids
+        if record is not None:
+            for number, name in enumerate(names):
+                session.put_record(_renamed(record, name, number))
+        (baseline,) = session.evaluate(names[:1], tracing, evidence_of_passes=False)
+        holds = {verdict.id for verdict in baseline.verdicts if verdict.status is Status.PASS}
+        asking = [one for one in tracing if one.id in holds]
+        before, *after = session.inspect(names)["runs"]
+        made = [
+            (fault, name)
+            for fault, name, facts in zip(faults, names[1:], after, strict=True)
+            if facts["complete"] == before["complete"] and fault.happened(facts)
+        ]
+        judged = session.evaluate([name for _, name in made], asking, evidence_of_passes=False) if made else []
+    shown = {name for _, name in made}
+    mutants = [_mutant(fault, result.verdicts) for (fault, _), result in zip(made, judged, strict=True)]
+    caught = sum(one.caught for one in mutants)
+    return ScoredRun(
+        run_id=run_id,
+        caught=caught,
+        faults=len(mutants),
+        score=round(caught / len(mutants), 4) if mutants else None,
+        mutants=mutants,
+        not_holding=[str(one.id) for one in tracing if one.id not in holds],
+        not_asked=[str(one.id) for one in assertions if not type(one).needs_trace],
+        not_made=[fault.what for fault, name in zip(faults, names[1:], strict=True) if name not in shown],
+    )
+
+
+def _good_run(asked: Session | HeldStore, run_id: str) -> GoodRun:
+    (facts,) = asked.inspect([run_id])["runs"]
+    quoted = run_id.replace("'", "''")
+    rows = list(asked.query(_SPANS.format(run_id=quoted)).rows)
+    requests = [RequestedTool(*row) for row in asked.query(_REQUESTS.format(run_id=quoted)).rows]
+    counted = {span: owner for span, owner, _ in rows if owner is not None}
+    return GoodRun(facts, counted, {span: parent for span, _, parent in rows}, requests)
+
+
+def _write(folder: Path, lines: Sequence[str], faults: Sequence[SpanFault]) -> None:
+    """Write the run as it was, and with each fault, into a separate folder each."""
+    for number in range(len(faults) + 1):
+        spans = ChangedSpans(lines)
+        if number:
+            faults[number - 1].change(spans)
+        place = folder / f"{number:05d}"
+        place.mkdir()
+        with (place / "spans.otlp.jsonl").open("w", encoding="utf-8") as out:
+            out.writelines(f"{line}\n" for line in spans.lines(number))
+
+
+def _renamed(record: RunRecord, name: str, number: int) -> RunRecord:
+    trace_id = record.trace_id and trace_of(record.trace_id, number)
+    turns = tuple(turn._replace(trace_id=trace_of(turn.trace_id, number)) for turn in record.turns)
+    return record._replace(run_id=name, trace_id=trace_id, turns=turns)
+
+
+def _mutant(fault: SpanFault, verdicts: Sequence[Verdict]) -> Mutant:
+    def ids(*statuses: Status) -> list[str]:
+        return [verdict.id for verdict in verdicts if verdict.status in statuses]
+
+    failed = ids(Status.FAIL)
+    return Mutant(
+        fault=fault.kind,
+        what=fault.what,
+        caught=bool(failed),
+        caught_by=failed,
+        undecided=ids(*(set(Status) - {Status.PASS, Status.FAIL, Status.WARN})),
+    )

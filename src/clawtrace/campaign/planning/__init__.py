@@ -1,1 +1,1 @@
-"""What a campaign will run, and what need not run again."""
+"""What a campaign will run, and by what it is known again."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from clawtrace.config.cases.case_file import LoadedCase
 from clawtrace.config.loading.suite_file import LoadedSuite
@@ -18,7 +19,7 @@ from clawtrace.runners.base import ModelRequested, RunnerSettings
 from clawtrace.support.did_you_mean import did_you_mean
 from clawtrace.support.figures import amount
 
-__all__ = ["MOST_RUNS", "Plan", "PlannedRun", "expand", "profile_fingerprint"]
+__all__ = ["MOST_RUNS", "Plan", "PlannedRun", "canonical_digest", "expand", "profile_fingerprint"]
 
 NO_MODEL = "-"
 """Used in run ids and folders where a suite lists no models; no id can be this text."""
@@ -64,7 +65,6 @@ class Plan:
     """Of the campaign: ``outputs/campaigns/<suite_id>/<run_profile_id>-<fp12>``."""
     max_concurrency: int
     fail_fast: bool
-    stop_on_runner_error: bool
     reports: tuple[Path, ...] = ()
     """Absolute files that the campaign writes in addition to its folder."""
     execution: str = field(default_factory=lambda: secrets.token_hex(8))
@@ -130,7 +130,6 @@ def expand(
         folder=results / "campaigns" / suite.config.suite_id / name,
         max_concurrency=parallel,
         fail_fast=policy.fail_fast,
-        stop_on_runner_error=policy.stop_on_runner_error,
         reports=tuple(path.absolute() for path in reports),
     )
 
@@ -142,8 +141,13 @@ def profile_fingerprint(profile: RunProfile) -> str:
         "model_overrides": profile.model_overrides,
         **profile.program_settings,
     }
-    canonical = json.dumps(settings, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
-    return hashlib.sha256(canonical.encode()).hexdigest()
+    return canonical_digest(settings)
+
+
+def canonical_digest(data: Any) -> str:
+    """Return SHA-256 of canonical JSON (sorted keys, no white space, UTF-8), as 64 hex digits."""
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _planned(suite: LoadedSuite, case: LoadedCase, model: ModelConfig | None, number: int) -> PlannedRun:

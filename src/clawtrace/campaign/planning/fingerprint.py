@@ -7,7 +7,6 @@ scheduled (concurrency, repetitions) is not part of it. Values of variables go i
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import lru_cache, partial
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from clawtrace import __version__
-from clawtrace.campaign.planning.expand import PlannedRun
+from clawtrace.campaign.planning.expand import PlannedRun, canonical_digest
 from clawtrace.config.suites.agent_file import LoadedAgent
 from clawtrace.judge.prompt import PROMPT_VERSION
 from clawtrace.runners.base import Message
@@ -23,18 +22,12 @@ from clawtrace.runners.inputs.content import Tree, tree
 from clawtrace.runners.starting.templates import names_in, render_tree
 from clawtrace.runners.workspace import STANDARD_FILES, placeholder
 
-__all__ = ["SCHEMA", "agent_files", "canonical_digest", "evaluation_fingerprint", "forget_workspaces", "run_parts"]
+__all__ = ["SCHEMA", "agent_files", "evaluation_fingerprint", "forget_workspaces", "run_parts"]
 
 SCHEMA = 1
 """Raised when the same edit would give another agent or another judgement than before."""
 
 _OF_THE_DAY = frozenset({"today", "now", "run_started_at"})
-
-
-def canonical_digest(data: Any) -> str:
-    """Return SHA-256 of canonical JSON (sorted keys, no white space, UTF-8), as 64 hex digits."""
-    text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def run_parts(planned: PlannedRun, env: Mapping[str, str], inputs: Mapping[str, Any]) -> dict[str, str]:

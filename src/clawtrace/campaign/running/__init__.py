@@ -1,1 +1,1 @@
-"""Runs at work, from the first agent to the last verdict."""
+"""Runs that are reused, and runs at work, from the first agent to the last verdict."""

@@ -1,30 +1,36 @@
-"""What is known of a run when its agent has ended, and what its spans say of that end."""
+"""The world of a run, what is known of it when its agent has ended, and what its spans say of that end."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from clawtrace.assertions._runner_word import RunnerWord
 from clawtrace.assertions.base import Assertion
+from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.registry import parse_assertion
+from clawtrace.assertions.world import World
+from clawtrace.errors import ClawtraceError, PreconditionError
 from clawtrace.model.run import ClosedBy, RunRecord
-from clawtrace.runners.base import RunOutcome, RunStatus
+from clawtrace.runners.base import RunOutcome, RunRequest, RunStatus
 from clawtrace.runners.starting.command_turn import read_output
 
 if TYPE_CHECKING:
     from clawtrace.session.session import Session
 
 __all__ = [
+    "after",
     "as_stored",
     "asked_of_the_end",
+    "before",
     "with_last_words",
     "with_outcome",
+    "with_preconditions",
     "with_provider_failure",
     "without_trace",
 ]
-
 
 _ENDED_WELL = {
     "type": "status_is",
@@ -131,3 +137,54 @@ def with_outcome(record: RunRecord, outcome: RunOutcome) -> RunRecord:
         agent=outcome.agent,
         settle_ms=outcome.settle_ms,
     )
+
+
+# --- the world of a run -----------------------------------------------------------------------------------------------
+
+
+def before(request: RunRequest, workspace: Path | None, common: World) -> World:
+    """Return the world in which an agent is about to start; `common` is what all runs of the campaign share."""
+    return common._replace(
+        run_id=request.run_id,
+        workspace=workspace,
+        case_dir=request.case_dir,
+        started_at=request.started_at,
+        env=request.base_env,
+        folder=request.folder,
+    )
+
+
+def after(request: RunRequest, outcome: RunOutcome, common: World) -> World:
+    """Return the world that a run left behind."""
+    return before(request, outcome.workspace, common)._replace(
+        changes=outcome.changes or None,
+        run_status=outcome.run_status,
+        agent_exit_code=outcome.exit_code,
+        final_output=outcome.final_output,
+        stdout=outcome.stdout,
+        stderr=outcome.stderr,
+    )
+
+
+def with_preconditions(request: RunRequest, preconditions: Sequence[Assertion], common: World) -> RunRequest:
+    """Return `request` so that its agent starts only when every precondition holds."""
+    if not preconditions:
+        return request
+
+    def ask(workspace: Path | None) -> None:
+        world = before(request, workspace, common)
+        refused = [why for one in preconditions if (why := _refusal(one, world))]
+        if refused:
+            raise PreconditionError("precondition: " + " ".join(refused))
+
+    return replace(request, before_agent=ask)
+
+
+def _refusal(precondition: Assertion, world: World) -> str:
+    """Return why the agent must not start, in one sentence; empty when the precondition holds."""
+    assert isinstance(precondition, Probe)
+    try:
+        finding = precondition.probe(world)
+    except (ClawtraceError, OSError) as error:
+        return f"`{precondition.id}` could not be checked: {error}."
+    return "" if finding.holds else f"`{precondition.id}` does not hold: {finding.sentence}"

@@ -14,14 +14,10 @@ from typing import TYPE_CHECKING
 
 from clawtrace.assertions.world import Gateway, World
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
-from clawtrace.campaign.results.late import mark_what_grew
 from clawtrace.campaign.results.packed_results import packed
 from clawtrace.campaign.results.stored import StoredRun, StoredRuns, read_run
-from clawtrace.campaign.results.stored_results import kept_file, write_result
-from clawtrace.campaign.results.unjudged import with_unjudged
-from clawtrace.campaign.reusing.reuse import Decision, decide, evaluation_folder, remember_inputs, remember_reports
-from clawtrace.campaign.running.attempts import attempt
-from clawtrace.campaign.running.budget import Budget
+from clawtrace.campaign.results.stored_results import kept_file, mark_what_grew, with_unjudged, write_result
+from clawtrace.campaign.running.at_work import Budget, Place, RunInterruptedError, attempt, interrupts, preparing
 from clawtrace.campaign.running.events import (
     CampaignEvent,
     Interrupted,
@@ -33,22 +29,17 @@ from clawtrace.campaign.running.events import (
     RunStarted,
     RunWaiting,
 )
-from clawtrace.campaign.running.interrupts import interrupts
 from clawtrace.campaign.running.judged_run import judging_of
-from clawtrace.campaign.running.manifest import note_finished, write_manifest
 from clawtrace.campaign.running.one_run import (
     RunContext,
-    RunInterruptedError,
     assertion_problem,
     failed_result,
     run_one,
 )
-from clawtrace.campaign.running.preparing import preparing
-from clawtrace.campaign.running.refusals import refusals
+from clawtrace.campaign.running.opening import note_finished, refusals, write_manifest
+from clawtrace.campaign.running.reuse import Decision, decide, evaluation_folder, remember_inputs, remember_reports
 from clawtrace.campaign.running.reused_run import at_home, judge_stored
-from clawtrace.campaign.running.slots import Place
-from clawtrace.config.loading.judges import panel_of
-from clawtrace.config.loading.permissions import hook_policy
+from clawtrace.config.loading.judges import hook_policy, panel_of
 from clawtrace.errors import ClawtraceError, ConfigError, InputError, PreconditionError, RunnerError
 from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import Runner, StopSignal, runner_types
@@ -132,7 +123,7 @@ class _Execution:
     ) -> None:
         self.plan = plan
         self._budget = budget
-        self._retries = plan.suite.run_profile.execution_policy.infrastructure_retries
+        self._policy = plan.suite.run_profile.execution_policy
         self._listener = listener
         self._telling = threading.Lock()
         self._halted: str | None = None
@@ -262,7 +253,7 @@ class _Execution:
             result = self._broken(planned, error)
         except RunnerError as error:
             result = self._broken(planned, error)
-            if self.plan.stop_on_runner_error and not self.plan.suite.in_quarantine(planned.case):
+            if self._policy.stop_on_runner_error and not self.plan.suite.in_quarantine(planned.case):
                 self._halt(f"the runner of `{planned.run_id}` failed before (`stop_on_runner_error`)")
         except ClawtraceError as error:
             result = self._broken(planned, error)
@@ -293,7 +284,9 @@ class _Execution:
         stored = self._at_home(decision, folder)
         if stored is None:
             tried = partial(self._run, decision=decision, place=place)
-            result = attempt(planned, self._retries, tried, self._context.stop, self._budget.spent)
+            result = attempt(
+                planned, self._policy.infrastructure_retries, tried, self._context.stop, self._budget.spent
+            )
             is_new = True
         else:
             evaluation = None if decision.judge_anew else decision.evaluation

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from clawtrace.assertions.world import World
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
-from clawtrace.campaign.running.budget import Budget
+from clawtrace.campaign.running.at_work import Budget
 from clawtrace.config.loading.judges import panel_of
-from clawtrace.judge.answers import profile_answer
 from clawtrace.judge.judging import Judging, Question
 from clawtrace.judge.material import Subject, expectations_of, hidden_names, material, scale_of
 from clawtrace.judge.outcome import judged
 from clawtrace.judge.panel import Panel
-from clawtrace.judge.prompt import written
+from clawtrace.judge.prompt import profile_answer, written
 from clawtrace.model.verdict import RunResult, Status, Verdict, run_status_of
 from clawtrace.pricing.price import Pricing
 from clawtrace.providers.asking import Wording

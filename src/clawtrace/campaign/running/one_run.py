@@ -12,19 +12,21 @@ from typing import TYPE_CHECKING
 
 from clawtrace.assertions.world import World
 from clawtrace.campaign.planning.expand import PlannedRun
-from clawtrace.campaign.results.layout import fresh_folder
-from clawtrace.campaign.reusing.reuse import RunFingerprint
+from clawtrace.campaign.results.stored import fresh_folder
+from clawtrace.campaign.running.at_work import RunInterruptedError
 from clawtrace.campaign.running.ended import (
+    after,
     as_stored,
     asked_of_the_end,
     with_last_words,
     with_outcome,
+    with_preconditions,
     with_provider_failure,
     without_trace,
 )
 from clawtrace.campaign.running.judged_run import with_judgement
+from clawtrace.campaign.running.reuse import RunFingerprint
 from clawtrace.campaign.running.run_files import clean_streams, keep_run, without_secrets
-from clawtrace.campaign.running.surroundings import after, with_preconditions
 from clawtrace.config.cases.case import ContextSection
 from clawtrace.config.cases.conversation import Conversation
 from clawtrace.errors import ConfigError, InputError, RunnerError
@@ -40,15 +42,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RunContext",
-    "RunInterruptedError",
     "failed_result",
     "run_one",
     "run_values",
 ]
-
-
-class RunInterruptedError(Exception):
-    """The run was ended by the user before it could be judged."""
 
 
 @dataclass(slots=True)
@@ -237,14 +234,12 @@ def run_values(
 
 
 def _request(planned: PlannedRun, context: RunContext, folder: Path, values: RunValues) -> RunRequest:
-    case, asked = planned.case, planned.asked
+    case = planned.case
     more = case.config.input.context
     return RunRequest(
         run_id=planned.run_id,
         case_id=case.config.case_id,
-        model_id=planned.model_id,
-        requested_model=asked.requested_model,
-        repetition=planned.repetition,
+        asked=planned.asked,
         messages=_messages(case.conversation, values),
         turns=tuple(_rendered(turn, values) for turn in case.conversation.turns),
         context=render_tree(more.model_extra or {}, values.value),
@@ -254,8 +249,6 @@ def _request(planned: PlannedRun, context: RunContext, folder: Path, values: Run
         folder=folder,
         case_dir=case.path.parent,
         started_at=values.started_at,
-        model_settings=asked.more,
-        tools=asked.tools,
         base_env=context.env,
     )
 

@@ -1,23 +1,27 @@
-"""From a plan to an open session."""
+"""A campaign before its first run: what would stop it, its ``manifest.json``, its store and receiver (spec: config.md §3, §5)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from clawtrace.campaign.planning.expand import Plan
-from clawtrace.campaign.results.layout import campaign_lock
-from clawtrace.campaign.results.stored import StoredRun, kept_runs, read_run
-from clawtrace.campaign.running.attempts import attempt_ids
-from clawtrace.campaign.running.run_files import clean_streams
+from clawtrace.campaign.planning.expand import Plan, PlannedRun
+from clawtrace.campaign.results.stored import StoredRun, campaign_lock, kept_runs, read_run, write_json
+from clawtrace.campaign.running.at_work import attempt_ids
+from clawtrace.campaign.running.judged_run import unavailable_judge
+from clawtrace.campaign.running.reuse import Decision
+from clawtrace.campaign.running.run_files import clean_streams, cleaned
+from clawtrace.config.cases.case_file import LoadedCase
+from clawtrace.runners.base import runner_types
 
 if TYPE_CHECKING:
     from clawtrace.config.projects.session_settings import SessionSettings
     from clawtrace.session.session import Session
 
-__all__ = ["open_campaign"]
+__all__ = ["last_execution", "missing_runtimes", "note_finished", "open_campaign", "refusals", "write_manifest"]
 
 _M_ARENA_MAX = -8
 _HEAPS = 2
@@ -90,3 +94,96 @@ def _replaced(plan: Plan, before: Iterable[StoredRun], stored: Iterable[str]) ->
     retries = plan.suite.run_profile.execution_policy.infrastructure_retries
     gone |= {one for run_id, found in now.items() if found is not None for one in attempt_ids(run_id, retries)}
     return [run_id for run_id in stored if run_id in gone and run_id not in kept]
+
+
+# --- the manifest -----------------------------------------------------------------------------------------------------
+
+
+class CampaignExecution(NamedTuple):
+    """The last carrying out of a campaign."""
+
+    id: str
+    finished: bool
+    """Whether it came to its end; False where it was interrupted, killed, or had spent its budget."""
+
+
+def write_manifest(
+    plan: Plan, decisions: Mapping[str, Decision], started_at: float, clean: Callable[[str], str]
+) -> None:
+    """Write what a campaign is into its folder.
+
+    Args:
+        decisions: what becomes of each run: one for which a stored run is reused has that one's id.
+        started_at: seconds since the epoch.
+        clean: takes known secrets out of a text.
+    """
+    suite, profile, judging = plan.suite.config, plan.suite.run_profile, plan.suite.evaluation_profile
+    cases: dict[str, Any] = {case.config.case_id: _case_entry(case) for case in plan.suite.cases}
+    labels = {
+        "title": suite.title,
+        "metadata": suite.metadata,
+        "models": [model.model_dump() for model in suite.models],
+        "run_profile": profile.model_dump(),
+        "evaluation_profile": judging.model_dump() if judging else None,
+        "cases": cases,
+    }
+    stored = {run_id: one.stored.run_id for run_id, one in decisions.items() if one.stored is not None}
+    write_json(
+        plan.folder / "manifest.json",
+        {
+            "schema": "clawtrace.campaign/1",
+            "suite_id": suite.suite_id,
+            **cleaned(labels, clean),
+            "started_at": started_at,
+            "execution": CampaignExecution(plan.execution, finished=False)._asdict(),
+            "runs": [{"run_id": stored.get(run.run_id, run.run_id), "folder": run.folder} for run in plan.runs],
+        },
+    )
+
+
+def note_finished(plan: Plan) -> None:
+    """Write down that a campaign came to its end, so that nothing is left to resume."""
+    path = plan.folder / "manifest.json"
+    data = json.loads(path.read_text(encoding="utf-8"))
+    write_json(path, {**data, "execution": CampaignExecution(plan.execution, finished=True)._asdict()})
+
+
+def last_execution(campaign: Path) -> CampaignExecution | None:
+    """Return how a campaign was carried out last; None where it never was, or its manifest does not say."""
+    try:
+        found = json.loads((campaign / "manifest.json").read_text(encoding="utf-8"))["execution"]
+        return CampaignExecution(str(found["id"]), found["finished"] is True)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _case_entry(case: LoadedCase) -> dict[str, Any]:
+    """Return what a manifest says of a case: its labels, its agent, and what waits for a judge."""
+    labels = case.config.model_dump(mode="json", include={"title", "description", "tags", "metadata"})
+    agent = case.agent.config.model_dump(mode="json", exclude={"schema_version"}) if case.agent else None
+    labels |= {"row_of": case.file_id} if case.dataset is not None else {}
+    return labels | case.config.for_judges() | ({"agent": agent} if agent else {})
+
+
+# --- what would stop it -----------------------------------------------------------------------------------------------
+
+
+def missing_runtimes(runs: Iterable[PlannedRun], env: Mapping[str, str]) -> dict[str, str]:
+    """Return, by case id, what must be installed or set before the runs can start; empty when nothing is known to be."""
+    found: dict[str, str] = {}
+    types = runner_types()
+    for planned in runs:
+        runner = types[planned.case.config.runner.type]()
+        missing = runner.missing(planned.settings, env, planned.asked)
+        if missing is not None:
+            found.setdefault(planned.case.config.case_id, missing)
+    return found
+
+
+def refusals(plan: Plan, decisions: Mapping[str, Decision], env: Mapping[str, str]) -> dict[str, str]:
+    """Return, by case id, why a campaign starts nothing; empty when it starts. Cases in quarantine stop nothing."""
+    no_judge = unavailable_judge(plan, env)
+    if no_judge is not None:
+        return {run.case.config.case_id: no_judge for run in plan.runs}
+    to_start = [run for run in plan.runs if decisions[run.run_id].stored is None]
+    return missing_runtimes([run for run in to_start if not plan.suite.in_quarantine(run.case)], env)

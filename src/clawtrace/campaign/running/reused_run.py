@@ -13,8 +13,7 @@ from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.probing.files import leads_out
 from clawtrace.assertions.world import World
 from clawtrace.campaign.planning.expand import PlannedRun
-from clawtrace.campaign.results.layout import fresh_folder, write_json
-from clawtrace.campaign.results.stored import StoredRun
+from clawtrace.campaign.results.stored import StoredRun, fresh_folder, write_json
 from clawtrace.campaign.results.stored_results import read_result
 from clawtrace.campaign.running.ended import asked_of_the_end
 from clawtrace.campaign.running.judged_run import with_judgement

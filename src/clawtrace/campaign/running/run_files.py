@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from clawtrace.campaign.planning.expand import PlannedRun
-from clawtrace.campaign.results.layout import write_json
-from clawtrace.campaign.results.stored import RUN_SCHEMA
-from clawtrace.campaign.reusing.reuse import RunFingerprint
+from clawtrace.campaign.results.stored import RUN_SCHEMA, write_json
+from clawtrace.campaign.running.reuse import RunFingerprint
 from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import RunOutcome

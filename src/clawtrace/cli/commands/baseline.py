@@ -14,8 +14,7 @@ from clawtrace.cli.output.data import json_option, print_json, print_table
 from clawtrace.errors import UsageError
 
 if TYPE_CHECKING:
-    from clawtrace.campaign.comparing.baselines import Baseline
-    from clawtrace.campaign.comparing.measured import Measured
+    from clawtrace.campaign.comparing.measured import Baseline, Measured
 
 __all__ = ["command"]
 
@@ -54,7 +53,7 @@ def set_command(name: str, campaign: str, out: Path | None) -> None:
 
     CAMPAIGN is a campaign's folder, a report.json, or a campaign or suite below the folder of results.
     """
-    from clawtrace.campaign.comparing.baselines import set_baseline
+    from clawtrace.campaign.comparing.measured import set_baseline
 
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     baseline = set_baseline(name, campaign, _outputs(out), now)
@@ -69,7 +68,7 @@ def set_command(name: str, campaign: str, out: Path | None) -> None:
 @json_option
 def show(name: str | None, out: Path | None, as_json: bool) -> None:
     """Show the baseline NAME with its cases, or list all baselines."""
-    from clawtrace.campaign.comparing.baselines import baseline_names, load_baseline
+    from clawtrace.campaign.comparing.measured import baseline_names, load_baseline
 
     outputs = _outputs(out)
     found = [load_baseline(one, outputs) for one in ([name] if name is not None else baseline_names(outputs))]
@@ -108,7 +107,7 @@ def check(
 
     Exit codes as of `clawtrace compare`: 1 for a regression, 3 when one may have gone unseen.
     """
-    from clawtrace.campaign.comparing.baselines import find_campaign, is_baseline
+    from clawtrace.campaign.comparing.measured import find_campaign, is_baseline
 
     outputs = _outputs(out)
     if campaign is not None and name is None and is_baseline(campaign, outputs):
@@ -129,7 +128,7 @@ def check(
 
 
 def _chosen(name: str | None, campaign: Measured | None, outputs: Path) -> Baseline:
-    from clawtrace.campaign.comparing.baselines import baseline_names, load_baseline
+    from clawtrace.campaign.comparing.measured import baseline_names, load_baseline
 
     if name is not None:
         return load_baseline(name, outputs)

@@ -35,7 +35,7 @@ def command(
     Exit codes: 0 no regression; 1 regression; 2 usage; 3 no evidence of one, but one may have gone unseen: a case is
     gone or was not decided, or there are too few runs to notice anything.
     """
-    from clawtrace.campaign.comparing.baselines import find_campaign
+    from clawtrace.campaign.comparing.measured import find_campaign
     from clawtrace.config.projects.project_file import load_project
 
     outputs = out or load_project().outputs

@@ -33,7 +33,7 @@ def command(protocol: Protocol, as_json: bool) -> None:
     off, or on where it is off, with `telemetry_env:` in clawtrace.yaml.
     """
     from clawtrace.runners.base import TelemetryTarget
-    from clawtrace.runners.starting.telemetry_env import table, telemetry_variables
+    from clawtrace.runners.starting.environment import table, telemetry_variables
 
     every = {variable.name: True for variable in table().variables}
     target = TelemetryTarget("http://127.0.0.1:4317", "http://127.0.0.1:4318", "0" * 31 + "1", "0" * 15 + "1", every)

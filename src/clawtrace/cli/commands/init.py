@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clawtrace.campaign.comparing.observed import Observation
     from clawtrace.campaign.mutating.mutations import ScoredRun
     from clawtrace.campaign.planning.expand import Plan
-    from clawtrace.campaign.reusing.reuse import Decision
+    from clawtrace.campaign.running.reuse import Decision
     from clawtrace.cli.projects.new_project import CaseDraft
     from clawtrace.config.projects.project_file import Project
     from clawtrace.model.verdict import RunResult
@@ -137,8 +137,7 @@ def _name_problem(flag: str, name: str) -> str:
 
 
 def _there_already(project: Project, case_id: str) -> str:
-    from clawtrace.config.files.document import display
-    from clawtrace.config.files.places import case_files
+    from clawtrace.config.files.document import case_files, display
 
     there = case_files(project.configs / "cases").get(case_id)
     return f"{display(there[0])} already exists, and nothing is overwritten." if there else ""
@@ -227,7 +226,7 @@ def _texts(project: Project, draft: CaseDraft, case_file: Path, found: Sequence[
 
     from clawtrace.cli.commands.schema import schemas
     from clawtrace.cli.projects.new_project import case_text, project_text, suite_text
-    from clawtrace.config.files.places import with_either_suffix
+    from clawtrace.config.files.document import with_either_suffix
 
     texts = {}
     if project.path is None:
@@ -278,7 +277,7 @@ def _trial(suite: Any, draft: CaseDraft) -> _Trial:
         RunnerError: its agent could not be run at all.
     """
     from clawtrace.campaign.planning.expand import expand
-    from clawtrace.campaign.reusing.reuse import decide
+    from clawtrace.campaign.running.reuse import decide
     from clawtrace.cli.projects.new_project import NewResults
 
     models = [suite.config.models[0].model_id] if suite.config.models else []

@@ -15,7 +15,7 @@ from clawtrace.cli.output.data import json_option, print_json, print_table
 from clawtrace.errors import ConfigError, ConfigProblem, ProviderError, UsageError
 
 if TYPE_CHECKING:
-    from clawtrace.campaign.running.budget import Budget
+    from clawtrace.campaign.running.at_work import Budget
     from clawtrace.config.projects.project_file import Project
     from clawtrace.config.suites.evaluation_profile import EvaluationProfile
     from clawtrace.judge.calibration import Calibrated, Demands
@@ -66,7 +66,7 @@ def calibrate(evaluation_profile: str, concurrency: int, max_cost: float | None,
     Exit codes: 0 each judge meets the demands; 1 at least one does not; 2 the profile or the examples are wrong; 4 a judge gave no
     answer.
     """
-    from clawtrace.campaign.running.budget import Budget
+    from clawtrace.campaign.running.at_work import Budget
     from clawtrace.config.loading.judges import demands_of, panel_of
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.judge.calibration import unmet, write_record
@@ -93,10 +93,12 @@ def calibrate(evaluation_profile: str, concurrency: int, max_cost: float | None,
 
 
 def _profile(named: str, project: Project) -> EvaluationProfile:
-    from clawtrace.config.suites.profile_files import evaluation_profile_file, load_evaluation_profile
+    from clawtrace.config.suites.profile_files import load_evaluation_profile, profile_file
 
     problems: list[ConfigProblem] = []
-    profile = load_evaluation_profile(evaluation_profile_file(named, project.configs), os.environ, problems, [])
+    profile = load_evaluation_profile(
+        profile_file("evaluation profile", named, project.configs), os.environ, problems, []
+    )
     if profile is None or problems:
         raise ConfigError(problems)
     return profile
@@ -105,7 +107,7 @@ def _profile(named: str, project: Project) -> EvaluationProfile:
 def _measured(
     panel: Panel, project: Project, file: Path, folder: Path, concurrency: int, budget: Budget
 ) -> list[Calibrated]:
-    from clawtrace.config.suites.labelled_examples import load_labelled_examples
+    from clawtrace.config.suites.evaluation_profile import load_labelled_examples
     from clawtrace.judge.calibration import CalibrationExample, calibrate, calibration_key
     from clawtrace.judge.judging import Judging
     from clawtrace.pricing.price import Pricing

@@ -91,8 +91,8 @@ def adopt(run_id: str, trace_ids: tuple[str, ...], store: Path | None, server: s
     run is never overruled. Verdicts that were given before are marked stale where a campaign keeps them; `clawtrace eval`
     judges the run again.
     """
-    from clawtrace.campaign.results.late import mark_stale
     from clawtrace.campaign.results.stored import kept_runs
+    from clawtrace.campaign.results.stored_results import mark_stale
     from clawtrace.session.adoption import adopt_traces
 
     wanted, stale = list(dict.fromkeys(trace_ids)), False

@@ -112,7 +112,7 @@ def _path(path: Path, evaluation_profile: str | None) -> Checked:
 
 
 def _root(start: Path) -> Path:
-    from clawtrace.config.files.places import find_project_file
+    from clawtrace.config.files.document import find_project_file
 
     file = find_project_file(start)
     return file.parent if file is not None else start.resolve()

@@ -62,8 +62,8 @@ def command(results: str | None, first: str | None, no_open: bool) -> int:
 
 def _compared(first: str, second: Path) -> Comparison:
     """Return what comparing results with an earlier campaign says."""
-    from clawtrace.campaign.comparing.baselines import find_campaign
     from clawtrace.campaign.comparing.compare import compare
+    from clawtrace.campaign.comparing.measured import find_campaign
     from clawtrace.config.projects.project_file import load_project
 
     outputs = load_project().outputs

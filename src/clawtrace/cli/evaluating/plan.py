@@ -9,7 +9,7 @@ from typing import Any
 
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
 from clawtrace.campaign.results.stored import read_run
-from clawtrace.campaign.reusing.reuse import Decision
+from clawtrace.campaign.running.reuse import Decision
 from clawtrace.cli.output.data import print_table, stdout_console
 
 __all__ = ["grounds_of_reuse", "print_plan"]

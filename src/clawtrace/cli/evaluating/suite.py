@@ -19,8 +19,8 @@ from clawtrace.cli.sources.completions import complete_cases
 
 if TYPE_CHECKING:
     from clawtrace.campaign.planning.expand import Plan
-    from clawtrace.campaign.reusing.reuse import Decision
     from clawtrace.campaign.running.execute import CampaignResult
+    from clawtrace.campaign.running.reuse import Decision
     from clawtrace.config.loading.suite_file import LoadedSuite
     from clawtrace.config.projects.project_file import Project
     from clawtrace.config.projects.session_settings import SessionSettings
@@ -166,9 +166,9 @@ def eval_suite(
 def _evaluate(
     suite: str, project: Project, flags: SuiteFlags, out: Path | None, output: Output, gate: Gate, server: str | None
 ) -> int:
-    from clawtrace.campaign.reusing.last_time import against_the_store
-    from clawtrace.campaign.running.budget import Budget
+    from clawtrace.campaign.running.at_work import Budget
     from clawtrace.campaign.running.execute import execute
+    from clawtrace.campaign.running.last_time import against_the_store
     from clawtrace.campaign.running.opening import open_campaign
     from clawtrace.cli.evaluating.plan import grounds_of_reuse
     from clawtrace.cli.output.progress import progress
@@ -176,7 +176,7 @@ def _evaluate(
     plan, decisions = _planned(suite, project, flags, out, output)
     gate = _as_the_suite_says(gate, plan)
     if flags.dry_run:
-        from clawtrace.campaign.running.refusals import refusals
+        from clawtrace.campaign.running.opening import refusals
         from clawtrace.cli.evaluating.plan import print_plan
 
         plan, decisions = _as_flagged(plan, decisions, flags, gate)
@@ -229,8 +229,8 @@ def _say_how_to_connect(plan: Plan, done: CampaignResult) -> None:
     from clawtrace.cli.output.connecting import makes_no_model_call, say_how_to_connect
     from clawtrace.model.verdict import Status
     from clawtrace.report.console import console_for
-    from clawtrace.runners.command_settings import CommandSettings
     from clawtrace.runners.inputs.named_files import rendered
+    from clawtrace.runners.starting.command_turn import CommandSettings
 
     failed = [one for one in done.results if not one.error and one.status not in (None, Status.PASS)]
     silent = {one.run_id: one for one in failed if makes_no_model_call(one)}
@@ -267,8 +267,8 @@ def _planned(
 ) -> tuple[Plan, dict[str, Decision]]:
     """Return what the suite would run, and which stored runs can be reused for it, with any outcome."""
     from clawtrace.campaign.planning.expand import expand
-    from clawtrace.campaign.reusing.reuse import decide
-    from clawtrace.campaign.running.manifest import last_execution
+    from clawtrace.campaign.running.opening import last_execution
+    from clawtrace.campaign.running.reuse import decide
     from clawtrace.config.loading.suite_file import load_suite
 
     loaded = load_suite(
@@ -297,7 +297,7 @@ def _as_flagged(
     plan: Plan, decisions: dict[str, Decision], flags: SuiteFlags, gate: Gate
 ) -> tuple[Plan, dict[str, Decision]]:
     """Return what to run and what becomes of it, after the flags that look at what came of it last time."""
-    from clawtrace.campaign.reusing.last_time import judged_anew, not_passed, undecided_afresh
+    from clawtrace.campaign.running.last_time import judged_anew, not_passed, undecided_afresh
 
     if flags.last_failed:
         plan = not_passed(plan, decisions, gate)
@@ -323,7 +323,7 @@ def _report_of(
     plan: Plan, done: CampaignResult, gate: Gate, trees: dict[str, Any], clean: Callable[[str], str]
 ) -> CampaignReport:
     """Return what the reports are written from; what authors say is cleaned of known secrets, as in the manifest."""
-    from clawtrace.campaign.results.suite_rates import rates_of_suite
+    from clawtrace.campaign.results.stored_results import rates_of_suite
     from clawtrace.campaign.running.run_files import cleaned
     from clawtrace.report.base import AssertionLines, CampaignReport, CaseLabels, RunsSource
     from clawtrace.report.results import NotRun

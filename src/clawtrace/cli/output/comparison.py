@@ -132,7 +132,7 @@ def _name(name: CaseName) -> str:
 
 
 def _meaning(found: Comparison) -> str:
-    from clawtrace.campaign.comparing.collapse import REASON
+    from clawtrace.campaign.comparing.statistics import REASON
 
     if found.verdict == "regression":
         by_definition = sum(case.pass_rate.reason == REASON for case in found.cases)

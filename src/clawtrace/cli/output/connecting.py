@@ -10,8 +10,7 @@ from clawtrace.config.files.document import display
 from clawtrace.model.verdict import RunResult
 from clawtrace.report.console import ConsoleOutput
 from clawtrace.runners.inputs.named_files import shell_words
-from clawtrace.runners.starting.frameworks import language_setup, recipe
-from clawtrace.runners.starting.used_frameworks import UsedFrameworks, used_frameworks
+from clawtrace.runners.starting.used_frameworks import UsedFrameworks, language_setup, recipe, used_frameworks
 
 __all__ = ["OF_NO_INSTRUMENTATION", "makes_no_model_call", "names_of", "say_how_to_connect"]
 

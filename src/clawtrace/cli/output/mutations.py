@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from clawtrace.assertions.base import Assertion
-from clawtrace.campaign.mutating.mutation_score import mutation_score
-from clawtrace.campaign.mutating.mutations import ScoredRun
+from clawtrace.campaign.mutating.mutations import ScoredRun, mutation_score
 from clawtrace.campaign.mutating.span_faults import FAULTS
 from clawtrace.cli.output.progress import working
 from clawtrace.config.projects.project_file import Project, load_project

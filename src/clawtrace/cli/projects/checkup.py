@@ -308,7 +308,7 @@ def _instrumentations(project: Project) -> Iterator[CheckupFinding]:
 
 def _shell(env: Mapping[str, str]) -> Iterator[CheckupFinding]:
     """Yield variables that change what agents export, or where to."""
-    from clawtrace.runners.starting.telemetry_env import is_removed, table
+    from clawtrace.runners.starting.environment import is_removed, table
 
     ours = {variable.name for variable in table().variables}
     found = sorted(name for name in env if name.startswith(("OTEL_", "TRACEPARENT")) and name not in _HANDLED)
@@ -342,8 +342,7 @@ def _agent(folder: Path) -> Iterator[CheckupFinding]:
     """Yield what the agent uses and needs, what in its files keeps spans away, and who listens where exporters send by default."""
     from clawtrace.cli.output.connecting import names_of
     from clawtrace.cli.projects.agent_checkup import agent_findings, listening
-    from clawtrace.runners.starting.frameworks import call_that_connects
-    from clawtrace.runners.starting.used_frameworks import used_frameworks
+    from clawtrace.runners.starting.used_frameworks import call_that_connects, used_frameworks
 
     if (used := used_frameworks((), folder)) is not None:
         needs = ", ".join(

@@ -267,7 +267,7 @@ class NewResults:
                 folder.rmdir()
 
     def _clear(self, path: Path) -> None:
-        from clawtrace.campaign.results.layout import fresh_folder
+        from clawtrace.campaign.results.stored import fresh_folder
 
         if not path.is_dir() or path.is_symlink():
             if path not in self._before:

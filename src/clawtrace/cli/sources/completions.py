@@ -36,7 +36,7 @@ def _suites(project: Project) -> Iterable[str]:
 
 
 def _cases(project: Project) -> Iterable[str]:
-    from clawtrace.config.files.places import case_files
+    from clawtrace.config.files.document import case_files
 
     return case_files(project.configs / "cases")
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from clawtrace.config.base import ConfigModel, Metadata, SchemaVersion, Slug, distinct
-from clawtrace.config.expectations import Expectations, Rubric
+from clawtrace.config.expectations import Expectations, Rubric, for_judges
 from clawtrace.config.openclaw import TaskContext
 
 __all__ = [
@@ -137,9 +137,4 @@ class CaseConfig(ConfigModel):
 
     def for_judges(self) -> dict[str, Any]:
         """Return what only a judge can answer, as JSON values: `expectations` and `rubric`, where they are given."""
-        found: dict[str, Any] = {}
-        if len(self.expectations) > 0:
-            found["expectations"] = self.expectations.model_dump(mode="json")
-        if self.rubric is not None:
-            found["rubric"] = self.rubric.model_dump(mode="json")
-        return found
+        return for_judges(self.expectations, self.rubric)

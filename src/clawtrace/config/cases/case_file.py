@@ -9,15 +9,20 @@ from typing import Any
 
 from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.registry import all_types
-from clawtrace.config.cases.assertion_list import AssertionList, load_assertions
+from clawtrace.config.cases.assertion_list import NOTATIONS, PRECONDITIONS, AssertionList, load_assertions
 from clawtrace.config.cases.case import CaseConfig, InputSection
 from clawtrace.config.cases.conversation import Conversation, load_conversation
 from clawtrace.config.cases.dataset import DatasetRow, load_rows
-from clawtrace.config.cases.notations import NOTATIONS, PRECONDITIONS
 from clawtrace.config.expectations import rubric_problems
 from clawtrace.config.files.document import Document, KeyPath, read_document
-from clawtrace.config.files.problems import Place, in_document, sound_part, validated
-from clawtrace.config.files.template_check import misplaced_templates, template_problems
+from clawtrace.config.files.problems import (
+    Place,
+    in_document,
+    misplaced_templates,
+    sound_part,
+    template_problems,
+    validated,
+)
 from clawtrace.config.suites.agent_file import LoadedAgent
 from clawtrace.config.suites.suite import ModelConfig, RunProfile
 from clawtrace.errors import ConfigError, ConfigProblem
@@ -58,12 +63,6 @@ class LoadedCase:
     def file_id(self) -> str:
         """The `case_id` of the case file: the id of the case, or what the cases of all its rows have in common."""
         return self.path.parent.name
-
-
-@dataclass(frozen=True, slots=True)
-class _Profile:
-    document: Document
-    config: RunProfile
 
 
 def load_cases(
@@ -130,7 +129,7 @@ def _load(
     runner = _runner(config, document, problems)
     if runner is None:
         return None
-    settings = _settings(config, runner, document, models, _Profile(*profile) if profile else None, env, problems)
+    settings = _settings(config, runner, document, models, profile, env, problems)
     if whole and not _has_user_message(config) and any(map(runner.needs_user_message, settings.values())):
         problems.append(document.problem(("input",), "the case has no user message, but the runner's settings use one"))
     problems += _unseen(conversation, document, runner, settings)
@@ -197,7 +196,7 @@ def _settings(
     runner: type[Runner],
     document: Document,
     models: Sequence[ModelConfig],
-    profile: _Profile | None,
+    profile: tuple[Document, RunProfile] | None,
     env: Mapping[str, str],
     problems: list[ConfigProblem],
 ) -> dict[str | None, RunnerSettings]:
@@ -254,18 +253,22 @@ def _unseen(
 
 
 def _merged(
-    config: CaseConfig, runner: type[Runner], document: Document, model_id: str | None, profile: _Profile | None
+    config: CaseConfig,
+    runner: type[Runner],
+    document: Document,
+    model_id: str | None,
+    profile: tuple[Document, RunProfile] | None,
 ) -> tuple[dict[str, Any], Place]:
     data: dict[str, Any] = {}
     origin: dict[str, tuple[Document, KeyPath]] = {}
     known = runner.Settings.model_fields
     layers: list[tuple[Document, KeyPath, Mapping[str, Any]]] = []
     if profile is not None:
-        layers.append((profile.document, ("runner_defaults",), profile.config.runner_defaults))
-        override = profile.config.model_overrides.get(model_id or "", {})
-        layers.append((profile.document, ("model_overrides", model_id or ""), override))
-        of_program = profile.config.runner_settings(runner.type_name)
-        layers.append((profile.document, RunProfile.default_agent_at[:1], of_program))
+        written, given = profile
+        override, of_program = given.model_overrides.get(model_id or "", {}), given.runner_settings(runner.type_name)
+        layers.append((written, ("runner_defaults",), given.runner_defaults))
+        layers.append((written, ("model_overrides", model_id or ""), override))
+        layers.append((written, RunProfile.default_agent_at[:1], of_program))
     layers.append((document, ("runner",), config.runner.model_extra or {}))
     for source, prefix, settings in layers:
         for key, value in settings.items():

@@ -10,8 +10,7 @@ from pathlib import Path
 from clawtrace.config.cases.case import InputSection, MessageConfig
 from clawtrace.config.cases.dataset import DatasetRow
 from clawtrace.config.files.document import Document, KeyPath, read_document, unreadable
-from clawtrace.config.files.problems import Place, in_document, validated
-from clawtrace.config.files.template_check import template_problems
+from clawtrace.config.files.problems import Place, in_document, template_problems, validated
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.runners.base import Message
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from clawtrace.config.base import is_slug
-from clawtrace.config.cases.notations import NOTATIONS, PRECONDITIONS
+from clawtrace.config.cases.assertion_list import NOTATIONS, PRECONDITIONS
 from clawtrace.config.files.document import Document, KeyPath, display, problem_at, unreadable
 from clawtrace.errors import ConfigProblem
 from clawtrace.runners.starting.templates import escaped, names_in, replaced

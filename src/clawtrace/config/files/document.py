@@ -1,19 +1,35 @@
-"""A YAML file as data and as positions: each value knows its line and column."""
+"""YAML files: where they are, and each as data and as positions: each value knows its line and column (spec: config.md §1)."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Iterator
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
-from clawtrace.errors import ConfigError, ConfigProblem
+from clawtrace.errors import ConfigError, ConfigProblem, UsageError
+from clawtrace.support.did_you_mean import did_you_mean
 
-__all__ = ["Document", "KeyPath", "display", "parse_document", "problem_at", "read_document", "unreadable"]
+__all__ = [
+    "SUFFIXES",
+    "Document",
+    "KeyPath",
+    "NamedFile",
+    "case_files",
+    "display",
+    "find_project_file",
+    "parse_document",
+    "problem_at",
+    "read_document",
+    "resolve",
+    "unreadable",
+    "with_either_suffix",
+]
 
 KeyPath = tuple[str | int, ...]
 """Keys and list indexes from the root of a document."""
@@ -285,3 +301,94 @@ def _yaml_problem(file: str, text: str, error: yaml.YAMLError) -> ConfigProblem:
     if mark is None:
         return problem_at(file, 0, 0, message, hint)
     return problem_at(file, mark.line + 1, mark.column + 1, message, hint)
+
+
+# --- where files are --------------------------------------------------------------------------------------------------
+
+
+SUFFIXES = (".yaml", ".yml")
+
+
+class NamedFile(NamedTuple):
+    """A configuration file that a flag named."""
+
+    path: Path
+    by_id: bool
+    """Whether the flag gave an id; the file must then carry it."""
+
+
+def find_project_file(start: Path) -> Path | None:
+    """Return the nearest `clawtrace.yaml` (or .yml) at or above `start`; None when there is none.
+
+    Raises:
+        UsageError: one folder holds both.
+    """
+    for folder in (start.resolve(), *start.resolve().parents):
+        found = with_either_suffix(folder / "clawtrace")
+        if found is not None:
+            return found
+    return None
+
+
+def with_either_suffix(stem: Path) -> Path | None:
+    """Return the file `stem` with .yaml or .yml; None when there is none.
+
+    A link that leads nowhere, or a folder of that name, counts: its reader reports that, instead of going on without.
+
+    Raises:
+        UsageError: both are there.
+    """
+    present = [path for suffix in SUFFIXES if os.path.lexists(path := stem.with_name(stem.name + suffix))]
+    if len(present) > 1:
+        raise UsageError(f"both {display(present[0])} and {display(present[1])} exist; remove one of them")
+    return present[0] if present else None
+
+
+def resolve(value: str, folder: Path, kind: str) -> NamedFile:
+    """Return the file that the flag `value` names: a path, or an id below `folder`.
+
+    A value with a separator, a leading dot or a YAML suffix is a path.
+
+    Args:
+        folder: the conventional folder of this kind, for example ``configs/suites``.
+        kind: the word for messages, for example ``suite``.
+
+    Raises:
+        UsageError: there is no such file, or both suffixes exist.
+    """
+    if os.sep in value or "/" in value or value.startswith(".") or value.endswith(SUFFIXES):
+        path = Path(value)
+        if not path.is_file():
+            raise UsageError(f"the {kind} file {value!r} does not exist")
+        return NamedFile(path.resolve(), by_id=False)
+    found = with_either_suffix(folder / value)
+    if found is None:
+        known = sorted(path.stem for path in folder.glob("*") if path.suffix in SUFFIXES) if folder.is_dir() else []
+        hint = did_you_mean(value, known) or (f"Known are {', '.join(known)}." if known else "")
+        if not folder.is_dir():
+            hint = "The folder does not exist: is the project in another folder?"
+            hint += " `clawtrace init` writes a first suite." if kind == "suite" else ""
+        where = f"there is no {kind} {value!r} in {display(folder)}"
+        raise UsageError(f"{where} ({value}.yaml). {hint}".rstrip())
+    return NamedFile(found, by_id=True)
+
+
+def case_files(cases: Path) -> dict[str, list[Path]]:
+    """Return the case files by the name of their folder: ``<case_id>/test.yaml``, or one group folder deeper.
+
+    More than one file for a name is a problem only of a request for that case.
+
+    Raises:
+        UsageError: a folder holds both test.yaml and test.yml.
+    """
+    found: dict[str, list[Path]] = {}
+    for folder in sorted(path for path in cases.glob("*") if path.is_dir()):
+        file = with_either_suffix(folder / "test")
+        if file is not None:
+            found.setdefault(folder.name, []).append(file)
+            continue
+        for inner in sorted(path for path in folder.glob("*") if path.is_dir()):
+            file = with_either_suffix(inner / "test")
+            if file is not None:
+                found.setdefault(inner.name, []).append(file)
+    return found

@@ -1,8 +1,8 @@
-"""From pydantic's errors to problems at a line: what was found, what would be valid, and the nearest valid word."""
+"""From pydantic's errors, and from templates that have no value, to problems at a line: what was found, and what would be valid."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any, TypeVar, get_args
 
@@ -10,9 +10,19 @@ from pydantic import BaseModel, ValidationError
 
 from clawtrace.config.files.document import Document, KeyPath
 from clawtrace.errors import ConfigProblem
+from clawtrace.runners.starting.templates import NAMES, names_in
 from clawtrace.support.did_you_mean import did_you_mean
 
-__all__ = ["Place", "in_document", "in_reading_order", "problems_of", "sound_part", "validated"]
+__all__ = [
+    "Place",
+    "in_document",
+    "in_reading_order",
+    "misplaced_templates",
+    "sound_part",
+    "template_problems",
+    "texts",
+    "validated",
+]
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -169,3 +179,76 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for argument in get_args(annotation) if (found := _model_in(argument))), None)
+
+
+# --- templates --------------------------------------------------------------------------------------------------------
+
+
+def texts(data: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
+    """Yield every text of a JSON-like value with its path."""
+    if isinstance(data, str):
+        yield path, data
+    elif isinstance(data, Mapping):
+        for key, value in data.items():
+            yield from texts(value, (*path, key))
+    elif isinstance(data, list | tuple):
+        for index, value in enumerate(data):
+            yield from texts(value, (*path, index))
+
+
+def template_problems(
+    data: Any,
+    place: Place,
+    env: Mapping[str, str],
+    more: Collection[str] = (),
+    without: Mapping[str, str] | None = None,
+) -> list[ConfigProblem]:
+    """Return the problems of all templates in `data`.
+
+    Args:
+        data: a JSON-like value.
+        place: positions of its paths.
+        env: the variables that ``{{env.NAME}}`` may read.
+        more: names that are known here in addition to the general ones.
+        without: general names that have no value here, with the sentence to show.
+    """
+    problems = []
+    for path, text in texts(data):
+        for name in names_in(text):
+            message, hint = _wrong(name, env, more, without or {})
+            if message:
+                document, where = place(path)
+                problems.append(document.problem(where, message, hint))
+    return problems
+
+
+def misplaced_templates(data: Mapping[str, Any], place: Place) -> list[ConfigProblem]:
+    """Return the templates in settings that are read before there is a run: they would be taken for plain text."""
+    problems = []
+    for path, text in texts(data):
+        for name in names_in(text):
+            document, where = place(path)
+            message = f"`{{{{{name}}}}}` has no value here: `{path[0]}` is read before a run exists"
+            problems.append(document.problem(where, message))
+    return problems
+
+
+def _wrong(name: str, env: Mapping[str, str], more: Collection[str], without: Mapping[str, str]) -> tuple[str, str]:
+    if name.startswith("env."):
+        variable = name.removeprefix("env.")
+        if variable in env:
+            return "", ""
+        return (
+            f"`{{{{{name}}}}}` reads the environment variable `{variable}`, which is not set",
+            "Set it, and run the command again.",
+        )
+    if name.startswith("row."):
+        return f"`{{{{{name}}}}}` is a field of a `dataset`, and this case has none", ""
+    if name in without:
+        return f"`{{{{{name}}}}}` has no value here: {without[name]}", ""
+    if name in NAMES or name in more:
+        return "", ""
+    known = [*NAMES, *more]
+    listed = ", ".join(f"`{{{{{word}}}}}`" for word in known)
+    hint = did_you_mean(name, known)
+    return f"`{{{{{name}}}}}` is not a known template; known are {listed}; write `\\{{{{{name}}}}}` for the text", hint

@@ -14,12 +14,10 @@ from pydantic import Field, model_validator
 
 from clawtrace.assertions.world import HookPolicy
 from clawtrace.config.base import ConfigModel, SchemaVersion
-from clawtrace.config.cases.assertion_list import AssertionList, load_assertions
-from clawtrace.config.cases.notations import NOTATIONS, PRECONDITIONS
+from clawtrace.config.cases.assertion_list import NOTATIONS, PRECONDITIONS, AssertionList, load_assertions
 from clawtrace.config.files.document import Document, parse_document, read_document
 from clawtrace.config.files.problems import in_document, in_reading_order, validated
-from clawtrace.config.loading.judges import judge_refusals, panel_of
-from clawtrace.config.loading.permissions import hook_policy, hook_problems
+from clawtrace.config.loading.judges import hook_policy, hook_problems, judge_refusals, panel_of
 from clawtrace.config.projects.project_file import Project, pricing_of
 from clawtrace.errors import ConfigError, ConfigProblem, UsageError
 from clawtrace.support.did_you_mean import did_you_mean
@@ -172,10 +170,9 @@ def _profile(
 ) -> EvaluationProfile | None:
     if named is None:
         return None
-    from clawtrace.config.suites.profile_files import evaluation_profile_file, load_evaluation_profile
+    from clawtrace.config.suites.profile_files import load_evaluation_profile, profile_file
 
-    found = evaluation_profile_file(named, project.configs)
-    return load_evaluation_profile(found, env, problems, warnings)
+    return load_evaluation_profile(profile_file("evaluation profile", named, project.configs), env, problems, warnings)
 
 
 def _merged_pricing(project: Project, config: AssertionsFile) -> dict[str, object] | None:

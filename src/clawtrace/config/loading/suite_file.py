@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clawtrace.config.cases.case_file import LoadedCase, load_cases, profile_problems
-from clawtrace.config.files.document import Document, KeyPath, display
-from clawtrace.config.files.places import NamedFile, case_files, configs_of, resolve
+from clawtrace.config.files.document import Document, KeyPath, NamedFile, case_files, display, resolve
 from clawtrace.config.files.problems import in_reading_order
-from clawtrace.config.loading.assertions_file import LoadedAssertions, load_assertions_file
-from clawtrace.config.loading.judges import judge_refusals
-from clawtrace.config.loading.permissions import hook_policy, hook_problems
+from clawtrace.config.loading.judges import hook_policy, hook_problems, judge_refusals
 from clawtrace.config.projects.project_file import Project, dialect_problems
 from clawtrace.config.suites.agent_file import Agents, load_agents
 from clawtrace.config.suites.evaluation_profile import EvaluationProfile
 from clawtrace.config.suites.profile_files import (
-    evaluation_profile_file,
+    idle_keys,
     load_evaluation_profile,
+    profile_file,
     read_identified,
     read_sound_part,
-    run_profile_file,
+    unset_variables,
 )
 from clawtrace.config.suites.selection import may_be_selected, select_cases
 from clawtrace.config.suites.suite import RunProfile, SuiteConfig
-from clawtrace.config.suites.without_effect import idle_keys, unset_variables
 from clawtrace.errors import ConfigError, ConfigProblem, UsageError
 from clawtrace.runners.base import WorkspaceSettings
 from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = [
-    "LoadedAssertions",
     "LoadedSuite",
     "around_results",
     "idle_tags",
-    "load_assertions_file",
     "load_suite",
     "same_ids",
     "suite_problems",
@@ -92,20 +87,19 @@ def load_suite(
     """
     problems: list[ConfigProblem] = [*dialect_problems(project.dialect_folders)]
     found = resolve(suite, project.configs / "suites", "suite")
-    configs = configs_of(found.path, "suites", project.configs)
-    profile_file = _flagged("--run-profile", run_profile, lambda value: run_profile_file(value, configs), problems)
-    judging_file = _flagged(
-        "--evaluation-profile", evaluation_profile, lambda value: evaluation_profile_file(value, configs), problems
-    )
+    # A suite in a folder `suites` belongs to the configuration around it, which may be another than the project's.
+    configs = found.path.parent.parent if found.path.parent.name == "suites" else project.configs
+    running_file = _flagged("run profile", run_profile, configs, problems)
+    judging_file = _flagged("evaluation profile", evaluation_profile, configs, problems)
     loaded = read_identified(SuiteConfig, found, "suite_id", problems)
-    profile = read_identified(RunProfile, profile_file, "run_profile_id", problems) if profile_file else None
+    profile = read_identified(RunProfile, running_file, "run_profile_id", problems) if running_file else None
     odd: list[str] = []
     judging = load_evaluation_profile(judging_file, env, problems, odd) if judging_file else None
     settings_known = loaded is not None and (profile is not None or not run_profile)
     if loaded is not None:
         problems += suite_problems(*loaded)
-    if profile is None and profile_file is not None:
-        profile = read_sound_part(RunProfile, profile_file, "run_profile_id")
+    if profile is None and running_file is not None:
+        profile = read_sound_part(RunProfile, running_file, "run_profile_id")
     if profile is not None:
         problems += profile_problems(*profile)
     loaded = loaded or read_sound_part(SuiteConfig, found, "suite_id")
@@ -159,14 +153,12 @@ def _odd(
     yield from _unsent(cases)
 
 
-def _flagged(
-    flag: str, value: str | None, find: Callable[[str], NamedFile], problems: list[ConfigProblem]
-) -> NamedFile | None:
-    """Return the file that a flag names; a flag that names none is a problem like those of the files."""
+def _flagged(kind: str, value: str | None, configs: Path, problems: list[ConfigProblem]) -> NamedFile | None:
+    """Return the profile that a flag names; a flag that names none is a problem like those of the files."""
     try:
-        return find(value) if value is not None else None
+        return profile_file(kind, value, configs) if value is not None else None
     except UsageError as error:
-        problems.append(ConfigProblem(flag, 0, 0, str(error)))
+        problems.append(ConfigProblem(f"--{kind.replace(' ', '-')}", 0, 0, str(error)))
         return None
 
 
@@ -259,9 +251,8 @@ def _warnings(config: SuiteConfig, profile: tuple[Document, RunProfile] | None) 
         return ()
     document, run_profile = profile
     known = {model.model_id for model in config.models}
-    file = display(document.path) if document.path else document.file
     return tuple(
-        f"{file}: `model_overrides` names the model `{name}`, which the suite `{config.suite_id}` does not list"
+        f"{document.file}: `model_overrides` names the model `{name}`, which the suite `{config.suite_id}` does not list"
         for name in run_profile.model_overrides
         if name not in known
     )
@@ -289,9 +280,8 @@ def _unset(cases: Sequence[LoadedCase], env: Mapping[str, str]) -> Iterator[str]
 
 
 def _idle(document: Document, agents: Agents, cases: Sequence[LoadedCase]) -> list[str]:
-    file = display(document.path) if document.path else document.file
     return [
-        f"{file}: the assignment of the agent `{agent_id}` selects no case of the suite"
+        f"{document.file}: the assignment of the agent `{agent_id}` selects no case of the suite"
         for agent_id in agents.idle({case.file_id: case.config.tags for case in cases})
     ]
 

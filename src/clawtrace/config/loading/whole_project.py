@@ -9,21 +9,30 @@ from typing import NamedTuple
 
 from clawtrace.assertions.world import HookPolicy
 from clawtrace.config.cases.case_file import LoadedCase, load_cases, profile_problems
-from clawtrace.config.files.document import Document, display, read_document
-from clawtrace.config.files.places import SUFFIXES, NamedFile, case_files, with_either_suffix
+from clawtrace.config.files.document import (
+    SUFFIXES,
+    Document,
+    NamedFile,
+    case_files,
+    display,
+    read_document,
+    with_either_suffix,
+)
 from clawtrace.config.files.problems import in_reading_order
 from clawtrace.config.loading.assertions_file import load_assertions_file
-from clawtrace.config.loading.judges import doubts_about, judge_refusals
-from clawtrace.config.loading.permissions import hook_policy, hook_problems, refusal
+from clawtrace.config.loading.judges import doubts_about, hook_policy, hook_problems, judge_refusals, refusal
 from clawtrace.config.loading.suite_file import around_results, idle_tags, load_suite, same_ids, suite_problems
 from clawtrace.config.projects.project_file import Project, dialect_problems
 from clawtrace.config.suites.agent_file import load_agent, load_agents
-from clawtrace.config.suites.evaluation_profile import EvaluationProfile
-from clawtrace.config.suites.labelled_examples import load_labelled_examples
-from clawtrace.config.suites.profile_files import load_evaluation_profile, read_identified
+from clawtrace.config.suites.evaluation_profile import EvaluationProfile, load_labelled_examples
+from clawtrace.config.suites.profile_files import (
+    load_evaluation_profile,
+    read_identified,
+    unset_in_profile,
+    unset_variables,
+)
 from clawtrace.config.suites.selection import select_cases, tags_in
 from clawtrace.config.suites.suite import ModelConfig, RunProfile, SuiteConfig
-from clawtrace.config.suites.without_effect import unset_in_profile, unset_variables
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.support.did_you_mean import did_you_mean
 

@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 from pydantic import BaseModel
 
-from clawtrace.config.files.document import Document, KeyPath, parse_document, problem_at, read_document
-from clawtrace.config.files.places import find_project_file
+from clawtrace.config.files.document import (
+    Document,
+    KeyPath,
+    find_project_file,
+    parse_document,
+    problem_at,
+    read_document,
+)
 from clawtrace.config.files.problems import in_reading_order, validated
 from clawtrace.config.project import ProjectConfig
 from clawtrace.errors import ConfigError, ConfigProblem
@@ -178,7 +184,7 @@ def _with_environment(
 def _switch_problems(config: ProjectConfig, document: Document) -> list[ConfigProblem]:
     if not config.telemetry_env:
         return []
-    from clawtrace.runners.starting.telemetry_env import switch_names
+    from clawtrace.runners.starting.environment import switch_names
 
     known = switch_names()
     return [

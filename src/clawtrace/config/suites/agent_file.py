@@ -1,4 +1,4 @@
-"""Load the agents that a suite and its run profile name, and say which case has which (spec: config.md §2)."""
+"""Agents (`agent.yaml`): those that a suite and its run profile name, and which case has which (spec: config.md §1, §2)."""
 
 from __future__ import annotations
 
@@ -7,18 +7,34 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from clawtrace.config.files.document import Document, KeyPath, display, read_document
-from clawtrace.config.files.places import with_either_suffix
+from pydantic import Field
+
+from clawtrace.config.base import SchemaVersion, Slug
+from clawtrace.config.files.document import Document, KeyPath, display, read_document, with_either_suffix
 from clawtrace.config.files.problems import in_document, validated
-from clawtrace.config.openclaw import AgentAssignment
-from clawtrace.config.suites.agent import AgentConfig
+from clawtrace.config.openclaw import AgentAssignment, AgentProgram
 from clawtrace.config.suites.selection import is_selected
 from clawtrace.config.suites.suite import RunProfile, SuiteConfig
 from clawtrace.errors import ConfigError, ConfigProblem
-from clawtrace.runners.base import AgentFiles
+from clawtrace.runners.workspace import AgentFiles
 from clawtrace.support.did_you_mean import did_you_mean
 
-__all__ = ["Agents", "LoadedAgent", "load_agent", "load_agents"]
+__all__ = ["AgentConfig", "Agents", "LoadedAgent", "load_agent", "load_agents"]
+
+
+class AgentConfig(AgentProgram):
+    """The file `configs/agents/<agent_id>/agent.yaml`, next to the folder `workspace/`."""
+
+    schema_version: SchemaVersion
+    """Version of this file's format."""
+    agent_id: Slug
+    """The same as the folder's name."""
+    title: str
+    """A label for people."""
+    description: str = ""
+    """What the agent is for."""
+    tags: list[str] = Field(default_factory=list)
+    """Words about the agent, shown in reports."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,27 @@
-"""Read files that carry their own id: suites and the two profiles (spec: config.md §1)."""
+"""Read files that carry their own id, suites and the two profiles, and say what in them changes nothing (spec: config.md §1)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from clawtrace.config.base import ConfigModel
-from clawtrace.config.files.document import Document, read_document
-from clawtrace.config.files.places import NamedFile, resolve
+from clawtrace.config.files.document import Document, NamedFile, read_document, resolve
 from clawtrace.config.files.problems import in_document, sound_part, validated
 from clawtrace.config.suites.evaluation_profile import EvaluationProfile, judge_problems, judge_warnings
-from clawtrace.config.suites.without_effect import unset_of_hooks
+from clawtrace.config.suites.suite import RunProfile
 from clawtrace.errors import ConfigError, ConfigProblem
+from clawtrace.runners.base import RunnerSettings
 
 __all__ = [
-    "evaluation_profile_file",
+    "idle_keys",
     "load_evaluation_profile",
+    "profile_file",
     "read_identified",
     "read_sound_part",
-    "run_profile_file",
+    "unset_in_profile",
+    "unset_variables",
 ]
 
 Model = TypeVar("Model", bound=ConfigModel)
@@ -57,22 +59,13 @@ def read_sound_part(model: type[Model], found: NamedFile, id_field: str) -> tupl
     return None if config is None else (document, config)
 
 
-def evaluation_profile_file(value: str, configs: Path) -> NamedFile:
-    """Return the file that an evaluation profile's id or path names.
+def profile_file(kind: str, value: str, configs: Path) -> NamedFile:
+    """Return the file that an id or a path names of a `kind` of profile: `run profile` or `evaluation profile`.
 
     Raises:
         UsageError: there is none.
     """
-    return resolve(value, configs / "evaluation_profiles", "evaluation profile")
-
-
-def run_profile_file(value: str, configs: Path) -> NamedFile:
-    """Return the file that a run profile's id or path names.
-
-    Raises:
-        UsageError: there is none.
-    """
-    return resolve(value, configs / "run_profiles", "run profile")
+    return resolve(value, configs / f"{kind.replace(' ', '_')}s", kind)
 
 
 def load_evaluation_profile(
@@ -102,3 +95,38 @@ def _whole(document: Document, profile: EvaluationProfile) -> EvaluationProfile:
         return profile.of_file(document.path)
     text = (document.path.parent / named).read_text(encoding="utf-8", errors="replace")
     return profile.of_file(document.path, judge_system_prompt=text)
+
+
+# --- what changes nothing ---------------------------------------------------------------------------------------------
+
+
+def idle_keys(document: Document, config: RunProfile, runner_types: Set[str]) -> Iterator[ConfigProblem]:
+    """Yield the keys of a run profile that no case of a suite reads whose cases have these runners."""
+    for path, why in config.idle_keys(runner_types).items():
+        yield document.problem(path, why, key=True)
+
+
+def unset_variables(settings: RunnerSettings, env: Mapping[str, str]) -> list[str]:
+    """Return the variables that `pass_env` names and that are not set; a glob may match nothing."""
+    return _unset(getattr(settings, "pass_env", []), env)
+
+
+def unset_in_profile(document: Document, config: RunProfile, env: Mapping[str, str]) -> Iterator[ConfigProblem]:
+    """Yield the variables that a run profile passes to agents and that are not set."""
+    written: dict[tuple[str, ...], dict[str, Any]] = {("runner_defaults",): config.runner_defaults}
+    written |= {("model_overrides", name): settings for name, settings in config.model_overrides.items()}
+    for path, settings in written.items():
+        names = settings.get("pass_env")
+        for name in _unset(names, env) if isinstance(names, list) else ():
+            yield document.problem((*path, "pass_env"), f"`{name}` is not set: agents would run without it", key=True)
+
+
+def unset_of_hooks(document: Document, config: EvaluationProfile, env: Mapping[str, str]) -> Iterator[str]:
+    """Yield the variables that an evaluation profile passes to hooks and that are not set."""
+    policy = config.security_policy
+    for name in _unset(policy.pass_env, env) if policy.allow_local_python_hooks else ():
+        yield f"{document.file}: `{name}` of `security_policy.pass_env` is not set: hooks run without it"
+
+
+def _unset(names: Iterable[Any], env: Mapping[str, str]) -> list[str]:
+    return [name for name in names if isinstance(name, str) and not set(name) & set("*?[") and name not in env]

@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, field_validator
 
-from clawtrace.config.base import ConfigModel, Metadata, SchemaVersion, Slug
-from clawtrace.config.case_selection import CaseSelection
+from clawtrace.config.base import CaseSelection, ConfigModel, Metadata, SchemaVersion, Slug
 from clawtrace.config.openclaw import ProfileAgent, SuiteAgents
 
 __all__ = [

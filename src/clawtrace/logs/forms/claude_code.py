@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clawtrace.logs.conversation import LoggedConversation, as_text, texts
-from clawtrace.logs.form import JsonLines, Line
+from clawtrace.logs.conversation import LoggedConversation, answer_parts, as_text, texts
 from clawtrace.logs.model import LoggedRun, LoggedSpan, LogReading
+from clawtrace.logs.reading import JsonLines, Line
 
 __all__ = ["ClaudeCode"]
 
@@ -80,7 +80,7 @@ class _ModelAnswer:
     def take(self, line: Mapping[str, Any]) -> None:
         """Add the next line; each repeats the usage, the last one has all of it."""
         self.message = line["message"]
-        self.parts += _parts(self.message.get("content"))
+        self.parts += answer_parts(self.message.get("content"), "tool_use", "input")
         self.stop = self.message.get("stop_reason") or self.stop
         if isinstance(self.message.get("usage"), dict):
             self.usage = self.message["usage"]
@@ -188,18 +188,3 @@ def _usage(usage: Mapping[str, Any], *, ended: bool) -> dict[str, int | float | 
         "cache_read_tokens": read,
         "cache_write_tokens": written,
     }
-
-
-def _parts(content: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for part in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-        if not isinstance(part, dict):
-            continue
-        if part.get("type") == "tool_use":
-            arguments = part.get("input")
-            found.append({"type": "tool_call", "id": part.get("id"), "name": part.get("name"), "arguments": arguments})
-        elif part.get("type") == "text":
-            found.append({"type": "text", "content": part.get("text")})
-        elif part.get("type") == "thinking":
-            found.append({"type": "reasoning", "content": part.get("thinking")})
-    return found

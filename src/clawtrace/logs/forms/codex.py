@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from clawtrace.logs.conversation import LoggedConversation, Outcome, as_text, texts
-from clawtrace.logs.form import JsonLines, Line, started_names
 from clawtrace.logs.model import LoggedRun, LogReading
+from clawtrace.logs.reading import JsonLines, Line, started_names
 
 __all__ = ["Codex"]
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from clawtrace.logs.configured import Event, Events
 from clawtrace.logs.conversation import as_text
-from clawtrace.logs.events import Event, Events
-from clawtrace.logs.form import Line, LogForm, json_object
 from clawtrace.logs.model import LogReading
+from clawtrace.logs.reading import Line, LogForm, json_object
 
 __all__ = ["GatewayLog"]
 

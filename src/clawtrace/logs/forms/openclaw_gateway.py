@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from clawtrace.logs.events import Event, Events
-from clawtrace.logs.form import Line, LogForm, json_object
+from clawtrace.logs.configured import Event, Events
 from clawtrace.logs.model import LogReading
+from clawtrace.logs.reading import Line, LogForm, json_object
 
 __all__ = ["OpenClawGateway"]
 

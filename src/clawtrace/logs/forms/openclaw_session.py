@@ -11,10 +11,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from clawtrace.logs.conversation import LoggedConversation, as_text, texts
-from clawtrace.logs.form import JsonLines, Line, started_names
-from clawtrace.logs.model import LoggedRun, LoggedSpan, LogReading
-from clawtrace.logs.times import nanoseconds
+from clawtrace.logs.conversation import LoggedConversation, answer_parts, as_text, texts
+from clawtrace.logs.model import LoggedRun, LoggedSpan, LogReading, nanoseconds
+from clawtrace.logs.reading import JsonLines, Line, started_names
 
 __all__ = ["OpenClawSession", "SessionReader", "usage_of"]
 
@@ -159,7 +158,7 @@ class SessionReader:
             response_id=_text(message.get("responseId")),
             finish_reason=_FINISH.get(reason or "", reason),
             usage=usage_of(message.get("usage"), failed=failed),
-            answer=_parts(message.get("content")),
+            answer=answer_parts(message.get("content"), "toolCall", "arguments"),
             error=(_text(message.get("errorMessage")) or str(stop)) if failed else None,
         )
 
@@ -231,20 +230,6 @@ def usage_of(usage: Any, *, failed: bool) -> dict[str, int | float | None]:
         # Nothing is what it writes of a model that has no price.
         "cost_usd": total if isinstance(total, int | float) and total > 0 else None,
     }
-
-
-def _parts(content: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for part in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-        if not isinstance(part, dict):
-            continue
-        if part.get("type") == "toolCall":
-            found.append({"type": "tool_call", **{key: part.get(key) for key in ("id", "name", "arguments")}})
-        elif part.get("type") == "text":
-            found.append({"type": "text", "content": part.get("text")})
-        elif part.get("type") == "thinking":
-            found.append({"type": "reasoning", "content": part.get("thinking")})
-    return found
 
 
 def _text(value: Any) -> str | None:

@@ -10,10 +10,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from clawtrace.logs.conversation import USAGE, as_text
-from clawtrace.logs.form import JsonLines, Line
 from clawtrace.logs.forms.openclaw_session import SessionReader, usage_of
-from clawtrace.logs.model import LoggedSpan, LogReading
-from clawtrace.logs.times import nanoseconds
+from clawtrace.logs.model import LoggedSpan, LogReading, nanoseconds
+from clawtrace.logs.reading import JsonLines, Line
 
 __all__ = ["OpenClawTrajectory"]
 

@@ -25,11 +25,11 @@ from typing import NoReturn
 
 from watchfiles import watch
 
-from clawtrace.runners.gateways.configuration import TOKEN
 from clawtrace.runners.gateways.order import (
     ANSWER_FILE,
     CONFIG_REFUSED,
     NOT_READY,
+    TOKEN,
     TURNS_FILE,
     GatewayOrder,
     read_gateway_order,

@@ -14,7 +14,7 @@ from clawtrace.runners.starting.templates import names_in, render
 
 if TYPE_CHECKING:
     from clawtrace.runners.base import InputsRequest
-    from clawtrace.runners.command_settings import CommandSettings
+    from clawtrace.runners.starting.command_turn import CommandSettings
 
 __all__ = ["Named", "inner", "named_by", "rendered", "shell_words"]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-__all__ = ["NAMES", "RunValues", "escaped", "names_in", "render", "render_tree", "replaced", "session_id"]
+__all__ = ["NAMES", "RunValues", "escaped", "names_in", "render", "render_tree", "replaced", "session_id", "shell_text"]
 
 NAMES: Mapping[str, str] = {
     "today": "local date on which the run started, `2026-11-20`",
@@ -109,3 +109,32 @@ def render_tree(data: Any, value: Callable[[str], str]) -> Any:
     if isinstance(data, list):
         return [render_tree(item, value) for item in data]
     return data
+
+
+# --- in shell texts ---------------------------------------------------------------------------------------------------
+
+
+_PIECE = re.compile(r"\\?\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}|\\.|'|\"|[^\\'\"{]+|.", re.DOTALL)
+
+
+def shell_text(text: str, variable: Callable[[str], str]) -> str:
+    r"""Return `text` with each template replaced by an expansion of the variable that `variable` names.
+
+    Quotes around a template are respected: unquoted it becomes ``"${NAME}"``, inside double quotes ``${NAME}``,
+    inside single quotes the quotes are closed around it. ``\{{name}}`` writes the braces themselves.
+    """
+    result: list[str] = []
+    quote = ""
+    for match in _PIECE.finditer(text):
+        piece = match[0]
+        if match[1] and piece.startswith("\\"):
+            piece = piece[1:]
+        elif match[1]:
+            expansion = f"${{{variable(match[1])}}}"
+            piece = {"": f'"{expansion}"', '"': expansion, "'": f"'\"{expansion}\"'"}[quote]
+        elif piece in ("'", '"'):
+            quote = "" if quote == piece else (quote or piece)
+        elif piece == "\\'" and quote == "'":
+            quote = ""
+        result.append(piece)
+    return "".join(result)

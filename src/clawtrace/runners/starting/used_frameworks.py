@@ -1,4 +1,4 @@
-"""Which framework an agent uses: by the imports of its sources, else by the dependencies of its project."""
+"""What an agent of each framework needs (`frameworks.yaml`), and which one an agent uses: by its imports, else by its dependencies."""
 
 from __future__ import annotations
 
@@ -8,12 +8,101 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from clawtrace.runners.starting.frameworks import Framework, Language, call_that_connects, frameworks
+from clawtrace.support.yaml_reading import read_yaml
 
-__all__ = ["AgentSources", "UsedFrameworks", "sources_of", "used_frameworks"]
+__all__ = [
+    "Framework",
+    "UsedFrameworks",
+    "call_that_connects",
+    "frameworks",
+    "language_setup",
+    "recipe",
+    "used_frameworks",
+]
+
+_TABLE = Path(__file__).with_name("frameworks.yaml")
+
+Language = Literal["python", "javascript"]
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageSetup:
+    """What every agent of a language needs: a tracer provider with an exporter."""
+
+    file: str
+    """The file that holds the lines."""
+    use: str
+    """How the agent comes to load it."""
+    install: tuple[str, ...]
+    lines: str
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """One framework, or client of a model."""
+
+    name: str
+    language: Language
+    packages: tuple[str, ...]
+    modules: tuple[str, ...] = ()
+    kind: Literal["framework", "sdk"] = "framework"
+    install: tuple[str, ...] = ()
+    setup: bool = True
+    """Whether the common lines of the language are needed, too."""
+    lines: str = ""
+    note: str = ""
+
+
+@cache
+def frameworks() -> tuple[Framework, ...]:
+    """Read the table."""
+    return tuple(Framework(**_with_tuples(entry)) for entry in _data()["frameworks"])
+
+
+@cache
+def language_setup(language: Language) -> LanguageSetup:
+    """Return what every agent of a language needs."""
+    return LanguageSetup(**_with_tuples(_data()["setups"][language]))
+
+
+@cache
+def _data() -> dict[str, Any]:
+    data: dict[str, Any] = read_yaml(_TABLE.read_bytes())
+    return data
+
+
+def _with_tuples(entry: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+
+
+def recipe(found: Sequence[Framework], *, common: bool = True) -> tuple[list[str], str]:
+    """Return what to install for frameworks of one language, and the lines that connect them.
+
+    Args:
+        common: whether the common lines of the language are missing, too.
+    """
+    setup = language_setup(found[0].language)
+    common = common and any(one.setup for one in found)
+    install = [*(setup.install if common else ()), *(name for one in found for name in one.install)]
+    lines = "\n".join([*([setup.lines] if common else []), *(one.lines for one in found if one.lines)])
+    statements = [line for line in lines.splitlines() if line]
+    imports = [line for line in statements if line.startswith(("import ", "from "))]
+    return list(dict.fromkeys(install)), "\n".join([*imports, "", *(one for one in statements if one not in imports)])
+
+
+def call_that_connects(one: Framework) -> str:
+    """Return the name of what the lines of a framework call in the end; empty where it needs none."""
+    found = re.findall(r"(\w+)\(", (one.lines.splitlines() or [""])[-1])
+    return found[0] if found else ""
+
+
+# --- which one an agent uses ------------------------------------------------------------------------------------------
+
 
 _PYTHON = (".py",)
 _JAVASCRIPT = (".mjs", ".js", ".cjs", ".ts", ".mts", ".cts", ".tsx", ".jsx")

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
-from clawtrace.campaign.results.stored_results import kept_file, read_result
-from clawtrace.campaign.results.suite_rates import rates_of_suite
-from clawtrace.campaign.results.unjudged import with_unjudged
-from clawtrace.campaign.reusing.reuse import Decision, evaluation_folder
+from clawtrace.campaign.results.stored_results import kept_file, rates_of_suite, read_result, with_unjudged
+from clawtrace.campaign.running.reuse import Decision, evaluation_folder
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status
 from clawtrace.verdicts.gating.gate import Gate

@@ -1,1 +1,0 @@
-"""Stored runs that are reused for planned ones, and why the others run again."""

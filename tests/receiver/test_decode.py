@@ -19,8 +19,8 @@ from clawtrace.receiver.attribution.claims import Claim, ClaimReader
 from clawtrace.receiver.decode.decode_json import JsonDecoder
 from clawtrace.receiver.decode.decode_protobuf import ProtobufDecoder
 from clawtrace.receiver.decode.values import double_text
-from clawtrace.receiver.payload import BadPayloadError, Decoded
 from clawtrace.receiver.redaction.redact import Redactor
+from clawtrace.receiver.request import BadPayloadError, Decoded
 
 
 def from_protobuf(message, signal="traces") -> Decoded:

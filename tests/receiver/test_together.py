@@ -19,9 +19,8 @@ from clawtrace.receiver.attribution.claims import ClaimReader
 from clawtrace.receiver.decode.attribute_bytes import AttributeReader
 from clawtrace.receiver.decode.decode import RequestDecoder
 from clawtrace.receiver.intake import Intake
-from clawtrace.receiver.payload import BadPayloadError, Decoded
 from clawtrace.receiver.redaction.redact import Redactor
-from clawtrace.receiver.request import Request, RequestAnswer
+from clawtrace.receiver.request import BadPayloadError, Decoded, Request, RequestAnswer
 
 SECRET = "ghp_" + "a1B2" * 9
 _ODD_JSON = json.dumps(as_json(traces(span("odd", attributes={"k": "TEXT"})))).replace("TEXT", "\\ud800")

@@ -18,7 +18,7 @@ from clawtrace.model.progress import Progress, unseen
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.model.verdict import RunResult
 from clawtrace.receiver.attribution.claims import RUN_ID
-from clawtrace.receiver.payload import Signal
+from clawtrace.receiver.request import Signal
 from clawtrace.session.questions import _Engine
 from clawtrace.session.session import Session
 from clawtrace.store.clickhouse.address import ClickHouseAddress

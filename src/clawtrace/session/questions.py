@@ -93,8 +93,8 @@ class SessionQuestions:
             looked: called once nothing but the store is to be asked any more; not at all where that is never so.
         """
         from clawtrace.assertions._log_source import names_a_log
+        from clawtrace.verdicts.asking.ask import scope_of
         from clawtrace.verdicts.asking.probes import ask_probes, look_at_the_world
-        from clawtrace.verdicts.asking.scope import scope_of
         from clawtrace.verdicts.asking.worlds import Knowledge, Worlds
         from clawtrace.verdicts.judging.redacted_verdicts import without_secrets
 
@@ -122,7 +122,7 @@ class SessionQuestions:
     def _ask(self, questions: Sequence[WaitingQuestion], logs_of: Mapping[str, World] | None) -> dict[str, RunResult]:
         """Ask the store what `questions` ask, with the lock held; with `logs_of`, worlds, also the logs that one question names."""
         from clawtrace.facts.logs.stand_ins import stand_ins
-        from clawtrace.verdicts.asking.scope import scope_of
+        from clawtrace.verdicts.asking.ask import scope_of
         from clawtrace.verdicts.combined import combine
         from clawtrace.verdicts.evaluate import evaluate
 
@@ -241,7 +241,7 @@ class SessionQuestions:
 
     def why_no_trace(self, run_id: str) -> str:
         """Return why no span of a run arrived, as far as the receiver knows."""
-        from clawtrace.verdicts.judging.no_trace import no_trace_hints
+        from clawtrace.verdicts.judging.run_inputs import no_trace_hints
 
         with self._store.lock:
             return no_trace_hints(self._store, [run_id])[run_id]

@@ -14,7 +14,7 @@ from clawtrace.receiver.attribution.claims import RUN_ID
 from clawtrace.store.retention import Limit
 
 if TYPE_CHECKING:
-    from clawtrace.receiver.tee_settings import TeeSettings
+    from clawtrace.receiver.limits import TeeSettings
     from clawtrace.receiver.transport.tee import Tee
     from clawtrace.session.session import Session
     from clawtrace.sidecar.retention import Retention

@@ -16,9 +16,8 @@ from clawtrace.receiver.decode.columns import redact
 from clawtrace.receiver.decode.decode_json import JsonDecoder
 from clawtrace.receiver.decode.foreign_traces import foreign_form
 from clawtrace.receiver.decode.sniff import JSON_KEYS, document_signals, protobuf_signal
-from clawtrace.receiver.payload import BadPayloadError, Decoded, Signal
 from clawtrace.receiver.redaction.redact import Redactor
-from clawtrace.receiver.request import Request
+from clawtrace.receiver.request import BadPayloadError, Decoded, Request, Signal
 
 if TYPE_CHECKING:
     from clawtrace.receiver.decode.decode_protobuf import ProtobufDecoder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-from clawtrace.receiver.payload import SIGNALS, Signal
+from clawtrace.receiver.request import SIGNALS, Signal
 
 __all__ = ["JSON_KEYS", "document_signals", "protobuf_signal"]
 

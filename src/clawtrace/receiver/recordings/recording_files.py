@@ -18,7 +18,7 @@ from typing import IO, Any, NamedTuple
 from clawtrace.errors import InputError
 from clawtrace.receiver.decode.foreign_traces import foreign_form, unwrapped
 from clawtrace.receiver.decode.sniff import JSON_KEYS, document_signals, protobuf_signal
-from clawtrace.receiver.payload import Signal
+from clawtrace.receiver.request import Signal
 
 __all__ = ["ForeignTraceError", "NotOtlpError", "RecordedRequest", "read_recording"]
 

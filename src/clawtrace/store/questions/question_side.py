@@ -17,8 +17,7 @@ from clawtrace.model.query import BoundRelation, Query, Scalar
 from clawtrace.store.api import Answer, Columns
 from clawtrace.store.files.owner import is_damage
 from clawtrace.store.questions.address_space import bounded
-from clawtrace.store.questions.markers import rewrite_markers
-from clawtrace.store.questions.statements import Statements
+from clawtrace.store.questions.statements import Statements, rewrite_markers
 from clawtrace.store.questions.user_sql import check_single_select, run_interruptibly
 
 if TYPE_CHECKING:

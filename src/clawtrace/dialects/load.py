@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -17,12 +18,46 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from clawtrace.dialects.evidence import Evidence, evidence
 from clawtrace.dialects.schema import Detect, DialectFile, EventRule, Merge, Recorded, Verified
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.support.yaml_reading import read_foreign_yaml, read_yaml
 
-__all__ = ["BUILTIN", "Dialect", "load_dialects"]
+__all__ = ["BUILTIN", "EVIDENCE", "Dialect", "Evidence", "evidence", "load_dialects"]
+
+Evidence = Literal["verified", "other-version", "generic"]
+
+EVIDENCE: dict[Evidence, str] = {
+    "verified": "The rules were verified on recordings of this instrumentation in this version range.",
+    "other-version": "The rules were verified on recordings of this instrumentation in other versions only.",
+    "generic": "No recording of this instrumentation was verified: only the general rules of a convention read it.",
+}
+"""Every kind of evidence (`spans.rule`), with what it means."""
+
+_NUMBERS = re.compile(r"\d+")
+
+
+def evidence(verified: Iterable[Verified], scope: str, version: str) -> Evidence:
+    """Return what the declarations of a dialect say of an instrumentation scope and version."""
+    entries = [entry for entry in verified if fnmatchcase(scope, entry.scope)]
+    if not entries:
+        return "generic"
+    return "verified" if any(_within(entry.versions, version) for entry in entries) else "other-version"
+
+
+def _within(versions: Sequence[str], version: str) -> bool:
+    """Return whether a version is in the range of those that were recorded: of one major version, from minor to minor."""
+    if not version:
+        return not versions or version in versions
+    major, minor = _series(version)
+    minors = [_series(recorded)[1] for recorded in versions if _series(recorded)[0] == major]
+    return version in versions or (bool(minors) and min(minors) <= minor <= max(minors))
+
+
+def _series(version: str) -> tuple[int, int]:
+    """Return major and minor version."""
+    numbers = [int(digits) for digits in _NUMBERS.findall(version)[:2]]
+    return (*numbers, 0, 0)[0], (*numbers, 0, 0)[1]
+
 
 BUILTIN = Path(__file__).parent / "builtin"
 _HEAD = re.compile(rb".*?^detect:.*?(?=^[a-z]|\Z)", re.MULTILINE | re.DOTALL)

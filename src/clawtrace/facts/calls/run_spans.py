@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 
 from clawtrace.dialects import Dialect
-from clawtrace.dialects.evidence import Evidence
+from clawtrace.dialects.load import Evidence
 from clawtrace.dialects.part import Part
 from clawtrace.dialects.schema import DialectFile
 from clawtrace.facts.calls.agents.handoff_tools import handoff_tools

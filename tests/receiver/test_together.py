@@ -14,8 +14,7 @@ from opentelemetry.proto.trace.v1 import trace_pb2
 from otlp_messages import RUN, as_json, logs, metrics, number, record, span, traces
 
 from clawtrace.errors import StoreError
-from clawtrace.receiver.attribution.attribute import Attribution
-from clawtrace.receiver.attribution.claims import ClaimReader
+from clawtrace.receiver.attribution.attribute import Attribution, ClaimReader
 from clawtrace.receiver.decode.attribute_bytes import AttributeReader
 from clawtrace.receiver.decode.decode import RequestDecoder
 from clawtrace.receiver.intake import Intake

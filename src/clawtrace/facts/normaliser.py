@@ -208,6 +208,8 @@ class Normaliser:
 
         Equal calls of one day are priced once.
         """
+        if not calls:
+            return
         from clawtrace.pricing import ModelCall, Pricing
 
         pricing = self._pricing or Pricing()

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from clawtrace.model.raw import LogBatch, SpanBatch
-from clawtrace.receiver.attribution.claims import Claim
+from clawtrace.receiver.attribution.attribute import Claim
 
 if TYPE_CHECKING:
     from clawtrace.receiver.attribution.connections import Connection

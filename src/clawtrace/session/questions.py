@@ -213,8 +213,7 @@ class SessionQuestions:
         """
         from clawtrace.assertions._log_source import names_a_log
         from clawtrace.verdicts.asking.ask import scope_of
-        from clawtrace.verdicts.asking.probes import ask_probes, look_at_the_world
-        from clawtrace.verdicts.asking.worlds import Knowledge, Worlds
+        from clawtrace.verdicts.asking.probes import Knowledge, Worlds, ask_probes, look_at_the_world
         from clawtrace.verdicts.judging.redacted_verdicts import without_secrets
 
         self.settings.check(assertions)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from clawtrace import __version__
 from clawtrace.model.verdict import RunResult, Status, Verdict
-from clawtrace.receiver.attribution.claims import RUN_ID
+from clawtrace.receiver.attribution.attribute import RUN_ID
 from clawtrace.store.retention import Limit
 
 if TYPE_CHECKING:

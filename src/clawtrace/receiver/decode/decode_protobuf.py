@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from clawtrace.model.raw import LogBatch
-from clawtrace.receiver.attribution.claims import Claim, ClaimReader
+from clawtrace.receiver.attribution.attribute import Claim, ClaimReader
 from clawtrace.receiver.decode.attribute_bytes import AttributeReader
 from clawtrace.receiver.decode.attribute_rows import AttributeRows
 from clawtrace.receiver.decode.span_columns import SpanColumns, repeat

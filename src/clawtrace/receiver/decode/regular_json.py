@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Raw, Struct, field
 from msgspec.json import Decoder
 
-from clawtrace.receiver.attribution.claims import ClaimReader
+from clawtrace.receiver.attribution.attribute import ClaimReader
 from clawtrace.receiver.decode.attribute_rows import AttributeColumns, AttributeRows, Resource, Row
 from clawtrace.receiver.decode.json_fields import JsonAttributes
 from clawtrace.receiver.decode.span_columns import SpanColumns

@@ -16,8 +16,7 @@ from clawtrace.facts.fact_states import FactState, fact_states
 from clawtrace.facts.runs.arrivals import Arrivals, arrivals
 from clawtrace.model.query import Query
 from clawtrace.model.run import ClosedBy
-from clawtrace.store.api import Columns, QueryableStore
-from clawtrace.store.questions.at_once import at_once
+from clawtrace.store.api import Columns, QueryableStore, at_once
 from clawtrace.verdicts.asking.ask import Values
 from clawtrace.verdicts.reading.known_totals import TOTALS
 

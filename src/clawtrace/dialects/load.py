@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +17,7 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from clawtrace.dialects.rules import fits
 from clawtrace.dialects.schema import Detect, DialectFile, EventRule, Merge, Recorded, Verified
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.support.yaml_reading import read_foreign_yaml, read_yaml
@@ -38,7 +38,7 @@ _NUMBERS = re.compile(r"\d+")
 
 def evidence(verified: Iterable[Verified], scope: str, version: str) -> Evidence:
     """Return what the declarations of a dialect say of an instrumentation scope and version."""
-    entries = [entry for entry in verified if fnmatchcase(scope, entry.scope)]
+    entries = [entry for entry in verified if fits(scope, entry.scope)]
     if not entries:
         return "generic"
     return "verified" if any(_within(entry.versions, version) for entry in entries) else "other-version"

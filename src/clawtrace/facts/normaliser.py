@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from functools import cache, cached_property, lru_cache
 from importlib import resources
 from itertools import groupby
@@ -18,7 +17,7 @@ from clawtrace.dialects.columns import COLUMN_TYPES
 from clawtrace.dialects.compile import ROW_FACT_COLUMNS, Compiler
 from clawtrace.dialects.expressions import Seen
 from clawtrace.dialects.part import Part
-from clawtrace.dialects.rules import SPAN_TESTS
+from clawtrace.dialects.rules import SPAN_TESTS, fits
 from clawtrace.facts.calls.cached_input import with_cached_input
 from clawtrace.facts.calls.evidence.dispatchers import with_dispatchers
 from clawtrace.facts.calls.evidence.layers import with_layers
@@ -248,12 +247,12 @@ class Normaliser:
     def _executions_of(self, dialect: str, scope: str) -> Literal["spans", "none"] | None:
         """Return whether a dialect has a span for each execution under a scope (`DialectFile.executions`)."""
         file = self.dialects[dialect].file
-        rules = (rule for rule in file.executions if any(fnmatchcase(scope, glob) for glob in rule.scopes))
+        rules = (rule for rule in file.executions if any(fits(scope, glob) for glob in rule.scopes))
         return next((rule.is_ for rule in rules), None)
 
     def _rules_of_shell(self, dialect: str, tool: str) -> Sequence[ShellRule]:
         rules = self.dialects[dialect].file.shell
-        return [rule for rule in rules if any(fnmatchcase(tool, glob) for glob in rule.tools)]
+        return [rule for rule in rules if any(fits(tool, glob) for glob in rule.tools)]
 
     def records(self, span: Span, fact: str) -> bool | str:
         """Return whether the instrumentation that wrote a span records a fact (`Dialect.records`)."""

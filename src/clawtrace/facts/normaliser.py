@@ -6,7 +6,6 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
-from importlib import resources
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -76,7 +75,7 @@ _Shape = tuple[Sequence[str], Sequence[str], Sequence[str], str, str]
 @cache
 def read_sql(name: str) -> str:
     """Return a file of this room's SQL."""
-    return (resources.files("clawtrace.facts") / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+    return (Path(__file__).parent / "sql" / f"{name}.sql").read_text(encoding="utf-8")
 
 
 class Rows(NamedTuple):

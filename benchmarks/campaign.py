@@ -28,7 +28,7 @@ from clawtrace.campaign.running.reuse import Decision, decide
 from clawtrace.config.loading.suite_file import load_suite
 from clawtrace.config.projects.project_file import load_project
 from clawtrace.report.base import CampaignReport, formats
-from clawtrace.support.collector import collect_seldom
+from clawtrace.support.memory import collect_seldom
 from clawtrace.verdicts.gating.gate import Gate
 
 PLANNING_BAR_S = 2.0

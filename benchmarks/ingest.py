@@ -121,7 +121,7 @@ def serve(path: str) -> None:
     """Be the receiver: answer each line of standard input with what was used so far."""
     from clawtrace.receiver.receiver import Receiver
     from clawtrace.store.duckdb import DuckStore
-    from clawtrace.support.collector import collect_seldom
+    from clawtrace.support.memory import collect_seldom
 
     collect_seldom()  # as every command does
     store = DuckStore(path)

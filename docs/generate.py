@@ -60,7 +60,7 @@ def call_rules() -> str:
 
 def reasons() -> str:
     """Return the page of the reasons why something is not known."""
-    from clawtrace.dialects.evidence import EVIDENCE
+    from clawtrace.dialects.load import EVIDENCE
     from clawtrace.model.reasons import REASONS
 
     evidence = table(("`spans.rule`", "meaning"), [(f"`{word}`", meaning) for word, meaning in EVIDENCE.items()])

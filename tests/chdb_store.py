@@ -11,7 +11,7 @@ from clawtrace.errors import QueryError
 from clawtrace.model.query import Query
 from clawtrace.model.relations import RELATIONS
 from clawtrace.store.api import Answer
-from clawtrace.store.questions.markers import rewrite_markers
+from clawtrace.store.questions.statements import rewrite_markers
 
 TYPES = {"text": "String", "bigint": "Int64", "double": "Float64", "boolean": "Bool"}
 WORKER = Path(__file__).with_name("chdb_worker.py")

@@ -15,7 +15,7 @@ from clawtrace.errors import QueryError
 from clawtrace.model.query import BoundRelation, Query, Scalar
 from clawtrace.model.relations import RELATIONS
 from clawtrace.store.api import Answer
-from clawtrace.store.questions.markers import rewrite_markers
+from clawtrace.store.questions.statements import rewrite_markers
 
 __all__ = ["PostgresFacts", "SparkFacts"]
 

@@ -10,7 +10,7 @@ from clawtrace.errors import QueryError
 from clawtrace.model.query import Query
 from clawtrace.model.relations import COUNTED, RELATIONS
 from clawtrace.store.api import Answer
-from clawtrace.store.questions.markers import rewrite_markers
+from clawtrace.store.questions.statements import rewrite_markers
 
 TYPES = {"text": "VARCHAR", "bigint": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN"}
 

@@ -14,8 +14,7 @@ from clawtrace.model.relations import RELATIONS
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
 from clawtrace.support.yaml_reading import read_yaml
-from clawtrace.verdicts.asking.ask import ask
-from clawtrace.verdicts.asking.scope import scope_of
+from clawtrace.verdicts.asking.ask import ask, scope_of
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 PARTS = {

@@ -95,8 +95,16 @@ class TestLoading:
         """So that the rest of a file is read only when spans of that dialect were met."""
         for path in BUILTIN.glob("*.yaml"):
             whole, first = (yaml.safe_load(text) for text in (path.read_bytes(), head(path.read_bytes())))
-            for key in ("dialect", "extends", "verified", "detect"):
+            for key in ("dialect", "extends", "detect"):
                 assert first.get(key) == whole.get(key), (path.name, key)
+            programs = [one["scope"] for one in whole.get("verified", []) if one.get("version") == "service.version"]
+            assert not programs or first["verified"] == whole["verified"], path.name
+
+    def test_log_events_are_known_without_reading_every_file(self) -> None:
+        """They are those of the whole file, whoever says them."""
+        for dialect in load_dialects():
+            assert list(dialect.events) == dialect.file.events, dialect.name
+            assert list(dialect.event_name) == dialect.file.event_name, dialect.name
 
     def test_spans_and_logs_may_record_different_facts(self, tmp_path: Path) -> None:
         write(tmp_path, "mine", MINE.replace("{cost: yes}", "{cost: yes, errors: {spans: yes, logs: SETTING=1}}"))

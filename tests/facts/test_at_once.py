@@ -12,7 +12,7 @@ from clawtrace.model.relations import RELATIONS
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
 from clawtrace.store import duckdb
-from clawtrace.store.questions.at_once import at_once
+from clawtrace.store.api import at_once
 
 RECORDINGS = sorted(
     path

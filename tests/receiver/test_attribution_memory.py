@@ -5,8 +5,7 @@ from __future__ import annotations
 from memory_sink import MemorySink
 
 from clawtrace.model.run import RunRule
-from clawtrace.receiver.attribution.attribute import Attribution
-from clawtrace.receiver.attribution.claims import Claim
+from clawtrace.receiver.attribution.attribute import Attribution, Claim
 
 
 def made(**known) -> Attribution:

@@ -7,8 +7,8 @@ from otlp_messages import post, span, traces
 
 from clawtrace.dialects.session_keys import SESSION_KEYS
 from clawtrace.model.run import RunRecord
-from clawtrace.receiver.attribution import claims
-from clawtrace.receiver.attribution.claims import RUN_ID, Claim, ClaimReader
+from clawtrace.receiver.attribution import attribute as claims
+from clawtrace.receiver.attribution.attribute import RUN_ID, Claim, ClaimReader
 from clawtrace.session.session import Session
 
 

@@ -15,12 +15,12 @@ from opentelemetry.proto.trace.v1 import trace_pb2
 from otlp_messages import any_value, as_json, attributes, logs, metrics, number, record, span, traces
 
 from clawtrace.dialects.session_keys import SESSION_KEYS
-from clawtrace.receiver.attribution.claims import Claim, ClaimReader
+from clawtrace.receiver.attribution.attribute import Claim, ClaimReader
 from clawtrace.receiver.decode.decode_json import JsonDecoder
 from clawtrace.receiver.decode.decode_protobuf import ProtobufDecoder
 from clawtrace.receiver.decode.values import double_text
-from clawtrace.receiver.payload import BadPayloadError, Decoded
 from clawtrace.receiver.redaction.redact import Redactor
+from clawtrace.receiver.request import BadPayloadError, Decoded
 
 
 def from_protobuf(message, signal="traces") -> Decoded:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clawtrace.receiver.dedupe import RequestWindow, SpanWindow
+from clawtrace.receiver.intake import RequestWindow, SpanWindow
 
 
 def stage(window: SpanWindow, *spans: tuple[int, str, str]) -> set[int]:

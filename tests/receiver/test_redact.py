@@ -17,8 +17,7 @@ from secret_samples import SAMPLES, mark, of_kind
 from clawtrace.errors import ReceiverError
 from clawtrace.receiver.attribution.attribute import Attribution
 from clawtrace.receiver.intake import Intake
-from clawtrace.receiver.redaction.environment_secrets import environment_secrets
-from clawtrace.receiver.redaction.redact import RedactionSettings, Redactor
+from clawtrace.receiver.redaction.redact import RedactionSettings, Redactor, environment_secrets
 from clawtrace.receiver.redaction.secret_kinds import SECRET_KINDS
 from clawtrace.receiver.request import Request
 

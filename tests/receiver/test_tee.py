@@ -13,9 +13,8 @@ from memory_sink import MemorySink
 from otlp_messages import RUN, as_json, export, logs, metrics, post, post_json, record, span, traces
 
 from clawtrace.errors import ReceiverError
-from clawtrace.receiver.limits import ReceiverSettings
+from clawtrace.receiver.limits import ReceiverSettings, TeeSettings
 from clawtrace.receiver.receiver import Receiver
-from clawtrace.receiver.tee_settings import TeeSettings
 
 SECRET = "AKIAIOSFODNN7EXAMPLE"
 

@@ -14,14 +14,12 @@ from opentelemetry.proto.trace.v1 import trace_pb2
 from otlp_messages import RUN, as_json, logs, metrics, number, record, span, traces
 
 from clawtrace.errors import StoreError
-from clawtrace.receiver.attribution.attribute import Attribution
-from clawtrace.receiver.attribution.claims import ClaimReader
+from clawtrace.receiver.attribution.attribute import Attribution, ClaimReader
 from clawtrace.receiver.decode.attribute_bytes import AttributeReader
 from clawtrace.receiver.decode.decode import RequestDecoder
 from clawtrace.receiver.intake import Intake
-from clawtrace.receiver.payload import BadPayloadError, Decoded
 from clawtrace.receiver.redaction.redact import Redactor
-from clawtrace.receiver.request import Request, RequestAnswer
+from clawtrace.receiver.request import BadPayloadError, Decoded, Request, RequestAnswer
 
 SECRET = "ghp_" + "a1B2" * 9
 _ODD_JSON = json.dumps(as_json(traces(span("odd", attributes={"k": "TEXT"})))).replace("TEXT", "\\ud800")

@@ -9,8 +9,8 @@ import pytest
 from memory_sink import MemorySink
 from otlp_messages import RUN, as_json, export, logs, metrics, post, post_json, record, span, traces
 
-from clawtrace.receiver.dedupe import RequestWindow, SpanWindow
 from clawtrace.receiver.inbox import Inbox
+from clawtrace.receiver.intake import RequestWindow, SpanWindow
 from clawtrace.receiver.receiver import Receiver
 from clawtrace.receiver.request import Request
 

@@ -22,7 +22,7 @@ from served import Served
 from clawtrace.config.projects.project_file import load_project
 from clawtrace.config.projects.session_settings import endpoint_of
 from clawtrace.errors import ReceiverError
-from clawtrace.receiver.tee_settings import TeeSettings
+from clawtrace.receiver.limits import TeeSettings
 from clawtrace.session.session import Session
 from clawtrace.sidecar.client import Client
 from clawtrace.sidecar.feed import Feed

@@ -14,7 +14,7 @@ from served import Served
 from test_control import request
 
 from clawtrace.errors import UsageError
-from clawtrace.receiver.attribution import deleted_runs as in_memory
+from clawtrace.receiver.attribution import attribute as in_memory
 from clawtrace.session.session import Session
 from clawtrace.sidecar.client import Client
 from clawtrace.sidecar.serving import Service

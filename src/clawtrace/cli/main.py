@@ -19,7 +19,7 @@ import click
 from click.exceptions import NoArgsIsHelpError
 
 from clawtrace import __version__
-from clawtrace.support.collector import collect_seldom
+from clawtrace.support.memory import collect_seldom
 
 if TYPE_CHECKING:
     from types import FrameType

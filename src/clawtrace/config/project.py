@@ -39,7 +39,7 @@ class OtlpSection(ConfigModel):
     @field_validator("endpoint")
     @classmethod
     def _address(cls, endpoint: str | None) -> str | None:
-        from clawtrace.receiver.tee_settings import endpoint_problem
+        from clawtrace.receiver.limits import endpoint_problem
 
         problem = "" if endpoint is None else endpoint_problem(endpoint)
         if problem:
@@ -49,7 +49,7 @@ class OtlpSection(ConfigModel):
     @field_validator("headers")
     @classmethod
     def _carried(cls, headers: dict[str, str]) -> dict[str, str]:
-        from clawtrace.receiver.tee_settings import header_problem
+        from clawtrace.receiver.limits import header_problem
 
         for name, value in headers.items():
             problem = header_problem(name, value)

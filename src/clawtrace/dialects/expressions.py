@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
 from clawtrace.dialects.columns import COLUMN_TYPES
-from clawtrace.dialects.rules import ColumnRule, Condition
+from clawtrace.dialects.rules import ColumnRule, Condition, fits
 from clawtrace.support.yaml_reading import read_yaml
 
 __all__ = ["PARENT_COLUMNS", "PARENT_MAP", "RESOURCE", "SPAN", "Expressions", "Seen", "macros", "quote"]
@@ -141,14 +140,14 @@ class Expressions:
         if not set(pattern) & set("*?["):
             known = seen is None or pattern in seen
             return self._m("is_in", value=value, values=quote(pattern)) if known else "FALSE"
-        known = seen is None or any(fnmatchcase(text, pattern) for text in seen)
+        known = seen is None or any(fits(text, pattern) for text in seen)
         return self._m("glob", value=value, pattern=quote(pattern)) if known else "FALSE"
 
     def _matching(self, keys: str) -> list[str]:
         """Return the attributes at hand that fit one of some globs, in order of the globs."""
         if keys not in self._matched:
             seen = sorted(self._seen.keys) if self._seen is not None else ()
-            self._matched[keys] = [key for glob in keys.split("|") for key in seen if fnmatchcase(key, glob)]
+            self._matched[keys] = [key for glob in keys.split("|") for key in seen if fits(key, glob)]
         return self._matched[keys]
 
     def _present(self, key: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -17,15 +17,51 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from clawtrace.dialects.evidence import Evidence, evidence
-from clawtrace.dialects.schema import Detect, DialectFile, Merge, Recorded, Verified
+from clawtrace.dialects.rules import fits
+from clawtrace.dialects.schema import Detect, DialectFile, EventRule, Merge, Recorded, Verified
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.support.yaml_reading import read_foreign_yaml, read_yaml
 
-__all__ = ["BUILTIN", "Dialect", "load_dialects"]
+__all__ = ["BUILTIN", "EVIDENCE", "Dialect", "Evidence", "evidence", "load_dialects"]
+
+Evidence = Literal["verified", "other-version", "generic"]
+
+EVIDENCE: dict[Evidence, str] = {
+    "verified": "The rules were verified on recordings of this instrumentation in this version range.",
+    "other-version": "The rules were verified on recordings of this instrumentation in other versions only.",
+    "generic": "No recording of this instrumentation was verified: only the general rules of a convention read it.",
+}
+"""Every kind of evidence (`spans.rule`), with what it means."""
+
+_NUMBERS = re.compile(r"\d+")
+
+
+def evidence(verified: Iterable[Verified], scope: str, version: str) -> Evidence:
+    """Return what the declarations of a dialect say of an instrumentation scope and version."""
+    entries = [entry for entry in verified if fits(scope, entry.scope)]
+    if not entries:
+        return "generic"
+    return "verified" if any(_within(entry.versions, version) for entry in entries) else "other-version"
+
+
+def _within(versions: Sequence[str], version: str) -> bool:
+    """Return whether a version is in the range of those that were recorded: of one major version, from minor to minor."""
+    if not version:
+        return not versions or version in versions
+    major, minor = _series(version)
+    minors = [_series(recorded)[1] for recorded in versions if _series(recorded)[0] == major]
+    return version in versions or (bool(minors) and min(minors) <= minor <= max(minors))
+
+
+def _series(version: str) -> tuple[int, int]:
+    """Return major and minor version."""
+    numbers = [int(digits) for digits in _NUMBERS.findall(version)[:2]]
+    return (*numbers, 0, 0)[0], (*numbers, 0, 0)[1]
+
 
 BUILTIN = Path(__file__).parent / "builtin"
 _HEAD = re.compile(rb".*?^detect:.*?(?=^[a-z]|\Z)", re.MULTILINE | re.DOTALL)
+_OF_HEAD = re.compile(rb"^(?:dialect|extends|detect):.*?(?=^[a-z]|\Z)", re.MULTILINE | re.DOTALL)
 
 
 class _Source:
@@ -50,6 +86,10 @@ class _Source:
             ValidationError: it is no dialect.
         """
         return DialectFile.model_validate(read_yaml(self.data))
+
+    def says(self, word: str) -> bool:
+        """Whether the file may say anything of a word: a built-in one need not be read where it does not."""
+        return "words" in vars(self) or f"\n{word}:".encode() in self.data
 
     @cached_property
     def detect(self) -> Detect:
@@ -85,6 +125,21 @@ class Dialect:
     def detect(self) -> Detect:
         """How its spans are recognised: known without the rest of `file`, since every span is held against it."""
         return self._source.detect
+
+    @cached_property
+    def events(self) -> Sequence[EventRule]:
+        """What its log records describe: known without the rest of `file`, since every log record is held against it."""
+        if self._base is not None and not (
+            self._source.says("events") and "events" in self._source.words.model_fields_set
+        ):
+            return self._base.events
+        return self._source.words.events
+
+    @cached_property
+    def event_name(self) -> Sequence[str]:
+        """Attributes that hold the name of an event: known without the rest of `file`, too."""
+        own = self._source.words.event_name if self._source.says("event_name") else ()
+        return (*own, *(() if self._base is None else self._base.event_name))
 
     @cached_property
     def verified(self) -> Sequence[Verified]:
@@ -170,15 +225,20 @@ def _read(path: Path, *, checked: bool) -> _Source:
     if checked:
         return _Source(path, data, read_yaml(head(data)))
     said = read_foreign_yaml(data)
-    DialectFile.model_validate(said)
-    return _Source(path, data, said)
+    words = DialectFile.model_validate(said)
+    source = _Source(path, data, said)
+    source.words = words
+    return source
 
 
 def head(data: bytes) -> bytes:
-    """Return the lines of a built-in file up to the end of `detect`: a third, in which its name, base and scopes stand."""
+    """Return the lines of a built-in file up to the end of `detect`: a third, in which its name, base and scopes stand.
+
+    Without those for people, and without `verified` where no scope is that of a program: they take half of the time.
+    """
     found = _HEAD.match(data)
     assert found is not None, "a built-in dialect has `detect`"
-    return found[0]
+    return found[0] if b"version: service.version" in found[0] else b"".join(_OF_HEAD.findall(found[0]))
 
 
 def _dialect(name: str, sources: Mapping[str, _Source]) -> Dialect:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from enum import Enum
+from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -26,7 +28,17 @@ __all__ = [
     "ShellRule",
     "SpanKindWord",
     "SpanTests",
+    "fits",
 ]
+
+_LITERALLY = re.compile(r"[^*?[]*")
+
+
+def fits(text: str, glob: str) -> bool:
+    """Whether a text fits a glob; most begin otherwise, which shows without an expression compiled for the glob."""
+    beginning = _LITERALLY.match(glob)[0]  # type: ignore[index]  # it fits any text
+    return text == glob if beginning == glob else text.startswith(beginning) and fnmatchcase(text, glob)
+
 
 SpanKindWord = Literal[
     "llm", "tool", "agent", "chain", "retrieval", "embedding", "guardrail", "evaluator", "infra", "other"
@@ -93,11 +105,11 @@ class Condition(DialectPart):
             self.always, self.all, self.any, self.not_, self.present, self.absent, self.prefix, self.scope, self.service,
             self.status, self.json_object, self.event if self.key is None else self.key,
         ]  # fmt: skip
-        if sum(test is not None for test in tests) != 1:
+        if len(tests) - tests.count(None) != 1:
             raise ValueError("a condition is exactly one test")
         if self.prefix is not None:
             comparisons.remove(self.contains)
-        if sum(test is not None for test in comparisons) != (self.key is not None):
+        if len(comparisons) - comparisons.count(None) != (self.key is not None):
             raise ValueError("`key` goes with exactly one of `in`, `starts_with`, `contains`, `matches`, `same_as`")
         if self.json_ is not None and self.key is None:
             raise ValueError("`json` goes with `key`")
@@ -153,7 +165,7 @@ class ColumnRule(DialectPart):
     @model_validator(mode="after")
     def _one_place(self) -> ColumnRule:
         places = (self.key, self.span, self.resource, self.prefix, self.const)
-        if sum(place is not None for place in places) != 1:
+        if len(places) - places.count(None) != 1:
             raise ValueError("a rule is exactly one of `key`, `span`, `resource`, `prefix`, `const`")
         if (self.plus or self.minus) and self.key is None:
             raise ValueError("`plus` and `minus` go with `key`")

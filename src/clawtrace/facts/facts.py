@@ -22,10 +22,8 @@ from clawtrace.facts.runs.completeness import ClosingSigns, Completeness
 from clawtrace.facts.runs.run_facts import PLACED, RunFacts, in_order, message_rows
 from clawtrace.model.progress import Counted, Progress, unseen
 from clawtrace.model.run import RunRecord
-from clawtrace.store.api import FactSide, FactStore
-from clawtrace.store.questions.at_once import at_once
-from clawtrace.support.collector import collector_paused
-from clawtrace.support.memory import give_back
+from clawtrace.store.api import FactSide, FactStore, at_once
+from clawtrace.support.memory import collector_paused, give_back
 
 if TYPE_CHECKING:
     from clawtrace.facts.scopes.scoped_facts import ScopedFacts

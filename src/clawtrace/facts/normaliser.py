@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
-from importlib import resources
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -17,9 +15,8 @@ from clawtrace.dialects import Dialect
 from clawtrace.dialects.columns import COLUMN_TYPES
 from clawtrace.dialects.compile import ROW_FACT_COLUMNS, Compiler
 from clawtrace.dialects.expressions import Seen
-from clawtrace.dialects.messages import parse_messages
 from clawtrace.dialects.part import Part
-from clawtrace.dialects.rules import SPAN_TESTS
+from clawtrace.dialects.rules import SPAN_TESTS, fits
 from clawtrace.facts.calls.cached_input import with_cached_input
 from clawtrace.facts.calls.evidence.dispatchers import with_dispatchers
 from clawtrace.facts.calls.evidence.layers import with_layers
@@ -65,6 +62,8 @@ QUALIFY row_number() OVER (
 ) = 1
 """
 
+_SCOPES = "SELECT dialect, scope, count(*) FROM fact_keys GROUP BY dialect, scope ORDER BY dialect"
+
 _VERSION = "18"
 """Raised when the same raw rows give other facts for a reason outside of the dialect files."""
 
@@ -76,7 +75,7 @@ _Shape = tuple[Sequence[str], Sequence[str], Sequence[str], str, str]
 @cache
 def read_sql(name: str) -> str:
     """Return a file of this room's SQL."""
-    return (resources.files("clawtrace.facts") / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+    return (Path(__file__).parent / "sql" / f"{name}.sql").read_text(encoding="utf-8")
 
 
 class Rows(NamedTuple):
@@ -138,10 +137,13 @@ class Normaliser:
         twice = bool(side.script(_TWICE))
         once, reused = (_ONCE, dict(side.script(_REUSED))) if twice else ("", {})
         side.script(read_sql("keys").format(detection=detection, version=version, once=once))
-        counts = dict(side.script("SELECT dialect, count(*) FROM fact_keys GROUP BY dialect ORDER BY dialect"))
-        self._row_facts(side, shapes, counts)
-        completed = complete_rows(side, self.dialects, list(counts), read_sql)
-        return Rows(side, run_ids, completed, sum(counts.values()), reused)
+        scopes: dict[str, set[str]] = defaultdict(set)
+        spans = 0
+        for dialect, scope, count in side.script(_SCOPES):
+            scopes[dialect].add(scope)
+            spans += count
+        self._row_facts(side, shapes, scopes)
+        return Rows(side, run_ids, complete_rows(side, self.dialects, list(scopes), read_sql), spans, reused)
 
     def facts(self, rows: Rows) -> list[RunFacts]:
         """Return the facts of those runs of the batch that have spans, not summed up: Python's part."""
@@ -153,16 +155,13 @@ class Normaliser:
         self._price([call for run in facts for call in run.models])
         return facts
 
-    def _row_facts(self, side: FactSide, shapes: Sequence[_Shape], dialects: Iterable[str]) -> None:
-        """Make ``fact_rows`` of a batch that has spans of these dialects."""
-        scopes: dict[str, set[str]] = defaultdict(set)
-        for dialect, scope in side.script("SELECT DISTINCT dialect, scope FROM fact_keys"):
-            scopes[dialect].add(scope)
+    def _row_facts(self, side: FactSide, shapes: Sequence[_Shape], scopes: Mapping[str, Collection[str]]) -> None:
+        """Make ``fact_rows`` of a batch that has spans of these scopes, by dialect."""
         parts = [
             Compiler(seen=_seen(shape for shape in shapes if shape[3] in scopes[name])).row_facts(
                 self.dialects[name], "fact_raw"
             )
-            for name in dialects
+            for name in scopes
         ]
         body = "\nUNION ALL\n".join(parts) or _no_row_facts()
         side.script(read_sql("row_facts").replace("{body}", body))
@@ -186,6 +185,8 @@ class Normaliser:
             while payload is not None and payload.sid <= run[-1].sid:
                 key = (payload.form, payload.direction, _digest(payload.text))
                 if key not in read:
+                    from clawtrace.dialects.messages import parse_messages
+
                     read[key] = shared.of(parse_messages(payload.form, payload.text, payload.direction))
                 messages[payload.sid, payload.direction] = read[key]
                 payload = next(payloads, None)
@@ -196,6 +197,8 @@ class Normaliser:
 
         Equal calls of one day are priced once.
         """
+        if not calls:
+            return
         from clawtrace.pricing import ModelCall, Pricing
 
         pricing = self._pricing or Pricing()
@@ -230,7 +233,7 @@ class Normaliser:
 
     def _rules_of_shell(self, dialect: str, tool: str) -> Sequence[ShellRule]:
         rules = self.dialects[dialect].file.shell
-        return [rule for rule in rules if any(fnmatchcase(tool, glob) for glob in rule.tools)]
+        return [rule for rule in rules if any(fits(tool, glob) for glob in rule.tools)]
 
 
 def _seen(shapes: Iterable[_Shape]) -> Seen:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
-__all__ = ["CARRIED", "ClosedBy", "IncompleteReason", "RunRecord", "RunRule", "SentTurn"]
+__all__ = ["CARRIED", "ClosedBy", "IncompleteReason", "RunRecord", "RunRule", "SentTurn", "read_record", "write_record"]
 
 
 class ClosedBy(StrEnum):
@@ -118,3 +119,18 @@ class RunRecord(NamedTuple):
         return frozenset(
             {turn.parent_span_id for turn in self.turns} | ({self.parent_span_id} if self.parent_span_id else set())
         )
+
+
+def write_record(record: RunRecord) -> str:
+    """Return `record` as JSON."""
+    return json.dumps(record._asdict())
+
+
+def read_record(text: str) -> RunRecord:
+    """Return the record that was stored as JSON `text`."""
+    fields = json.loads(text)
+    fields["closed_by"] = ClosedBy(fields["closed_by"]) if fields["closed_by"] else None
+    for name in ("session_ids", "notes"):
+        fields[name] = tuple(fields.get(name, ()))
+    fields["turns"] = tuple(SentTurn(*turn) for turn in fields.get("turns", ()))
+    return RunRecord(**fields)

@@ -1,19 +1,75 @@
-"""One request on its way: what came in, where from, and the answer it gets."""
+"""One request on its way: what came in, where from, what a decoder hands back, and the answer it gets."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from clawtrace.receiver.payload import Signal
+from clawtrace.model.raw import LogBatch, SpanBatch
+from clawtrace.receiver.attribution.attribute import Claim
 
 if TYPE_CHECKING:
     from clawtrace.receiver.attribution.connections import Connection
 
-__all__ = ["Protocol", "Request", "RequestAnswer", "RequestOutcome", "sender_of"]
+__all__ = [
+    "SIGNALS",
+    "BadItemError",
+    "BadPayloadError",
+    "Decoded",
+    "Protocol",
+    "Request",
+    "RequestAnswer",
+    "RequestOutcome",
+    "Signal",
+    "sender_of",
+]
+
+
+Signal = Literal["traces", "logs", "metrics"]
+SIGNALS: tuple[Signal, ...] = ("traces", "logs", "metrics")
+
+
+class BadPayloadError(Exception):
+    """A request that will never be accepted; its text says why, for the one who sent it."""
+
+
+class BadItemError(Exception):
+    """One span or log record that will never be accepted; its text says why."""
+
+
+class Decoded:
+    """One request as columns; the columns that the receiver fills in (arrival, run) are still empty.
+
+    Args:
+        spans: the batch that contains its spans, after those of the requests that were decoded before it; None where it
+            is decoded alone.
+    """
+
+    def __init__(self, spans: SpanBatch | None = None) -> None:
+        self.claims: list[Claim] = []
+        """What each span or log record says about its run; there are as many rows in the batch."""
+        self.points: Counter[Claim] = Counter()
+        """Metric data points, counted only."""
+        self.rejected: Counter[tuple[Claim, str]] = Counter()
+        """Items that were rejected, by what they say about their run, and why."""
+        if spans is not None:
+            self.spans = spans
+
+    @cached_property
+    def spans(self) -> SpanBatch:
+        """The spans, of a request of traces."""
+        return SpanBatch()
+
+    @cached_property
+    def logs(self) -> LogBatch:
+        """The log records, of a request of logs."""
+        return LogBatch()
+
 
 Protocol = Literal["grpc", "http/protobuf", "http/json", "file", "sdk"]
 

@@ -18,9 +18,8 @@ from clawtrace.receiver.attribution.counters import Counters
 from clawtrace.receiver.decode.collector_losses import CollectorLosses
 from clawtrace.receiver.inbox import ByteBudget, Inbox
 from clawtrace.receiver.intake import Intake, Note, Taken
-from clawtrace.receiver.payload import BadPayloadError
-from clawtrace.receiver.request import Request, RequestAnswer, RequestOutcome
-from clawtrace.support.collector import collector_paused
+from clawtrace.receiver.request import BadPayloadError, Request, RequestAnswer, RequestOutcome
+from clawtrace.support.memory import collector_paused
 
 __all__ = ["Writer"]
 

@@ -17,8 +17,8 @@ from clawtrace.facts.scopes.scopes import Scope
 from clawtrace.model.progress import Progress, unseen
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.model.verdict import RunResult
-from clawtrace.receiver.attribution.claims import RUN_ID
-from clawtrace.receiver.payload import Signal
+from clawtrace.receiver.attribution.attribute import RUN_ID
+from clawtrace.receiver.request import Signal
 from clawtrace.session.questions import _Engine
 from clawtrace.session.session import Session
 from clawtrace.store.clickhouse.address import ClickHouseAddress
@@ -28,7 +28,7 @@ from clawtrace.store.clickhouse.picking import EVERYTHING, Picked, Selection, pi
 from clawtrace.store.clickhouse.raw_rows import forget_unknown, requests
 from clawtrace.store.clickhouse.relations import ClickHouseRelations
 from clawtrace.store.duckdb import DuckStore
-from clawtrace.support.collector import collector_paused
+from clawtrace.support.memory import collector_paused
 
 if TYPE_CHECKING:
     from clawtrace.receiver.recordings.recording import LoadReport

@@ -12,7 +12,6 @@ from clawtrace.errors import InputError
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.session.questions import SessionQuestions
 from clawtrace.store.duckdb import DuckStore
-from clawtrace.store.retention import Keep, Surplus, surplus
 from clawtrace.store.whole_runs import forget_runs, opened, packed_run, received_rows, take_run
 from clawtrace.support.memory import give_back
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from clawtrace.facts.logs.runs import LoadedLogs, RunOf
     from clawtrace.receiver.receiver import Receiver
     from clawtrace.receiver.recordings.recording import Grouping, LoadReport
+    from clawtrace.store.retention import Keep, Surplus
 
 __all__ = ["SessionContents"]
 
@@ -126,6 +126,8 @@ class SessionContents(SessionQuestions):
 
     def surplus(self, keep: Keep) -> list[Surplus]:
         """Return the runs that are more than the store may hold, the oldest first."""
+        from clawtrace.store.retention import surplus
+
         with self._store.lock:
             return surplus(self._store, keep, time.time_ns())
 

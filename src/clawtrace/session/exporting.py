@@ -50,9 +50,9 @@ def write_parquet_of(run_id: str, lines: Iterable[str], folder: Path) -> list[Pa
     Raises:
         InputError: a file cannot be written.
     """
-    from clawtrace.receiver.payload import Signal
     from clawtrace.receiver.recordings.recording import load_requests
     from clawtrace.receiver.redaction.redact import RedactionSettings
+    from clawtrace.receiver.request import Signal
     from clawtrace.store.duckdb import DuckStore
     from clawtrace.store.parquet import write_parquet
 

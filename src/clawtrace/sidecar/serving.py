@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from clawtrace.errors import UsageError
-from clawtrace.receiver.limits import Endpoints
-from clawtrace.receiver.tee_settings import TeeSettings
+from clawtrace.receiver.limits import Endpoints, TeeSettings
 from clawtrace.receiver.transport.questions import METRICS_PATH, HttpQuestion, QuestionReply, Questions
 from clawtrace.session.held_store import answer_question
 from clawtrace.sidecar.control import Control

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from clawtrace import __version__
 from clawtrace.model.verdict import RunResult, Status, Verdict
-from clawtrace.receiver.attribution.claims import RUN_ID
+from clawtrace.receiver.attribution.attribute import RUN_ID
 from clawtrace.store.retention import Limit
 
 if TYPE_CHECKING:
-    from clawtrace.receiver.tee_settings import TeeSettings
+    from clawtrace.receiver.limits import TeeSettings
     from clawtrace.receiver.transport.tee import Tee
     from clawtrace.session.session import Session
     from clawtrace.sidecar.retention import Retention

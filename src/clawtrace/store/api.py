@@ -1,4 +1,4 @@
-"""The contracts of a span store, in MUST and MAY: what verdicts ask of it, and what facts are made in.
+"""The contracts of a span store, in MUST and MAY: what verdicts ask of it, and what facts are made in; jobs for its sides.
 
 A store holds the raw tables, the facts computed from them, and answers portable SQL over the relations of
 `clawtrace.model.relations`. Ownership: rows handed in stay the caller's; rows handed out are the caller's.
@@ -7,16 +7,18 @@ An empty answer is an empty list, never None. Every error is a `StoreError` or, 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from threading import Thread
+from typing import Any, Protocol, TypeVar
 
 from clawtrace.model.query import BoundRelation, Query, Scalar
 from clawtrace.model.raw import RawSink
 from clawtrace.model.run import RunRecord
 
-__all__ = ["Answer", "Columns", "FactSide", "FactStore", "QueryableStore"]
+__all__ = ["Answer", "Columns", "FactSide", "FactStore", "QueryableStore", "at_once"]
 
 
 class Columns(Protocol):
@@ -204,3 +206,44 @@ class FactStore(FactSide, RawSink, Protocol):
     def returning_memory(self) -> AbstractContextManager[None]:
         """Return to the system, inside, what was freed; a store MAY do nothing."""
         ...
+
+
+Side = TypeVar("Side")
+
+
+def at_once(sides: Sequence[Side], jobs: Iterable[Callable[[Side], object]]) -> None:
+    """Do every job once, with whichever side is free; the first side works in the caller's thread.
+
+    Raises:
+        BaseException: what the first job raised that failed; jobs not yet begun by then are left out.
+    """
+    waiting = deque(jobs)
+    failed: list[BaseException] = []
+
+    def work(side: Side) -> None:
+        try:
+            while True:
+                try:
+                    job = waiting.popleft()
+                except IndexError:
+                    return
+                job(side)
+        except BaseException as error:
+            waiting.clear()
+            failed.append(error)
+
+    threads = [Thread(target=work, args=(side,)) for side in sides[1 : len(waiting)]]
+    try:
+        for thread in threads:
+            thread.start()
+        work(sides[0])
+        for thread in threads:
+            thread.join()
+    except BaseException:  # a signal: a side that is at work cannot be closed
+        waiting.clear()
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
+        raise
+    if failed:
+        raise failed[0]

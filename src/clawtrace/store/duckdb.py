@@ -18,19 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
-from clawtrace.model.run import RunRecord
+from clawtrace.model.run import RunRecord, read_record, write_record
 from clawtrace.store.files.cached_blocks import CachedBlocks, move_log
-from clawtrace.store.files.loading import load_duckdb
-from clawtrace.store.files.owner import PATIENCE_SECONDS, connect, patiently
+from clawtrace.store.files.owner import PATIENCE_SECONDS, connect, load_duckdb, patiently
 from clawtrace.store.files.schema import create_tables, holds_store, renew
-from clawtrace.store.files.transaction import transaction
 from clawtrace.store.questions.question_side import QuestionSide
 from clawtrace.store.raw.adoption import RETIRED, adopt
 from clawtrace.store.raw.deleted_runs import DeletedRun
 from clawtrace.store.raw.journal import Group, Journal, MemoryJournal
-from clawtrace.store.raw.raw_inserts import write_numbers
-from clawtrace.store.raw.raw_rows import RawRows
-from clawtrace.store.records import read_record, write_record
+from clawtrace.store.raw.raw_rows import RawRows, transaction, write_numbers
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from clawtrace.errors import InputError, StoreError
 from clawtrace.model.relations import RELATIONS
-from clawtrace.model.run import RunRecord
+from clawtrace.model.run import RunRecord, write_record
 from clawtrace.store.arrow import ArrowRows
 from clawtrace.store.raw.adoption import RETIRED
 from clawtrace.store.raw.deleted_runs import remember
-from clawtrace.store.records import write_record
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

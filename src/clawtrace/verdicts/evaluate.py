@@ -22,13 +22,11 @@ from clawtrace.facts.scopes.scoped_facts import ScopedFacts
 from clawtrace.facts.scopes.scopes import Scope
 from clawtrace.model.progress import Counted, Progress, unseen
 from clawtrace.model.verdict import RunResult, Standing, Status, UnreadVerdicts, run_status_of
-from clawtrace.store.api import QueryableStore
-from clawtrace.store.questions.at_once import at_once
-from clawtrace.support.collector import collector_paused
-from clawtrace.verdicts.asking.ask import Ask, ask
+from clawtrace.store.api import QueryableStore, at_once
+from clawtrace.support.memory import collector_paused
+from clawtrace.verdicts.asking.ask import Ask, ask, scope_of
 from clawtrace.verdicts.asking.evidence import SHOWN_SPANS, ShownSpans
 from clawtrace.verdicts.asking.probes import Probed
-from clawtrace.verdicts.asking.scope import scope_of
 from clawtrace.verdicts.combined import own_verdicts, parts_of
 from clawtrace.verdicts.judging.judgement import Judgement, Verdicts
 from clawtrace.verdicts.judging.run_inputs import RunInputs, ShownFacts, read_runs

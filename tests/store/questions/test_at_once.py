@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from clawtrace.store.questions import at_once as module
+from clawtrace.store import api as module
 
 
 def test_a_signal_leaves_no_side_at_work(monkeypatch: pytest.MonkeyPatch) -> None:

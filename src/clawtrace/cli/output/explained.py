@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from clawtrace.dialects.evidence import EVIDENCE
+from clawtrace.dialects.load import EVIDENCE
 from clawtrace.facts.calls.rules import CALL_RULES
 from clawtrace.report.console import ConsoleOutput
 

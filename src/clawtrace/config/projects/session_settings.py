@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from clawtrace.assertions.world import Gateway
 from clawtrace.errors import ConfigError, UsageError
-from clawtrace.receiver.limits import ReceiverSettings
+from clawtrace.receiver.limits import ReceiverSettings, TeeSettings
 from clawtrace.receiver.redaction.redact import RedactionSettings
-from clawtrace.receiver.tee_settings import TeeSettings
 
 if TYPE_CHECKING:
     from clawtrace.assertions.base import Assertion

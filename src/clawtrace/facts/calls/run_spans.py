@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Literal
 
 from clawtrace.dialects import Dialect
-from clawtrace.dialects.evidence import Evidence
+from clawtrace.dialects.load import Evidence
 from clawtrace.dialects.part import Part
 from clawtrace.dialects.schema import DialectFile
 from clawtrace.facts.calls.agents.handoff_tools import handoff_tools
@@ -138,7 +138,7 @@ class RunSpans:
     def executions_of(self, index: int) -> Literal["spans", "none"] | None:
         """Return whether there is a span for each execution under the scope of a span (`DialectFile.executions`)."""
         scope = self.spans[index].scope
-        rules = (rule for rule in self.words(index).executions if any(fnmatchcase(scope, glob) for glob in rule.scopes))
+        rules = (rule for rule in self.words(index).executions if any(fits(scope, glob) for glob in rule.scopes))
         return next((rule.is_ for rule in rules), None)
 
     def said(self, index: int | None, direction: str) -> Sequence[Part]:

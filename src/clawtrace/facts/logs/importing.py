@@ -13,9 +13,8 @@ from clawtrace.logs.otlp import as_traces
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.receiver.attribution.attribute import Attribution
 from clawtrace.receiver.intake import Intake
-from clawtrace.receiver.payload import Signal
 from clawtrace.receiver.redaction.redact import RedactionSettings, Redactor
-from clawtrace.receiver.request import Request
+from clawtrace.receiver.request import Request, Signal
 from clawtrace.store.api import FactStore
 
 __all__ = ["commit", "notes_of", "store_logged_run"]

@@ -96,12 +96,12 @@ def _load_records(
     store: FactSide, dialects: Mapping[str, Dialect], sql: Callable[[str], str]
 ) -> list[tuple[str, EventRule]]:
     """Make ``fact_log_raw`` and ``fact_log_rows``; return the event rules at work, by the number that the rows name."""
-    telling = [dialect for dialect in dialects.values() if dialect.file.events]
-    names = sorted({name for dialect in telling for rule in dialect.file.events for name in rule.log})
+    telling = [dialect for dialect in dialects.values() if dialect.events]
+    names = sorted({name for dialect in telling for rule in dialect.events for name in rule.log})
     if not names:
         return []
     listed = ", ".join(map(_quoted, names))
-    keys = dict.fromkeys(key for dialect in telling for key in dialect.file.event_name)
+    keys = dict.fromkeys(key for dialect in telling for key in dialect.event_name)
     event_names = "".join(f", nullif(\"LogAttributes\"[{_quoted(key)}], '')" for key in keys)
     detection, version = Compiler().log_detection(telling), Compiler().version(telling)
     store.script(sql("logs").format(names=listed, event_names=event_names, detection=detection, version=version))
@@ -112,7 +112,7 @@ def _load_records(
     parts = []
     for name, found in sorted(seen.items()):
         compiler = Compiler(seen=Seen(frozenset(found["span"]), frozenset(), frozenset(found["resource"])))
-        for rule in dialects[name].file.events:
+        for rule in dialects[name].events:
             if not found["name"] & set(rule.log):
                 continue
             where = ", ".join(map(_quoted, rule.log))

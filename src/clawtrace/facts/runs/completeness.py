@@ -23,9 +23,8 @@ from clawtrace.facts.runs.run_facts import RunFacts
 from clawtrace.facts.runs.sent_turns import SentTurns, already_runs
 from clawtrace.facts.runs.unanswered import unanswered
 from clawtrace.facts.spans.span import REMOTE_PARENT, Span
-from clawtrace.model.run import CARRIED, ClosedBy, IncompleteReason, RunRecord
+from clawtrace.model.run import CARRIED, ClosedBy, IncompleteReason, RunRecord, read_record
 from clawtrace.store.api import FactSide
-from clawtrace.store.records import read_record
 
 __all__ = ["ClosingSigns", "Completeness", "State"]
 

@@ -12,10 +12,110 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from clawtrace.model.run import RunRule
-from clawtrace.receiver.attribution.claims import Claim
-from clawtrace.receiver.attribution.deleted_runs import DeletedRuns
 
-__all__ = ["NO_RUN", "Attribution", "Conflict"]
+__all__ = ["NO_RUN", "RUN_ID", "Attribution", "Claim", "ClaimReader", "Conflict", "DeletedRuns"]
+
+RUN_ID = "clawtrace.run_id"
+"""Resource and span attribute that names the run (rules 1 and 2)."""
+
+_CACHE_LIMIT = 10_000
+
+
+class Claim(NamedTuple):
+    """What one span or log record says about its run; empty text says nothing."""
+
+    resource: str = ""
+    """Rule 1."""
+    span: str = ""
+    """Rule 2."""
+    sessions: tuple[str, ...] = ()
+    """Rule 7."""
+    key: str = ""
+    """Rule 8: the value of the attribute that `run_key` names."""
+    links: tuple[str, ...] = ()
+    """Rule 6: trace ids that the span links to."""
+
+
+class ClaimReader:
+    """Reads claims from attributes; equal claims are one object.
+
+    Args:
+        run_key: attribute that names the run in foreign data (rule 8).
+        session_keys: attributes that hold a session or conversation id (rule 7).
+    """
+
+    def __init__(self, run_key: str | None = None, session_keys: Sequence[str] = ()) -> None:
+        self._run_key = run_key
+        self._session_keys = session_keys
+        self.keys = frozenset({RUN_ID, *session_keys, *([run_key] if run_key else [])})
+        """Attributes that matter here; others need not be shown."""
+        self._known: dict[Claim, Claim] = {}
+
+    def of_resource(self, attributes: Mapping[str, str]) -> Claim:
+        """Return what a resource says for everything below it."""
+        return self._one(Claim(attributes.get(RUN_ID, ""), "", self._sessions(attributes), self._key(attributes)))
+
+    def of_item(self, base: Claim, attributes: Mapping[str, str], links: tuple[str, ...] = ()) -> Claim:
+        """Return what a span or log record says, in addition to what its resource says (`base`)."""
+        sessions = tuple(dict.fromkeys((*base.sessions, *self._sessions(attributes))))
+        key = self._key(attributes) or base.key
+        return self._one(Claim(base.resource, attributes.get(RUN_ID, ""), sessions, key, links))
+
+    def _key(self, attributes: Mapping[str, str]) -> str:
+        return attributes.get(self._run_key, "") if self._run_key else ""
+
+    def _sessions(self, attributes: Mapping[str, str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(attributes[key] for key in self._session_keys if attributes.get(key)))
+
+    def _one(self, claim: Claim) -> Claim:
+        if len(self._known) > _CACHE_LIMIT:
+            self._known.clear()
+        return self._known.setdefault(claim, claim)
+
+
+_LIMIT = 10_000
+
+
+class DeletedRuns:
+    """Numbers and ids; guarded by the lock of `Attribution`."""
+
+    def __init__(self, runs: Iterable[tuple[str, int]] = ()) -> None:
+        self._numbers: dict[str, int] = dict(runs)
+        self._ids: dict[int, str] = {number: run_id for run_id, number in self._numbers.items()}
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._ids
+
+    def __bool__(self) -> bool:
+        return bool(self._ids)
+
+    def number(self, run_id: str) -> int | None:
+        """Return the number that a deleted run had; None where no such run was deleted."""
+        return self._numbers.get(run_id)
+
+    def run_id(self, number: int) -> str:
+        """Return the id of a deleted run."""
+        return self._ids[number]
+
+    def add(self, runs: Mapping[str, int]) -> set[int]:
+        """Add runs; return the numbers of those that are forgotten for them."""
+        self._numbers.update(runs)
+        self._ids.update((number, run_id) for run_id, number in runs.items())
+        dropped = list(self._ids)[: max(0, len(self._ids) - _LIMIT)]
+        for number in dropped:
+            self._numbers.pop(self._ids.pop(number), None)
+        return set(dropped)
+
+    def remove(self, runs: Mapping[str, int]) -> None:
+        """Take runs back that are there after all."""
+        for run_id, number in runs.items():
+            self._numbers.pop(run_id, None)
+            self._ids.pop(number, None)
+
+    def revive(self, run_id: str) -> None:
+        """Let the id name a new run: it was announced once more. What belongs to the old one by its trace stays late."""
+        self._numbers.pop(run_id, None)
+
 
 NO_RUN = 0
 """Run number of what names no run and has no trace that could be a run (a log record outside of traces)."""

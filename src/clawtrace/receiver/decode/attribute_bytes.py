@@ -11,7 +11,7 @@ from typing import Any
 from clawtrace.receiver.decode.attribute_rows import Row
 from clawtrace.receiver.decode.values import MAX_DEPTH, double_text, finite, json_text
 from clawtrace.receiver.decode.wire import message_class
-from clawtrace.receiver.payload import BadItemError
+from clawtrace.receiver.request import BadItemError
 
 __all__ = ["AttributeReader"]
 

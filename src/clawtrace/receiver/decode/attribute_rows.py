@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from clawtrace.receiver.attribution.claims import Claim, ClaimReader
+from clawtrace.receiver.attribution.attribute import Claim, ClaimReader
 from clawtrace.receiver.redaction.redact import Redactor
 
 __all__ = ["AttributeColumns", "AttributeRows", "Attributes", "Resource", "Row", "Said"]

@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from clawtrace.model.batches import Batch
-from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, SpanBatch, StrList
+from clawtrace.model.raw import Batch, LogBatch, MapColumn, NestedMap, SpanBatch, StrList
 
 __all__ = ["redact", "replace_surrogates", "whole_characters", "without"]
 

@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from clawtrace.receiver.attribution.claims import ClaimReader
+from clawtrace.receiver.attribution.attribute import ClaimReader
 from clawtrace.receiver.decode.columns import redact
 from clawtrace.receiver.decode.decode_json import JsonDecoder
-from clawtrace.receiver.decode.foreign_traces import foreign_form
-from clawtrace.receiver.decode.sniff import JSON_KEYS, document_signals, protobuf_signal
-from clawtrace.receiver.payload import BadPayloadError, Decoded, Signal
+from clawtrace.receiver.decode.sniff import JSON_KEYS, document_signals, foreign_form, protobuf_signal
 from clawtrace.receiver.redaction.redact import Redactor
-from clawtrace.receiver.request import Request
+from clawtrace.receiver.request import BadPayloadError, Decoded, Request, Signal
 
 if TYPE_CHECKING:
     from clawtrace.receiver.decode.decode_protobuf import ProtobufDecoder

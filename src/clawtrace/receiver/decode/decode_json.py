@@ -13,11 +13,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, SpanBatch, StrList
-from clawtrace.receiver.attribution.claims import Claim, ClaimReader
+from clawtrace.receiver.attribution.attribute import Claim, ClaimReader
 from clawtrace.receiver.decode.columns import replace_surrogates, whole_characters
-from clawtrace.receiver.decode.ids import NO_SPAN, NO_TRACE, SPAN_KINDS, STATUS_CODES, span_id_problem
-from clawtrace.receiver.decode.json_attributes import JsonAttributes
 from clawtrace.receiver.decode.json_fields import (
+    JsonAttributes,
     an_id,
     enumerated,
     get,
@@ -28,8 +27,9 @@ from clawtrace.receiver.decode.json_fields import (
     text,
     unsigned,
 )
-from clawtrace.receiver.payload import BadItemError, BadPayloadError, Decoded, Signal
+from clawtrace.receiver.decode.values import NO_SPAN, NO_TRACE, SPAN_KINDS, STATUS_CODES, span_id_problem
 from clawtrace.receiver.redaction.redact import Redactor
+from clawtrace.receiver.request import BadItemError, BadPayloadError, Decoded, Signal
 
 if TYPE_CHECKING:
     from clawtrace.receiver.decode.regular_json import RegularSpans

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from clawtrace.model.raw import LogBatch
-from clawtrace.receiver.attribution.claims import Claim, ClaimReader
+from clawtrace.receiver.attribution.attribute import Claim, ClaimReader
 from clawtrace.receiver.decode.attribute_bytes import AttributeReader
 from clawtrace.receiver.decode.attribute_rows import AttributeRows
-from clawtrace.receiver.decode.ids import NO_SPAN, NO_TRACE
 from clawtrace.receiver.decode.span_columns import SpanColumns, repeat
+from clawtrace.receiver.decode.values import NO_SPAN, NO_TRACE
 from clawtrace.receiver.decode.wire import MESSAGE_PARTS, groups_of
-from clawtrace.receiver.payload import BadItemError, BadPayloadError, Decoded, Signal
 from clawtrace.receiver.redaction.redact import Redactor
+from clawtrace.receiver.request import BadItemError, BadPayloadError, Decoded, Signal
 
 __all__ = ["ProtobufDecoder"]
 

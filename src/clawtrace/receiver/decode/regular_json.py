@@ -17,12 +17,12 @@ from typing import Annotated, Any
 from msgspec import Meta, Raw, Struct, field
 from msgspec.json import Decoder
 
-from clawtrace.receiver.attribution.claims import ClaimReader
+from clawtrace.receiver.attribution.attribute import ClaimReader
 from clawtrace.receiver.decode.attribute_rows import AttributeColumns, AttributeRows, Resource, Row
-from clawtrace.receiver.decode.json_attributes import JsonAttributes
+from clawtrace.receiver.decode.json_fields import JsonAttributes
 from clawtrace.receiver.decode.span_columns import SpanColumns
-from clawtrace.receiver.payload import BadItemError, BadPayloadError, Decoded
 from clawtrace.receiver.redaction.redact import Redactor
+from clawtrace.receiver.request import BadItemError, BadPayloadError, Decoded
 
 __all__ = ["RegularSpans"]
 

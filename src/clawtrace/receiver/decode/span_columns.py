@@ -12,10 +12,10 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, SpanBatch, StrList
-from clawtrace.receiver.attribution.claims import Claim, ClaimReader
+from clawtrace.receiver.attribution.attribute import Claim, ClaimReader
 from clawtrace.receiver.decode.attribute_rows import AttributeColumns, AttributeRows, Resource, Said
-from clawtrace.receiver.decode.ids import NO_SPAN, NO_TRACE, SPAN_KINDS, STATUS_CODES, span_id_problem
-from clawtrace.receiver.payload import BadItemError, BadPayloadError, Decoded
+from clawtrace.receiver.decode.values import NO_SPAN, NO_TRACE, SPAN_KINDS, STATUS_CODES, span_id_problem
+from clawtrace.receiver.request import BadItemError, BadPayloadError, Decoded
 
 __all__ = ["SpanColumns", "repeat"]
 

@@ -1,4 +1,4 @@
-"""Attribute values as text, the same for every protocol.
+"""Attribute values as text, enumerations and ids, the same for every protocol.
 
 Scalars read as the Collector writes them (pcommon's ``Value.AsString``): shortest decimal digits, ``true``/``false``,
 base64. Arrays and maps are compact JSON in the order sent.
@@ -11,7 +11,41 @@ import math
 from decimal import Decimal
 from typing import Any
 
-__all__ = ["MAX_DEPTH", "double_text", "finite", "json_text"]
+__all__ = [
+    "MAX_DEPTH",
+    "NO_SPAN",
+    "NO_TRACE",
+    "SPAN_KINDS",
+    "STATUS_CODES",
+    "double_text",
+    "finite",
+    "json_text",
+    "span_id_problem",
+]
+
+NO_TRACE = "0" * 32
+NO_SPAN = "0" * 16
+
+SPAN_KINDS = ("Unspecified", "Internal", "Server", "Client", "Producer", "Consumer")
+STATUS_CODES = ("Unset", "Ok", "Error")
+
+
+def span_id_problem(trace_id: str, span_id: str, parent_id: str) -> str:
+    """Say what is wrong with a span's ids (lower-case hex); empty when nothing is.
+
+    A parent of zeros is no parent; one of another length is refused, because the tree cannot be built from it.
+    """
+    for what, value, zero in (("trace id", trace_id, NO_TRACE), ("span id", span_id, NO_SPAN)):
+        if not value:
+            return f"the {what} is missing"
+        if len(value) != len(zero):
+            return f"the {what} has {len(value) // 2} bytes instead of {len(zero) // 2}"
+        if value == zero:
+            return f"the {what} is zero"
+    if parent_id and len(parent_id) != 16:
+        return f"the parent span id has {len(parent_id) // 2} bytes instead of 8"
+    return ""
+
 
 MAX_DEPTH = 100
 """Deepest nesting of an attribute's value that is read."""

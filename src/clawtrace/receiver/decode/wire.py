@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from clawtrace.receiver.payload import Signal
+from clawtrace.receiver.request import Signal
 
 __all__ = ["MESSAGE_PARTS", "Parts", "groups_of", "message_class"]
 

@@ -20,7 +20,6 @@ from clawtrace.model.progress import Progress, unseen
 from clawtrace.model.raw import RawSink
 from clawtrace.receiver.attribution.attribute import Attribution
 from clawtrace.receiver.intake import Intake
-from clawtrace.receiver.payload import BadPayloadError, Signal
 from clawtrace.receiver.recordings.recording_files import (
     ForeignTraceError,
     NotOtlpError,
@@ -28,7 +27,7 @@ from clawtrace.receiver.recordings.recording_files import (
     read_recording,
 )
 from clawtrace.receiver.redaction.redact import RedactionSettings, Redactor
-from clawtrace.receiver.request import Request
+from clawtrace.receiver.request import BadPayloadError, Request, Signal
 
 __all__ = ["Grouping", "LoadReport", "load_recordings", "load_requests"]
 

@@ -2,7 +2,7 @@
 
 JSON: one object, JSON lines, objects one after the other (pretty-printed or not), or an array of objects. Protobuf: one
 request, or a stream of requests each preceded by its length (a varint, or four bytes big-endian as the Collector's
-file exporter writes). Either may be gzipped. An object may be an API's answer that holds a request (`foreign_traces`).
+file exporter writes). Either may be gzipped. An object may be an API's answer that holds a request (`decode/sniff.py`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
 from clawtrace.errors import InputError
-from clawtrace.receiver.decode.foreign_traces import foreign_form, unwrapped
-from clawtrace.receiver.decode.sniff import JSON_KEYS, document_signals, protobuf_signal
-from clawtrace.receiver.payload import Signal
+from clawtrace.receiver.decode.sniff import JSON_KEYS, document_signals, foreign_form, protobuf_signal, unwrapped
+from clawtrace.receiver.request import Signal
 
 __all__ = ["ForeignTraceError", "NotOtlpError", "RecordedRequest", "read_recording"]
 

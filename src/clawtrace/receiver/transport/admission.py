@@ -12,8 +12,7 @@ from clawtrace.receiver.attribution.attribute import NO_RUN, Attribution
 from clawtrace.receiver.attribution.connections import Connection, Connections
 from clawtrace.receiver.attribution.counters import Counters
 from clawtrace.receiver.limits import ReceiverSettings
-from clawtrace.receiver.payload import Signal
-from clawtrace.receiver.request import Protocol, Request
+from clawtrace.receiver.request import Protocol, Request, Signal
 from clawtrace.receiver.writer import Writer
 
 __all__ = ["NO_TOKEN", "PRESSURE", "STOPPING", "Desk"]

@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from clawtrace.receiver.payload import Signal
-from clawtrace.receiver.request import RequestAnswer
+from clawtrace.receiver.request import RequestAnswer, Signal
 
 __all__ = ["Code", "retry_info", "status_body", "success_body"]
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from clawtrace.errors import ReceiverError
 from clawtrace.receiver.attribution.connections import Connection
-from clawtrace.receiver.payload import Signal
-from clawtrace.receiver.request import Request, RequestAnswer, RequestOutcome, sender_of
+from clawtrace.receiver.request import Request, RequestAnswer, RequestOutcome, Signal, sender_of
 from clawtrace.receiver.transport.admission import NO_TOKEN, PRESSURE, STOPPING, Desk
 from clawtrace.receiver.transport.answers import Code, retry_info, status_body, success_body
 from clawtrace.receiver.transport.grpc_calls import Call, CallServer, NoMessageError, RefusedError, Work

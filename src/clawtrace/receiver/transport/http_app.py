@@ -13,8 +13,7 @@ from typing import Any, cast
 from urllib.parse import unquote
 
 from clawtrace.receiver.attribution.connections import Connection
-from clawtrace.receiver.payload import Signal
-from clawtrace.receiver.request import Protocol, Request, RequestAnswer, RequestOutcome, sender_of
+from clawtrace.receiver.request import Protocol, Request, RequestAnswer, RequestOutcome, Signal, sender_of
 from clawtrace.receiver.transport.admission import NO_TOKEN, STOPPING, Desk
 from clawtrace.receiver.transport.answers import Code, status_body, success_body
 from clawtrace.receiver.transport.browsers import foreign

@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from clawtrace.errors import ReceiverError
-from clawtrace.receiver.limits import is_loopback
+from clawtrace.receiver.limits import TeeSettings, endpoint_problem, is_loopback
 from clawtrace.receiver.request import Request
-from clawtrace.receiver.tee_settings import TeeSettings, endpoint_problem
 
 __all__ = ["Tee", "TeeTally"]
 

@@ -18,7 +18,7 @@ from clawtrace.model.relations import RELATIONS, ColumnType
 from clawtrace.store.api import Answer, QueryableStore
 from clawtrace.store.clickhouse.address import ClickHouseAddress
 from clawtrace.store.clickhouse.connection import ServerError, ServerSession
-from clawtrace.store.questions.markers import replace_markers
+from clawtrace.store.questions.statements import replace_markers
 
 if TYPE_CHECKING:
     from clawtrace.store.duckdb import DuckStore

@@ -10,9 +10,13 @@ import contextlib
 import json
 import os
 import re
+import signal
+import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from clawtrace.errors import StoreError, StoreLockedError, StoreSchemaError
@@ -28,6 +32,7 @@ __all__ = [
     "command_of",
     "connect",
     "is_damage",
+    "load_duckdb",
     "owner_file",
     "patiently",
     "read_owner",
@@ -208,3 +213,37 @@ def _alive(pid: int) -> bool:
     except OSError:
         return True  # it is another user's
     return True
+
+
+_HELD = (signal.SIGINT, signal.SIGTERM)
+
+
+def load_duckdb() -> None:
+    """Import DuckDB; a signal that arrives meanwhile is delivered when that is done.
+
+    What the handler of a signal raises inside of its initialisation, which runs Python, ends the process with SIGABRT.
+    """
+    if "duckdb" in sys.modules or threading.current_thread() is not threading.main_thread():
+        _load()  # handlers run on the main thread only
+        return
+    arrived: list[int] = []
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        del frame
+        arrived.append(number)
+
+    before = {number: signal.getsignal(number) for number in _HELD}
+    ours = [number for number, handler in before.items() if callable(handler)]  # the others run no Python
+    try:
+        for number in ours:
+            signal.signal(number, hold)
+        _load()
+    finally:
+        for number in ours:
+            signal.signal(number, before[number])
+        for one in arrived:
+            signal.raise_signal(one)
+
+
+def _load() -> None:
+    import duckdb  # noqa: F401

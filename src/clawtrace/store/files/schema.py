@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clawtrace import __version__
@@ -18,6 +18,7 @@ __all__ = ["SCHEMA_VERSION", "create_tables", "holds_store", "journal_state", "r
 SCHEMA_VERSION = 1
 """Raised when an old file cannot be read: 1 is the first."""
 
+_SQL = Path(__file__).parents[1] / "sql"
 _DUCK_TYPES = {"text": "VARCHAR", "bigint": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN"}
 _TEXT_COMPRESSION = " USING COMPRESSION dict_fsst"
 """For the texts of relations, which questions compare and group by: compressed by zstd they cost 40 % more to ask."""
@@ -116,13 +117,13 @@ def journal_state() -> str:
 
 
 def _definitions() -> list[str]:
-    names = (resources.files("clawtrace.store") / "sql" / "_order").read_text(encoding="utf-8").split()
+    names = (_SQL / "_order").read_text(encoding="utf-8").split()
     files = [_sql(name).rstrip().rstrip(";") for name in names]
     return files + [_relation(name) for name in RELATIONS if name not in names]
 
 
 def _sql(name: str) -> str:
-    return (resources.files("clawtrace.store") / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+    return (_SQL / f"{name}.sql").read_text(encoding="utf-8")
 
 
 def _relation(name: str) -> str:

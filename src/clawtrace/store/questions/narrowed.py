@@ -13,7 +13,7 @@ from typing import Protocol
 
 from clawtrace.model.query import Query
 from clawtrace.model.relations import RELATIONS, Relation
-from clawtrace.store.questions.at_once import at_once
+from clawtrace.store.api import at_once
 
 __all__ = ["narrowed"]
 

@@ -16,10 +16,7 @@ from clawtrace.errors import QueryError, StoreError
 from clawtrace.model.query import BoundRelation, Query, Scalar
 from clawtrace.store.api import Answer, Columns
 from clawtrace.store.files.owner import is_damage
-from clawtrace.store.questions.address_space import bounded
-from clawtrace.store.questions.markers import rewrite_markers
-from clawtrace.store.questions.statements import Statements
-from clawtrace.store.questions.user_sql import check_single_select, run_interruptibly
+from clawtrace.store.questions.statements import Statements, rewrite_markers
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -263,6 +260,9 @@ class QuestionSide:
             QueryError: the text is no single SELECT, the engine refuses it, or the time limit has passed.
             StoreError: the file is damaged where it has to be read.
         """
+        from clawtrace.store.questions.address_space import bounded
+        from clawtrace.store.questions.user_sql import check_single_select, run_interruptibly
+
         self._settle_rows()
         with self._reader_lock:
             check_single_select(rewrite_markers(sql, "$"))

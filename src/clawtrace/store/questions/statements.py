@@ -5,7 +5,8 @@ Plans are not kept: DuckDB plans a prepared statement again at every execution, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from clawtrace.model.query import Scalar
@@ -13,7 +14,26 @@ from clawtrace.model.query import Scalar
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation, Statement
 
-__all__ = ["Statements"]
+__all__ = ["Statements", "replace_markers", "rewrite_markers"]
+
+_TOKENS = re.compile(
+    r"""
+    (?P<keep> '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/ | :: )
+  | :(?P<name>[A-Za-z_][A-Za-z0-9_]*)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def rewrite_markers(sql: str, prefix: str, suffix: str = "") -> str:
+    """Return `sql` with each ``:name`` written as ``prefix + name + suffix``."""
+    return replace_markers(sql, lambda name: f"{prefix}{name}{suffix}")
+
+
+def replace_markers(sql: str, written: Callable[[str], str]) -> str:
+    """Return `sql` with each ``:name`` as `written` writes it."""
+    return _TOKENS.sub(lambda match: match["keep"] or written(match["name"]), sql)
+
 
 _KEPT = 1_000
 """Texts that are kept: every text of the engine, and those of several hundred assertions."""

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from clawtrace.errors import StoreError
-from clawtrace.model.batches import Batch
-from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, Receipt, SpanBatch, StrList
+from clawtrace.model.raw import Batch, LogBatch, MapColumn, NestedMap, Receipt, SpanBatch, StrList
 
 __all__ = ["Group", "Journal", "MemoryJournal", "problem"]
 

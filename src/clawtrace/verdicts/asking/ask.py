@@ -17,13 +17,15 @@ from typing import Any, NamedTuple
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.world import World
 from clawtrace.errors import QueryError
+from clawtrace.facts.scopes.scopes import Scope
 from clawtrace.model.query import BoundRelation, ByRun, Query, Resolve
 from clawtrace.store.api import Columns, QueryableStore
 from clawtrace.support.did_you_mean import same_but_for_spelling
-from clawtrace.verdicts.asking.evidence import EvidenceByRun, ShownSpans, evidence_query
-from clawtrace.verdicts.asking.question_text import question_text
+from clawtrace.verdicts.asking.evidence import EvidenceByRun, ShownSpans, evidence_query, question_text
 
-__all__ = ["OWN_VALUES", "Ask", "Asked", "DecisionInputs", "Holding", "Texts", "Values", "ask", "left_to_function"]
+__all__ = [
+    "OWN_VALUES", "Ask", "Asked", "DecisionInputs", "Holding", "Texts", "Values", "ask", "left_to_function", "scope_of",
+]  # fmt: skip
 
 Holding = tuple[bool | None, bool]
 """The part of an outcome that sets the status: `Outcome.holds` and `absent`."""
@@ -365,3 +367,10 @@ def _decided(
     return {
         row: assertion.form.decide(rows[row], [*given.rows, *given.world_rows]) for row, given in found.given.items()
     }, found.broken
+
+
+def scope_of(assertion: Assertion) -> Scope | None:
+    """Return the scope of an assertion; None for the whole run."""
+    if assertion.agent is None and assertion.turn is None:
+        return None
+    return Scope(assertion.agent, assertion.turn)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Mapping, Sequence
+from datetime import date
 from functools import cached_property
 from itertools import compress
 from operator import or_
@@ -26,10 +27,43 @@ from clawtrace.verdicts.asking.ask import Ask, Asked, Holding, ask
 from clawtrace.verdicts.asking.evidence import NO_EVIDENCE, EvidenceByRun, ShownSpans
 from clawtrace.verdicts.asking.probes import Probed
 from clawtrace.verdicts.judging.coverage import hint_for
-from clawtrace.verdicts.judging.known_failure import KnownFailure
 from clawtrace.verdicts.judging.run_inputs import RunInputs
 
-__all__ = ["Judgement", "Verdicts"]
+__all__ = ["Judgement", "KnownFailure", "Verdicts"]
+
+
+class KnownFailure(NamedTuple):
+    """A failure that is known, and until when."""
+
+    reason: str
+    until: date
+    """The last day."""
+    lasts: bool
+    """False: the day has passed, and the assertion is an ordinary one."""
+
+    @classmethod
+    def of(cls, assertion: Assertion, today: date) -> KnownFailure | None:
+        """Return the known failure that an assertion states; None where it states none."""
+        if not assertion.expects_failure or assertion.reason is None or assertion.until is None:
+            return None
+        return cls(assertion.reason, assertion.until, today <= assertion.until)
+
+    def status(self, found: Status) -> Status:
+        """Return the status of a pass or a fail: a failure warns while it is known, and a pass fails."""
+        if not self.lasts:
+            return found
+        return Status.WARN if found is Status.FAIL else Status.FAIL
+
+    def sentence(self, found: Status) -> str:
+        """Say what that means of a pass or a fail."""
+        if not self.lasts:
+            return f"This was a known failure until {self.until} ({self.reason}); that day has passed."
+        if found is Status.FAIL:
+            return f"This failure is known until {self.until}: {self.reason}"
+        return (
+            f"This was expected to fail until {self.until} ({self.reason}), and it passed: remove `expect: fail`, "
+            "`reason` and `until`."
+        )
 
 
 _SHOWN_REASONS = 2

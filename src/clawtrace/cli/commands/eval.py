@@ -13,7 +13,7 @@ from clawtrace.cli.evaluating.suite import SuiteFlags, eval_suite, suite_options
 from clawtrace.cli.output.outcome import Output, finish, gate_options, output_options
 from clawtrace.cli.sources.clickhouse import ClickHouseSource, store_options
 from clawtrace.cli.sources.completions import complete_suites
-from clawtrace.cli.sources.source import Recordings, recordings_options, server_option
+from clawtrace.cli.sources.source import Recordings, recordings_options, server_option, source_of
 
 if TYPE_CHECKING:
     from clawtrace.verdicts.gating.gate import Gate
@@ -113,7 +113,7 @@ def command(
     """
     if stray:
         raise click.UsageError(f"{stray[0]!r} is not a flag: use --suite for a suite, --traces for a recording.")
-    there = ExistingRuns.named(recordings, store, server if suite is None else None, wanted, where)
+    there = ExistingRuns(source_of(recordings, store, server if suite is None else None), wanted, where)
     if suite is not None:
         if there.given() or assertions is not None:
             raise click.UsageError(

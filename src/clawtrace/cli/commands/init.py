@@ -87,7 +87,7 @@ def command(
 
     if agent is not None and not agent.strip():
         raise click.UsageError("--command is empty: give the command that starts the agent.")
-    recorded = bool(source.recordings) or source.store is not None or from_run is not None
+    recorded = source.is_named or from_run is not None
     asks = not yes and sys.stdin.isatty()
     project = load_project()
     seen = _recorded(source, from_run, with_command=agent is not None) if recorded else None

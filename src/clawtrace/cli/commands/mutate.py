@@ -126,7 +126,7 @@ def _of_suite(suite: str, profile: str | None, source: TraceSource, wanted: Sequ
 
     project = load_project()
     loaded = load_suite(suite, project, os.environ, evaluation_profile=profile)
-    if source.recordings or source.store is not None or source.server is not None:
+    if source.is_named or source.server is not None:
         raise click.UsageError("--suite reads its own campaign; --traces, --store and --server go with --assertions.")
     campaigns = (project.outputs / "campaigns" / loaded.config.suite_id).glob("*/spans.duckdb")
     store = max(campaigns, key=lambda path: path.stat().st_mtime, default=None)

@@ -15,7 +15,7 @@ from clawtrace.assertions.registry import get, parse_assertion
 from clawtrace.cli.output.data import print_json, print_table, stdout_console
 from clawtrace.cli.output.progress import working
 from clawtrace.cli.sources.source import TraceSource
-from clawtrace.cli.sources.stored_results import is_given, opened_source, read_results, source_of_results
+from clawtrace.cli.sources.stored_results import opened_source, read_results, source_of_results
 from clawtrace.errors import ClawtraceError, ExitCode, UsageError
 from clawtrace.model.progress import Progress
 from clawtrace.report.console import ConsoleOutput
@@ -196,9 +196,8 @@ def _table(title: str, answer: Answer, console: ConsoleOutput) -> None:
 
 def _command(results: Mapping[str, Any], folder: Path, source: TraceSource) -> str:
     """Return the command that takes the SQL."""
-    recordings, store, _ = (
-        source_of_results(results["source"], folder) if results["source"] and not is_given(source) else source
-    )
+    named = results["source"] and not source.is_named
+    recordings, store, _ = source_of_results(results["source"], folder) if named else source
     if store is not None:
         return f"clawtrace query --store {store}"
     how = {"one": " --one-run" + (f" {recordings.run_id}" if recordings.run_id else ""), "file": " --run-per-file"}

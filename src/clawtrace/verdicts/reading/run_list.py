@@ -86,8 +86,6 @@ def listed_runs(store: QueryableStore, run_ids: Sequence[str]) -> list[ListedRun
 def _listed(row: dict[str, Any], spans: int, agents: list[dict[str, Any]], models: list[dict[str, Any]]) -> ListedRun:
     row["incomplete_because"] = [reason["message"] for reason in json.loads(row["incomplete_because"] or "[]")]
     totals = {name: row.pop(name) for name in _TOTALS}
-    named = {
-        "agents": [*dict.fromkeys(one["name"] for one in agents)],
-        "models": [*dict.fromkeys(one["model"] for one in models)],
-    }
-    return ListedRun(**row, spans=spans, totals=totals, **named)
+    of_agents = list(dict.fromkeys(one["name"] for one in agents))
+    of_models = list(dict.fromkeys(one["model"] for one in models))
+    return ListedRun(**row, spans=spans, agents=of_agents, models=of_models, totals=totals)

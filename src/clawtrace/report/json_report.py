@@ -137,7 +137,7 @@ def _run(result: RunResult, report: CampaignReport) -> Run:
 
 def _alike(struct: Any, found: Any) -> dict[str, Any]:
     """Return the fields of a struct that are called the same where they come from."""
-    values = {name: getattr(found, name) for name in _names(struct, type(found))}
+    values = {name: getattr(found, name) for name in _names(struct, found.__class__)}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 

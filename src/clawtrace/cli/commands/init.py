@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from clawtrace.cli.output.data import stdout_console
 from clawtrace.cli.sources.source import TraceSource, source_options
 from clawtrace.errors import ExitCode, RunnerError, UsageError
 
@@ -226,12 +227,12 @@ def _texts(project: Project, draft: CaseDraft, case_file: Path, found: Sequence[
     import json
 
     from clawtrace.cli.commands.schema import schemas
-    from clawtrace.cli.projects.new_project import case_text, project_text, suite_text
+    from clawtrace.cli.projects.new_project import PROJECT, case_text, suite_text
     from clawtrace.config.files.places import with_either_suffix
 
     texts = {}
     if project.path is None:
-        texts[project.root / "clawtrace.yaml"] = project_text()
+        texts[project.root / "clawtrace.yaml"] = PROJECT
     folder = project.configs / "schemas"
     for kind in ("project", "suite", "case"):
         name = f"{kind}.schema.json"
@@ -327,10 +328,9 @@ def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
     """Print the outcome; return the exit code."""
     from clawtrace.cli.output.connecting import OF_NO_INSTRUMENTATION, say_how_to_connect
     from clawtrace.cli.output.mutations import print_score
-    from clawtrace.report.console import console_for
     from clawtrace.support.figures import amount
 
-    console = console_for(sys.stdout)
+    console = stdout_console()
     console.line()
     if seen is not None:
         console.paragraph(f"Wrote {_passing(seen.found)} on the run `{seen.run_id}`.")
@@ -360,9 +360,8 @@ def _passing(found: Sequence[Observation]) -> str:
 def _say_nothing_came(trial: _Trial, answers: _Choices) -> int:
     """Print why there may be no trace, and how to try again; return the exit code."""
     from clawtrace.cli.output.connecting import say_how_to_connect
-    from clawtrace.report.console import console_for
 
-    console = console_for(sys.stdout)
+    console = stdout_console()
     ended = _say_end(trial, console)
     console.paragraph(
         f"The command ran {ended}, and exported no spans: there is nothing to judge, and nothing was written.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clawtrace.cli.output.data import json_option, print_json
+from clawtrace.cli.output.data import json_option, print_json, stdout_console
 from clawtrace.cli.sources.completions import complete_suites
 from clawtrace.cli.sources.source import TraceSource, chosen_runs, source_options
 from clawtrace.errors import ExitCode
@@ -70,7 +69,6 @@ def command(
     The exit code is 3 where an assertion does not pass on the run itself, or no fault could be put into it.
     """
     from clawtrace.cli.output.mutations import print_score
-    from clawtrace.report.console import console_for
 
     if (assertions is None) == (suite is None):
         raise click.UsageError("Give --assertions FILE, or --suite ID for the cases of a suite: one of the two.")
@@ -85,7 +83,7 @@ def command(
 
         print_json(asdict(Mutations(schema="clawtrace.mutations/1", runs=scores)))
     else:
-        console = console_for(sys.stdout)
+        console = stdout_console()
         for number, score in enumerate(scores):
             if number:
                 console.line()

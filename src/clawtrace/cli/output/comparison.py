@@ -104,8 +104,8 @@ def print_comparison(found: Comparison, code: ExitCode, console: ConsoleOutput, 
     if found.cases:
         console.line()
         _print_table(found, console, verbose=verbose)
-    for case in found.cases:
-        _print_assertions(case, console)
+    for line in (line for case in found.cases for line in _changes(case)):
+        console.paragraph(line, first="  • ", indent="    ")
     for word, names in (("first", found.only_in_first), ("second", found.only_in_second)):
         for name in names:
             console.line((f"only in the {word}: {_name(name)}", "yellow"))
@@ -216,11 +216,6 @@ def _p(value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:.3f}" if value >= 0.001 else "< 0.001"
-
-
-def _print_assertions(case: CaseComparison, console: ConsoleOutput) -> None:
-    for line in _changes(case):
-        console.paragraph(line, first="  • ", indent="    ")
 
 
 def _changes(case: CaseComparison) -> Iterator[str]:

@@ -175,16 +175,9 @@ def _attributes(values: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def _protobuf(run_id: str) -> bytes:
-    from google.protobuf.json_format import ParseDict
-    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+    from clawtrace.session.exporting import request_of
 
-    message = _message(run_id)
-    span = message["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
-    trace_id, span_id = bytes.fromhex(span.pop("traceId")), bytes.fromhex(span.pop("spanId"))
-    request = ParseDict(message, ExportTraceServiceRequest())
-    written = request.resource_spans[0].scope_spans[0].spans[0]
-    written.trace_id, written.span_id = trace_id, span_id
-    body: bytes = request.SerializeToString()
+    body: bytes = request_of(json.dumps(_message(run_id))).SerializeToString()
     return body
 
 
@@ -288,15 +281,7 @@ def _instrumentations(project: Project) -> Iterator[CheckupFinding]:
     except ClawtraceError as error:
         yield CheckupFinding("instrumentations", "warning", f"{display(store)} cannot be read: {error}")
         return
-    for one in found:
-        said = f"`{one.scope}` {one.version}".rstrip()
-        if one.other_version:
-            said += " was recorded in other versions only"
-        if one.attributes:
-            said += (
-                f"{' and' if one.other_version else ''} writes attributes that the dialect `{one.dialect}` does not "
-            )
-            said += f"know: {', '.join(one.attributes)}"
+    for said in found:
         yield CheckupFinding("instrumentations", "warning", f"{said} (in {display(store)}).", advice)
     if not found:
         said = f"The versions and attributes of those in {display(store)} are known, as far as there are recordings of them."
@@ -351,8 +336,8 @@ def _agent(folder: Path) -> Iterator[CheckupFinding]:
         )
         advice = f"Its spans come here with {needs}: `clawtrace run -- CMD` prints the lines." if needs else ""
         yield CheckupFinding("agent", "ok", f"{display(used.place)} names {names_of(used)}.", advice)
-    for found in agent_findings(folder):
-        yield CheckupFinding("agent", "warning", f"{found.place}: {found.message}", found.advice)
+    for said, advice in agent_findings(folder):
+        yield CheckupFinding("agent", "warning", said, advice)
     for port in listening():
         yield CheckupFinding(
             "agent",

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from clawtrace.campaign.comparing.observed import Observation
 
 __all__ = [
+    "PROJECT",
     "CaseDraft",
     "NewFiles",
     "NewResults",
     "assertions_file_text",
     "case_text",
     "last_words",
-    "project_text",
     "replace_file",
     "suite_text",
 ]
@@ -137,11 +137,6 @@ class CaseDraft(NamedTuple):
     traces: Sequence[str]
     """Relative to the case file."""
     timeout_seconds: int
-
-
-def project_text() -> str:
-    """Return `clawtrace.yaml`."""
-    return PROJECT
 
 
 def suite_text(suite: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clawtrace.cli.flags import outputs_option
-from clawtrace.cli.output.comparison import FailOn, comparison_options, print_compared
+from clawtrace.cli.output.comparison import ComparisonFlags, comparison_options, print_compared
 from clawtrace.cli.output.data import json_option, print_json, print_table
 from clawtrace.errors import UsageError
 
@@ -85,10 +85,7 @@ def check(
     campaign: str | None,
     name: str | None,
     outputs: Path,
-    alpha: float,
-    fail_on: FailOn,
-    as_json: bool,
-    verbose: bool,
+    flags: ComparisonFlags,
 ) -> int:
     """Compare CAMPAIGN with a baseline; without CAMPAIGN, what was run since in the folder the baseline came from.
 
@@ -110,9 +107,7 @@ def check(
                 f"{campaign!r} was not run again since it became the baseline `{baseline.name}`: run `clawtrace eval`, or "
                 "name another campaign."
             )
-    return print_compared(
-        baseline.measured, second, (f"baseline {baseline.name}", campaign or ""), alpha, fail_on, as_json, verbose
-    )
+    return print_compared(baseline.measured, second, (f"baseline {baseline.name}", campaign or ""), flags)
 
 
 def _chosen(name: str | None, campaign: Measured | None, outputs: Path) -> Baseline:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from clawtrace.cli.flags import outputs_option
-from clawtrace.cli.output.comparison import FailOn, comparison_options, print_compared
+from clawtrace.cli.output.comparison import ComparisonFlags, comparison_options, print_compared
 
 __all__ = ["command"]
 
@@ -20,7 +20,7 @@ __all__ = ["command"]
 @click.argument("second")
 @outputs_option
 @comparison_options
-def command(first: str, second: str, outputs: Path, alpha: float, fail_on: FailOn, as_json: bool, verbose: bool) -> int:
+def command(first: str, second: str, outputs: Path, flags: ComparisonFlags) -> int:
     """Compare the campaign SECOND with the campaign FIRST.
 
     Each is a campaign's folder, a report.json, a campaign or suite below the folder of results, or the name of a
@@ -33,4 +33,4 @@ def command(first: str, second: str, outputs: Path, alpha: float, fail_on: FailO
     from clawtrace.campaign.comparing.baselines import find_campaign
 
     found = find_campaign(first, outputs), find_campaign(second, outputs)
-    return print_compared(*found, (first, second), alpha, fail_on, as_json, verbose)
+    return print_compared(*found, (first, second), flags)

@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from clawtrace.cli.output.outcome import Output, details_of, trees_of
+from clawtrace.cli.output.progress import working
 from clawtrace.cli.sources.clickhouse import ClickHouseSource
 from clawtrace.cli.sources.source import TraceSource, chosen_runs, existing_store, held_by, service_at
+from clawtrace.config.loading.assertions_file import load_assertions_file, load_assertions_text
+from clawtrace.config.projects.project_file import Project, load_project
+from clawtrace.config.projects.session_settings import SessionSettings, session_settings
 from clawtrace.errors import UsageError
+from clawtrace.report.base import AssertionLines, CampaignReport, RunsSource
 
 if TYPE_CHECKING:
-    from clawtrace.config.projects.project_file import Project
-    from clawtrace.config.projects.session_settings import SessionSettings
     from clawtrace.judge.judging import Judging
     from clawtrace.judge.panel import Panel
-    from clawtrace.report.base import CampaignReport, RunsSource
     from clawtrace.session.session import Session
     from clawtrace.verdicts.gating.gate import Gate
 
@@ -51,8 +53,6 @@ class ExistingRuns(NamedTuple):
         """
         if self.source.is_named or self.source.server is not None:
             return self
-        from clawtrace.config.projects.project_file import load_project
-
         project = load_project()
         if project.config.store.url is None or not (asked or self.given()):
             raise click.UsageError(
@@ -70,15 +70,11 @@ class ExistingRuns(NamedTuple):
             InputError: a file that was named is not OTLP.
             QueryError: the condition is no SQL that the store understands.
         """
-        from clawtrace.cli.output.progress import working
-
         with working() as shown, self.source.held(settings, shown, self.wanted) as (session, known):
             yield session, self._chosen(session, chosen_runs(self.wanted, known, session))
 
     def named_in_results(self, assertions: str, project: Path) -> RunsSource | None:
         """Return where the runs are, for the results; None where they came through a pipe or from a server."""
-        from clawtrace.report.base import RunsSource
-
         recordings, store, _ = self.source
         if isinstance(store, ClickHouseSource) or not all(
             path.is_file() or path.is_dir() for path in (*recordings.paths, *recordings.logs)
@@ -119,11 +115,6 @@ def judge_runs(
         ConfigError: every problem of the files.
         UsageError: as `ExistingRuns.opened`.
     """
-    from clawtrace.config.loading.assertions_file import load_assertions_file
-    from clawtrace.config.projects.project_file import load_project
-    from clawtrace.config.projects.session_settings import session_settings
-    from clawtrace.report.base import AssertionLines, CampaignReport
-
     if there.source.server is not None:
         if profile is not None:
             raise click.UsageError("--evaluation-profile permits hooks, which a service does not run.")
@@ -176,8 +167,6 @@ def _judging(panel: Panel, project: Project, session: Session) -> Judging:
 
 def _judged_by_service(there: ExistingRuns, server: str, assertions: str, gate: Gate, *, quiet: bool) -> CampaignReport:
     """Return the report on runs that a service has, and judges."""
-    from clawtrace.config.loading.assertions_file import load_assertions_text
-    from clawtrace.report.base import CampaignReport
     from clawtrace.sidecar.client import Client
     from clawtrace.verdicts.reading.result_data import result_of
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
 
+from clawtrace.cli.flags import together
 from clawtrace.errors import ExitCode
 from clawtrace.report.console import ConsoleOutput, Segment, TableColumn
 from clawtrace.support.figures import UNKNOWN, count, dollars, duration
@@ -23,7 +24,15 @@ if TYPE_CHECKING:
     )
     from clawtrace.campaign.comparing.measured import Measured
 
-__all__ = ["ALPHA", "FailOn", "comparison_options", "exit_code_of", "print_compared", "print_comparison"]
+__all__ = [
+    "ALPHA",
+    "ComparisonFlags",
+    "FailOn",
+    "comparison_options",
+    "exit_code_of",
+    "print_compared",
+    "print_comparison",
+]
 
 ALPHA = 0.05
 """The usual significance level."""
@@ -41,49 +50,48 @@ _WORDS = {
 }
 
 
-def comparison_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of everything that compares."""
-    for option in (
-        click.option("-v", "--verbose", is_flag=True, help="Also show measures without evidence of a change, and why."),
-        click.option("--json", "as_json", is_flag=True, help="Print JSON (clawtrace.compare/1)."),
-        click.option(
-            "--fail-on",
-            type=click.Choice(["regression", "pass-rate", "never"]),
-            default="regression",
-            show_default=True,
-            help="Exit 1 on any regression, on one of a pass rate only, or always exit 0.",
-        ),
-        click.option(
-            "--alpha",
-            type=click.FloatRange(0, 1, min_open=True, max_open=True),
-            default=ALPHA,
-            show_default=True,
-            help="Significance level: how often chance alone may look like a difference.",
-        ),
-    ):
-        function = option(function)
-    return function
+class ComparisonFlags(NamedTuple):
+    """The flags of everything that compares."""
+
+    alpha: float
+    fail_on: FailOn
+    as_json: bool
+    verbose: bool
 
 
-def print_compared(
-    first: Measured,
-    second: Measured,
-    names: tuple[str, str],
-    alpha: float,
-    fail_on: FailOn,
-    as_json: bool,
-    verbose: bool,
-) -> ExitCode:
+comparison_options = together(
+    "flags",
+    ComparisonFlags,
+    click.option(
+        "--alpha",
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        default=ALPHA,
+        show_default=True,
+        help="Significance level: how often chance alone may look like a difference.",
+    ),
+    click.option(
+        "--fail-on",
+        type=click.Choice(["regression", "pass-rate", "never"]),
+        default="regression",
+        show_default=True,
+        help="Exit 1 on any regression, on one of a pass rate only, or always exit 0.",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print JSON (clawtrace.compare/1)."),
+    click.option("-v", "--verbose", is_flag=True, help="Also show measures without evidence of a change, and why."),
+)
+
+
+def print_compared(first: Measured, second: Measured, names: tuple[str, str], flags: ComparisonFlags) -> ExitCode:
     """Compare two campaigns, print what was found, and return the exit code."""
     from clawtrace.campaign.comparing.compare import compare
     from clawtrace.cli.output.data import print_json, stdout_console
 
-    found = compare(first, second, names, alpha)
-    code = exit_code_of(found, fail_on)
-    if as_json:
+    found = compare(first, second, names, flags.alpha)
+    code = exit_code_of(found, flags.fail_on)
+    if flags.as_json:
         print_json(found)
     else:
-        print_comparison(found, code, stdout_console(), verbose=verbose)
+        print_comparison(found, code, stdout_console(), verbose=flags.verbose)
     return code
 
 

@@ -19,7 +19,7 @@ from clawtrace.config.cases.assertion_list import AssertionList
 from clawtrace.errors import RunnerError
 from clawtrace.model.run import RunRecord, SentTurn
 from clawtrace.model.verdict import RunResult, Status
-from clawtrace.runners.base import Protocol, RunStatus, StopSignal, TelemetryTarget
+from clawtrace.runners.base import RunStatus, StopSignal, TelemetryTarget
 from clawtrace.runners.command import cut_off, notes
 from clawtrace.runners.starting.command_turn import not_started
 from clawtrace.runners.starting.environment import with_telemetry
@@ -55,10 +55,8 @@ def run_command(
     *,
     assertions: AssertionList | None = None,
     switches: Mapping[str, bool | str] | None = None,
-    protocol: Protocol = "http/protobuf",
     timeout_seconds: float | None = None,
     streams: tuple[int, int, int] = (0, 1, 2),
-    cwd: Path | None = None,
     waiting: Waiting | None = None,
 ) -> WrappedRun:
     """Run one command with the telemetry environment and judge its run.
@@ -70,16 +68,14 @@ def run_command(
         session: open, with a receiver.
         assertions: what must be true; None or empty judges nothing.
         switches: `telemetry_env` of the project.
-        protocol: the OTLP protocol that the command is to export with.
         streams: file descriptors that become the command's standard input, output and error.
-        cwd: working folder; by default the current one.
         waiting: called with what is waited for and how long, where the last spans do not come at once.
 
     Raises:
         RunnerError: the program does not exist or cannot be started.
         ConfigError: an assertion cannot be read with this run's values.
     """
-    folder, started_at = (cwd or Path.cwd()).absolute(), time.time()
+    folder, started_at = Path.cwd(), time.time()
     name = Path(argv[0]).name
     case_id = name if is_slug(name) else "command"
     turn = SentTurn(secrets.token_hex(16), secrets.token_hex(8))
@@ -93,7 +89,7 @@ def run_command(
     )
     values = RunValues(record.run_id, case_id, str(folder), None, str(folder), started_at, env, {})
     asked = assertions.for_run(values) if assertions is not None else []
-    spec = _spec(argv, record, session, env, switches or {}, protocol, timeout_seconds, streams, folder)
+    spec = _spec(argv, record, session, env, switches or {}, timeout_seconds, streams, folder)
     session.open_run(record)
     stop = StopSignal()
     interrupted = _Interrupts(stop)
@@ -123,7 +119,6 @@ def _spec(
     session: Session,
     env: Mapping[str, str],
     switches: Mapping[str, bool | str],
-    protocol: Protocol,
     timeout_seconds: float | None,
     streams: tuple[int, int, int],
     folder: Path,
@@ -136,7 +131,7 @@ def _spec(
     )
     return ProcessSpec(
         argv=list(argv),
-        env=with_telemetry(env, {}, target, protocol, record.run_id),
+        env=with_telemetry(env, {}, target, "http/protobuf", record.run_id),
         cwd=str(folder),
         stdin=streams[0],
         stdout=streams[1],

@@ -15,13 +15,10 @@ class SpanNode:
     """One span as a tree shows it."""
 
     span_id: str
-    parent_span_id: str | None
     depth: int
     """Number of received ancestors: the node's parent is the nearest node before it that is one less deep."""
     name: str
     kind: str
-    dialect: str
-    start_ns: int
     duration_ms: float | None
     """None when the span never ended, or its duration is unknown."""
     ended: bool

@@ -26,6 +26,7 @@ __all__ = [
     "CampaignReport",
     "CaseLabels",
     "Report",
+    "case_title",
     "cases_of",
     "formats",
     "is_open",
@@ -165,6 +166,11 @@ def cases_of(results: Iterable[RunResult]) -> dict[tuple[str, str | None], list[
     for result in results:
         cases.setdefault((result.case_id, result.model_id), []).append(result)
     return cases
+
+
+def case_title(case_id: str, model_id: str | None) -> str:
+    """Return what a person calls a case with a model."""
+    return case_id if model_id is None else f"{case_id} · {model_id}"
 
 
 def status_of(result: RunResult) -> Status | None:

@@ -13,7 +13,7 @@ from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status
 from clawtrace.report._repeated_text import print_datasets, print_repetitions, print_thresholds
 from clawtrace.report._verdict_text import STATUS_STYLE, print_verdicts, title_of
-from clawtrace.report.base import CampaignReport, status_of
+from clawtrace.report.base import CampaignReport, case_title, status_of
 from clawtrace.report.console import ConsoleOutput, Segment, TableColumn
 from clawtrace.support.figures import UNKNOWN, cost_of, count, duration, tokens_of, total_of
 
@@ -127,9 +127,10 @@ def _print_each(texts: Sequence[str], first: str, console: ConsoleOutput, *, ind
 def _print_left_out(left_out: Sequence[NotRun], console: ConsoleOutput) -> None:
     texts = []
     for run in left_out:
-        model = f" · {run.model_id}" if run.model_id is not None else ""
         quarantined = " (quarantined)" if run.quarantined else ""
-        texts.append(f"{run.case_id}{model} · repetition {run.repetition}{quarantined}: {run.reason}")
+        texts.append(
+            f"{case_title(run.case_id, run.model_id)} · repetition {run.repetition}{quarantined}: {run.reason}"
+        )
     _print_each(texts, "NOT RUN  ", console)
 
 

@@ -18,14 +18,12 @@ from clawtrace.cli.output.progress import working
 from clawtrace.cli.sources.clickhouse import ClickHouseSource
 from clawtrace.cli.sources.source import TraceSource, chosen_runs, existing_store, held_by, service_at
 from clawtrace.config.loading.assertions_file import load_assertions_file, load_assertions_text
-from clawtrace.config.projects.project_file import Project, load_project
+from clawtrace.config.projects.project_file import load_project
 from clawtrace.config.projects.session_settings import SessionSettings, session_settings
 from clawtrace.errors import UsageError
 from clawtrace.report.base import AssertionLines, CampaignReport, RunsSource
 
 if TYPE_CHECKING:
-    from clawtrace.judge.judging import Judging
-    from clawtrace.judge.panel import Panel
     from clawtrace.session.session import Session
     from clawtrace.verdicts.gating.gate import Gate
 
@@ -125,7 +123,12 @@ def judge_runs(
     for warning in asked.warnings:
         click.echo(f"warning: {warning}", err=True)
     with there.opened(session_settings(asked.project)) as (session, run_ids):
-        judging = None if asked.panel is None else _judging(asked.panel, asked.project, session)
+        judging = None
+        if asked.panel is not None:
+            from clawtrace.judge.judging import Judging
+            from clawtrace.pricing import Pricing
+
+            judging = Judging(asked.panel, os.environ, asked.project.pricing or Pricing(), session.put_judgements)
         results = session.evaluate(
             run_ids,
             asked.assertions.parsed,
@@ -156,13 +159,6 @@ def judge_runs(
         assertion_lines=lines,
         source=there.named_in_results(assertions, asked.project.root),
     )
-
-
-def _judging(panel: Panel, project: Project, session: Session) -> Judging:
-    from clawtrace.judge.judging import Judging
-    from clawtrace.pricing import Pricing
-
-    return Judging(panel, os.environ, project.pricing or Pricing(), session.put_judgements)
 
 
 def _judged_by_service(there: ExistingRuns, server: str, assertions: str, gate: Gate, *, quiet: bool) -> CampaignReport:

@@ -9,13 +9,13 @@ import click
 
 from clawtrace.cli.flags import together
 from clawtrace.errors import ExitCode
+from clawtrace.report.base import case_title
 from clawtrace.report.console import ConsoleOutput, Segment, TableColumn
 from clawtrace.support.figures import UNKNOWN, count, dollars, duration
 
 if TYPE_CHECKING:
     from clawtrace.campaign.comparing.comparison import (
         CaseComparison,
-        CaseName,
         Comparison,
         MeasureTest,
         Outcomes,
@@ -116,9 +116,9 @@ def print_comparison(found: Comparison, code: ExitCode, console: ConsoleOutput, 
         console.paragraph(line, first="  • ", indent="    ")
     for word, names in (("first", found.only_in_first), ("second", found.only_in_second)):
         for name in names:
-            console.line((f"only in the {word}: {_name(name)}", "yellow"))
+            console.line((f"only in the {word}: {case_title(name.case_id, name.model_id)}", "yellow"))
     for name in found.quarantined:
-        console.line((f"in quarantine, not compared: {_name(name)}", "yellow"))
+        console.line((f"in quarantine, not compared: {case_title(name.case_id, name.model_id)}", "yellow"))
     console.line()
     if found.shared_runs:
         console.paragraph(
@@ -133,10 +133,6 @@ def print_comparison(found: Comparison, code: ExitCode, console: ConsoleOutput, 
     console.line(
         (f"exit {int(code)}", f"bold {_STYLE['regression'] if code else 'green'}"), (f": {_meaning(found)}", "")
     )
-
-
-def _name(name: CaseName) -> str:
-    return name.case_id if name.model_id is None else f"{name.case_id} · {name.model_id}"
 
 
 def _meaning(found: Comparison) -> str:
@@ -227,7 +223,7 @@ def _p(value: float | None) -> str:
 
 
 def _changes(case: CaseComparison) -> Iterator[str]:
-    title = case.case_id if case.model_id is None else f"{case.case_id} · {case.model_id}"
+    title = case_title(case.case_id, case.model_id)
     for change in case.assertions:
         if not change.first_asked or not change.second_asked:
             word = "second" if change.second_asked else "first"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -175,7 +175,7 @@ def load_recordings(session: Session, recordings: Recordings) -> list[str]:
     """Load recordings and logs, and say on stderr what is not in the runs; return the run ids, in order."""
     run_ids = _load_traces(session, recordings) if recordings.paths else []
     if recordings.logs:
-        loaded = session.load_logs(recordings.logs, _RunOfLog(recordings, run_ids))
+        loaded = session.load_logs(recordings.logs, _run_of_log(recordings, run_ids))
         for note in loaded.notes:
             click.echo(f"note: {note}", err=True)
         run_ids += [run_id for run_id in loaded.run_ids if run_id not in run_ids]
@@ -196,31 +196,26 @@ def _load_traces(session: Session, recordings: Recordings) -> list[str]:
     return loaded.run_ids
 
 
-class _RunOfLog:
-    """Says which run a log belongs to: the only one, the one of its folder; else its own lines do."""
+def _run_of_log(recordings: Recordings, run_ids: Sequence[str]) -> Callable[[LogReading], str | None]:
+    """Return what says which run a log belongs to: the only one, the one of its folder; None where only its own lines do."""
+    alone = run_ids[0] if len(run_ids) == 1 else None
+    if recordings.mode == "one":
+        only = alone or recordings.run_id or recordings.logs[0].name
+        return lambda _: only
+    folders: dict[Path, str] = {}
+    roots = [path.resolve() for path in recordings.paths if path.is_dir()] if recordings.mode == "dir" else []
+    for root, run_id in ((root, run_id) for run_id in run_ids for root in roots):
+        for place in (root / run_id, root.parent / run_id):
+            if place.is_dir():
+                folders.setdefault(place, run_id)
 
-    def __init__(self, recordings: Recordings, run_ids: Sequence[str]) -> None:
-        self._only: str | None = None
-        self._alone = run_ids[0] if len(run_ids) == 1 else None
-        """The only run there is, which a transcript records. Lines that name a run may name another one."""
-        self._folders: dict[Path, str] = {}
-        if recordings.mode == "one":
-            self._only = self._alone or recordings.run_id or recordings.logs[0].name
-        elif recordings.mode == "dir":
-            roots = [path.resolve() for path in recordings.paths if path.is_dir()]
-            for root, run_id in ((root, run_id) for run_id in run_ids for root in roots):
-                for place in (root / run_id, root.parent / run_id):
-                    if place.is_dir():
-                        self._folders.setdefault(place, run_id)
-
-    def __call__(self, reading: LogReading) -> str | None:
-        """Return the run of a log; None where only its lines name it."""
-        if self._only is not None:
-            return self._only
-        place = next((folder for folder in reading.path.resolve().parents if folder in self._folders), None)
+    def run_of(reading: LogReading) -> str | None:
+        place = next((folder for folder in reading.path.resolve().parents if folder in folders), None)
         if place is not None:
-            return self._folders[place]
-        return None if reading.by_run else self._alone
+            return folders[place]
+        return None if reading.by_run else alone  # a transcript records the only run; lines may name another one
+
+    return run_of
 
 
 server_option = click.option(

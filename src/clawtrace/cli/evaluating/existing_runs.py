@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from clawtrace.cli.output.outcome import Output, details_of, trees_of
-from clawtrace.cli.output.progress import working
 from clawtrace.cli.sources.clickhouse import ClickHouseSource
 from clawtrace.cli.sources.source import TraceSource, chosen_runs, existing_store, held_by, service_at
 from clawtrace.config.loading.assertions_file import load_assertions_file, load_assertions_text
@@ -68,6 +67,8 @@ class ExistingRuns(NamedTuple):
             InputError: a file that was named is not OTLP.
             QueryError: the condition is no SQL that the store understands.
         """
+        from clawtrace.cli.output.progress import working
+
         with working() as shown, self.source.held(settings, shown, self.wanted) as (session, known):
             yield session, self._chosen(session, chosen_runs(self.wanted, known, session))
 

@@ -24,12 +24,9 @@ class Node:
     """A span of a tree: the documented shape of `clawtrace.verdicts.reading.tree_view.SpanNode`."""
 
     span_id: str
-    parent_span_id: str | None
     depth: int
     name: str
     kind: str = "other"
-    dialect: str | None = "genai"
-    start_ns: int = 0
     duration_ms: float | None = 100.0
     ended: bool = True
     input_tokens: int | None = None
@@ -47,12 +44,12 @@ def node() -> type[Node]:
 @pytest.fixture
 def weather_tree() -> list[Node]:
     return [
-        Node("a1", None, 0, "invoke_agent assistant", "agent", duration_ms=5120.4),
-        Node("b1", "a1", 1, "chat gpt-4o", "llm", None, 0, 1200.0, True, 500, 11, 0.001),
-        Node("c1", "a1", 1, "execute_tool search", "tool", duration_ms=301.0),
-        Node("d1", "c1", 2, "GET /search", "infra", duration_ms=250.0, error="503 Service Unavailable"),
-        Node("e1", "a1", 1, "execute_tool get_weather", "tool", duration_ms=42.0),
-        Node("f1", "a1", 1, "chat gpt-4o", "llm", None, 0, None, False, 513, 12, 0.0011),
+        Node("a1", 0, "invoke_agent assistant", "agent", duration_ms=5120.4),
+        Node("b1", 1, "chat gpt-4o", "llm", 1200.0, True, 500, 11, 0.001),
+        Node("c1", 1, "execute_tool search", "tool", duration_ms=301.0),
+        Node("d1", 2, "GET /search", "infra", duration_ms=250.0, error="503 Service Unavailable"),
+        Node("e1", 1, "execute_tool get_weather", "tool", duration_ms=42.0),
+        Node("f1", 1, "chat gpt-4o", "llm", None, False, 513, 12, 0.0011),
     ]
 
 

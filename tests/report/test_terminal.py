@@ -119,7 +119,7 @@ def test_repetitions_that_fail_alike_are_one_block(verdict, run, campaign, node)
         )
         for n in (1, 2, 3, 4, 5)
     ]
-    trees = {f"run-{n}": [node("s1", None, 0, "execute_tool rm", "tool")] for n in (1, 2, 3, 4, 5)}
+    trees = {f"run-{n}": [node("s1", 0, "execute_tool rm", "tool")] for n in (1, 2, 3, 4, 5)}
     text = plain(campaign(*runs, trees=trees))
 
     assert text.count("FAIL  weather · ") == 2
@@ -197,7 +197,7 @@ def test_control_characters_cannot_paint(verdict, run, campaign, node) -> None:
     evil = "rm\x1b[2K\r\n✓ pass\u202e"
     report = campaign(
         run(verdict("fail", message=evil, evidence=(Evidence("t", "s1", evil, evil),)), case_id=evil),
-        trees={"run-1": [node("s1", None, 0, evil, error=evil)]},
+        trees={"run-1": [node("s1", 0, evil, error=evil)]},
     )
     for text in (plain(report), watched(report, 100)):
         assert not set("\x1b\r\u202e") & set(text)

@@ -14,7 +14,7 @@ def text_of(nodes: Sequence, **options) -> list[str]:
 
 
 def chain_of(node, depths: Sequence[int]) -> list:
-    return [node(f"s{i}", None, depth, f"span-{i}.") for i, depth in enumerate(depths)]
+    return [node(f"s{i}", depth, f"span-{i}.") for i, depth in enumerate(depths)]
 
 
 def test_the_whole_tree(weather_tree) -> None:
@@ -42,7 +42,7 @@ def test_marks_carry_their_reason(weather_tree) -> None:
 
 def test_spans_that_are_no_calls_say_so(node) -> None:
     """A wrapper, an accounting span and a duplicate are labelled, so that they are not added up."""
-    lines = text_of([node(w, None, 0, w, "llm", counted_as=w) for w in ("wrapper", "accounting", "duplicate", "call")])
+    lines = text_of([node(w, 0, w, "llm", counted_as=w) for w in ("wrapper", "accounting", "duplicate", "call")])
 
     assert [line.split(None, 1)[1].rsplit("  ", 1)[0].strip() for line in lines] == [
         "llm (wraps the call)",
@@ -54,8 +54,8 @@ def test_spans_that_are_no_calls_say_so(node) -> None:
 
 def test_long_sibling_lists_fold_and_say_how_many(node) -> None:
     """Of 100 siblings the first 12, the last 4 and the failing one are shown; the fold counts the rest."""
-    nodes = [node("root", None, 0, "root")]
-    nodes += [node(f"s{i}", "root", 1, f"span-{i}.", error="boom" if i == 50 else None) for i in range(100)]
+    nodes = [node("root", 0, "root")]
+    nodes += [node(f"s{i}", 1, f"span-{i}.", error="boom" if i == 50 else None) for i in range(100)]
     lines = text_of(nodes)
 
     assert [int(n) for line in lines for n in re.findall(r"span-(\d+)\.", line)] == [*range(12), 50, *range(96, 100)]
@@ -64,10 +64,10 @@ def test_long_sibling_lists_fold_and_say_how_many(node) -> None:
 
 def test_only_marked_keeps_ancestors_and_neighbours(node) -> None:
     """Of a big tree only the way to the marked span and its neighbours are drawn; the rest is counted."""
-    nodes = [node("root", None, 0, "root")]
+    nodes = [node("root", 0, "root")]
     for i in range(10):
-        nodes.append(node(f"t{i}", "root", 1, f"turn-{i}."))
-        nodes += [node(f"t{i}c{j}", f"t{i}", 2, f"call-{i}-{j}.") for j in range(3)]
+        nodes.append(node(f"t{i}", 1, f"turn-{i}."))
+        nodes += [node(f"t{i}c{j}", 2, f"call-{i}-{j}.") for j in range(3)]
     lines = text_of(nodes, marks={"t5c1": "here"}, only_marked=True)
 
     assert lines[0].split()[0] == "root"
@@ -107,7 +107,7 @@ def test_five_thousand_deep(node) -> None:
 def test_a_failure_that_repeats_is_folded(node) -> None:
     """Of 40 equal attempts to connect the first and the last ones are shown; another failure among them is shown, too."""
     errors = ["refused"] * 20 + ["not found"] + ["refused"] * 19
-    nodes = [node(f"s{at}", None, 0, "GET", "infra", error=error) for at, error in enumerate(errors)]
+    nodes = [node(f"s{at}", 0, "GET", "infra", error=error) for at, error in enumerate(errors)]
 
     lines = text_of(nodes)
 
@@ -121,7 +121,7 @@ def test_a_failure_that_repeats_is_folded(node) -> None:
 
 def test_names_are_cut_to_the_width(node) -> None:
     """At a given width long names end in an ellipsis; without one they are written out."""
-    nodes = [node("a", None, 0, "x" * 300, "llm")]
+    nodes = [node("a", 0, "x" * 300, "llm")]
 
     assert len(text_of(nodes, width=80)[0]) <= 80
     assert "…" in text_of(nodes, width=80)[0]

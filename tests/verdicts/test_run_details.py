@@ -32,7 +32,7 @@ def test_a_long_text_is_cut(monkeypatch, recordings) -> None:
     """It ends with an ellipsis; the page cannot hold megabytes of one text."""
     with Session.open(settings=SessionSettings()) as session:
         session.load_recordings([recordings / "pydantic-ai" / "delegation"], Grouping.one_run("r"))
-        short = tuple(sql.replace(str(reading.LONGEST_TEXT), "10") for sql in reading._ASKED)
+        short = {name: sql.replace(str(reading.LONGEST_TEXT), "10") for name, sql in reading._ASKED.items()}
         monkeypatch.setattr(reading, "_ASKED", short)  # ten characters, so that a recording has longer ones
         (details,) = session.details(["r"])
 

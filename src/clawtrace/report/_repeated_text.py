@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult
-from clawtrace.report.base import CampaignReport, cases_of
+from clawtrace.report.base import CampaignReport, case_title, cases_of
 from clawtrace.report.console import ConsoleOutput, Segment, TableColumn
 from clawtrace.support.figures import UNKNOWN, count
 from clawtrace.verdicts.gating.pass_rate import PassRate, assertion_rates, rate_of_runs
@@ -46,9 +46,7 @@ def print_datasets(report: CampaignReport, console: ConsoleOutput) -> None:
         if others:
             text += f"; not: {', '.join(others[:_NAMED])}"
             text += f" and {count(len(others) - _NAMED)} more" if len(others) > _NAMED else ""
-        console.paragraph(
-            f"{case_id}{'' if model_id is None else f' · {model_id}'}: {text}", first="rows  ", indent="      "
-        )
+        console.paragraph(f"{case_title(case_id, model_id)}: {text}", first="rows  ", indent="      ")
 
 
 _NAMED = 10
@@ -78,7 +76,7 @@ def print_repetitions(results: Sequence[RunResult], console: ConsoleOutput) -> N
         row += [(_passed(rate), ""), (rate_words(rate), ""), (_all_pass(rate), "")]
         row.append((rate.stability or "undecided", _STYLE[rate.stability]))
         rows.append(row)
-        title = case_id if model_id is None else f"{case_id} · {model_id}"
+        title = case_title(case_id, model_id)
         notes += [
             f"{title} · {one.id}: {one.rate.stability or 'undecided'}, {_passed(one.rate)} passed, {rate_words(one.rate)}"
             + ("" if one.minimum == 1 else f", `min_pass_rate` {one.minimum:g}")

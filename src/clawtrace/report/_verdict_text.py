@@ -53,54 +53,16 @@ class _Block(NamedTuple):
 def print_verdicts(report: CampaignReport, console: ConsoleOutput, *, verbose: bool = False) -> None:
     """Print what did not pass, case by case, the gravest first; with `verbose` also what passed, each by itself."""
     cases = list(cases_of(report.results).values())
-    hidden: set[tuple[int, int]] = set()
-    hints: set[str] = set()
-    printed: set[tuple[int, str]] = set()
-    printed_reasons = set() if verbose else _print_reasons_of_many(cases, console)
-    for block in () if verbose else _of_many_cases(cases, hidden, printed_reasons):
-        _print_block(block, report.trees, console, numbered=False, hints=hints, verbose=False)
-        for note in _notes_of_all(block.runs):
-            if (id(block.runs[0]), note) not in printed:
-                console.paragraph(note, first="  note: ", indent="        ", style="dim")
-            printed |= {(id(run), note) for run in block.runs}
+    writer = _Writer(console, report.trees, verbose)
+    if not verbose:
+        writer.write_many(cases)
     for runs in cases:
-        _print_case(runs, hidden, printed, printed_reasons, report.trees, console, verbose=verbose)
+        writer.write_case(runs)
 
 
 def title_of(result: RunResult) -> str:
     """Return what a run is called: its case, and where there are several its model and repetition."""
     return _title([result], numbered=result.model_id is not None or result.repetition != 1)
-
-
-def _print_case(
-    runs: Sequence[RunResult],
-    hidden: Set[tuple[int, int]],
-    printed: Set[tuple[int, str]],
-    printed_reasons: Set[tuple[int, str]],
-    trees: Mapping[str, Sequence[SpanNode]],
-    console: ConsoleOutput,
-    *,
-    verbose: bool,
-) -> None:
-    found = {id(run): list(run.verdicts) if verbose else run.not_passed() for run in runs}
-    reported = [run for run in runs if found[id(run)] or run.error]
-    shown = {run: [one for place, one in enumerate(of) if (run, place) not in hidden] for run, of in found.items()}
-    numbered = _is_numbered(runs)
-    for error, broken in _by((run.error, run) for run in runs if run.error).items():
-        console.line()
-        console.line(("ERROR", "bold red"), (f"  {_title(broken, numbered)}", "bold"))
-        console.paragraph(error, indent="  ")
-    pairs = [(run, verdict) for run in runs for verdict in shown[id(run)]]
-    blocks = _alone(pairs) if verbose else _folded(pairs)
-    silent = [run for run in reported if not run.spans]
-    _print_notes(silent, printed, console, apart=True, which=lambda of: _title(of, numbered))  # why there is no trace
-    _print_reasons(reported, printed_reasons, console, numbered)
-    hints: set[str] = set()
-    for block in blocks:
-        _print_block(block, trees, console, numbered=numbered, hints=hints, verbose=verbose)
-    others = [run for run in reported if run.spans]
-    which = _repetitions if len(runs) > 1 else lambda _: ""
-    _print_notes(others, printed, console, apart=verbose or len(blocks) > 1, which=which)
 
 
 def _is_numbered(runs: Sequence[RunResult]) -> bool:
@@ -205,124 +167,150 @@ def _by(pairs: Iterable[tuple[str, RunResult]]) -> dict[str, list[RunResult]]:
 # -- how it is written ------------------------------------------------------------------------------------------------
 
 
-def _print_block(
-    block: _Block,
-    trees: Mapping[str, Sequence[SpanNode]],
-    console: ConsoleOutput,
-    *,
-    numbered: bool,
-    hints: set[str],
-    verbose: bool,
-) -> None:
-    verdict, first = block.verdict, block.runs[0]
-    console.line()
-    word = "known failure" if verdict.known_failure else verdict.status.value
-    severity = ", severity warn" if verdict.severity == "warn" else ""
-    status: Segment = (word.upper(), STATUS_STYLE[verdict.status])
-    labels = f" · {', '.join(block.labels)}{severity}"
-    title = f"{len(block.cases)} cases" if block.cases else _title(block.runs, numbered)
-    console.line(status, (f"  {title}", "bold"), (labels, ""))
-    if verdict.description:
-        console.paragraph(verdict.description, indent="  ", style="dim")
-    console.paragraph(block.message, indent="  ")
-    _print_cases(block.cases, console)
-    if block.shows_spans:
-        among = f"spans of repetition {first.repetition}" if len(block.runs) > 1 else ""
-        among = f"spans of {block.cases[0]}" if block.cases else among
-        _print_spans(verdict, trees.get(first.run_id, ()), console, among)
-    if verdict.stale:
-        console.paragraph("Spans of this run arrived after the verdict.", indent="  ", style="yellow")
-    if verdict.hint and verdict.hint not in hints:
-        console.paragraph(verdict.hint, first="  hint: ", indent="        ", style="cyan")
-        hints.add(verdict.hint)
-    if verbose and verdict.sql:
-        _print_sql(verdict, console)
+class _Writer:
+    """Writes blocks, and remembers what was said."""
 
+    def __init__(self, console: ConsoleOutput, trees: Mapping[str, Sequence[SpanNode]], verbose: bool) -> None:
+        self._console = console
+        self._trees = trees
+        self._verbose = verbose
+        self._hidden: set[tuple[int, int]] = set()
+        """Run and place of the verdicts that are in a block of many cases."""
+        self._notes: set[tuple[int, str]] = set()
+        self._reasons: set[tuple[int, str]] = set()
+        """Runs with the reasons, why their traces are incomplete, that were written for many cases."""
 
-def _print_cases(titles: Sequence[str], console: ConsoleOutput) -> None:
-    """Name the first cases of a block of several."""
-    if titles:
-        more = len(titles) - _NAMED_CASES
-        named = ", ".join(titles[:_NAMED_CASES]) + (f" and {more} more" if more > 0 else "")
-        console.paragraph(named, first="  in ", indent="     ", style="dim")
+    def write_many(self, cases: Sequence[Sequence[RunResult]]) -> None:
+        """Write what many cases say alike."""
+        self._write_reasons_of_many(cases)
+        hints: set[str] = set()
+        for block in _of_many_cases(cases, self._hidden, self._reasons):
+            self._write_block(block, numbered=False, hints=hints)
+            for note in _notes_of_all(block.runs):
+                if (id(block.runs[0]), note) not in self._notes:
+                    self._console.paragraph(note, first="  note: ", indent="        ", style="dim")
+                self._notes |= {(id(run), note) for run in block.runs}
 
+    def write_case(self, runs: Sequence[RunResult]) -> None:
+        """Write what the repetitions of a case have to say."""
+        found = {id(run): list(run.verdicts) if self._verbose else run.not_passed() for run in runs}
+        reported = [run for run in runs if found[id(run)] or run.error]
+        numbered = _is_numbered(runs)
+        for error, broken in _by((run.error, run) for run in runs if run.error).items():
+            self._console.line()
+            self._console.line(("ERROR", "bold red"), (f"  {_title(broken, numbered)}", "bold"))
+            self._console.paragraph(error, indent="  ")
+        pairs = [
+            (run, verdict)
+            for run in runs
+            for place, verdict in enumerate(found[id(run)])
+            if (id(run), place) not in self._hidden
+        ]
+        blocks = _alone(pairs) if self._verbose else _folded(pairs)
+        silent = [run for run in reported if not run.spans]
+        self._write_notes(silent, apart=True, which=lambda of: _title(of, numbered))  # why there is no trace
+        self._write_reasons(reported, numbered)
+        hints: set[str] = set()
+        for block in blocks:
+            self._write_block(block, numbered=numbered, hints=hints)
+        others = [run for run in reported if run.spans]
+        which = _repetitions if len(runs) > 1 else lambda _: ""
+        self._write_notes(others, apart=self._verbose or len(blocks) > 1, which=which)
 
-def _print_spans(verdict: Verdict, nodes: Sequence[SpanNode], console: ConsoleOutput, among: str) -> None:
-    """Print the tree with the spans that decided, and what decided without being one of its spans."""
-    in_tree = {node.span_id for node in nodes}
-    marks = {item.span_id: item.why for item in verdict.evidence if item.span_id is not None}
-    if marks.keys() & in_tree:
-        from clawtrace.report.tree import tree_lines
-
+    def _write_block(self, block: _Block, *, numbered: bool, hints: set[str]) -> None:
+        verdict, first, console = block.verdict, block.runs[0], self._console
         console.line()
-        if among:
-            console.paragraph(among, indent="  ", style="dim")
-        for line in tree_lines(nodes, marks=marks, only_marked=True, width=console.width):
-            console.line(*line)
-    for item in verdict.evidence:
-        if item.span_id not in in_tree:
-            console.paragraph(": ".join(filter(None, (item.name, item.why))), first="  • ", indent="    ")
-
-
-def _print_sql(verdict: Verdict, console: ConsoleOutput) -> None:
-    console.line()
-    for line in verdict.sql.strip().splitlines():
-        console.line((f"    {line}", "dim"))
-    if verdict.decided_by:
-        console.paragraph(f"decided by {verdict.decided_by['function']}, from these rows", indent="    ", style="dim")
-
-
-def _print_reasons_of_many(cases: Sequence[Sequence[RunResult]], console: ConsoleOutput) -> set[tuple[int, str]]:
-    """Say why the traces of many cases are incomplete, once for each reason; return the runs with it."""
-    by_reason: dict[str, dict[int, list[RunResult]]] = {}
-    for number, runs in enumerate(cases):
-        for run in runs:
-            if run.error or any(one.status is not Status.PASS for one in run.standings):
-                for reason in run.incomplete_because:
-                    by_reason.setdefault(reason, {}).setdefault(number, []).append(run)
-    printed_reasons = set()
-    for reason, by_case in by_reason.items():
-        if len(by_case) >= _MANY_CASES:
+        word = "known failure" if verdict.known_failure else verdict.status.value
+        severity = ", severity warn" if verdict.severity == "warn" else ""
+        status: Segment = (word.upper(), STATUS_STYLE[verdict.status])
+        title = f"{len(block.cases)} cases" if block.cases else _title(block.runs, numbered)
+        console.line(status, (f"  {title}", "bold"), (f" · {', '.join(block.labels)}{severity}", ""))
+        if verdict.description:
+            console.paragraph(verdict.description, indent="  ", style="dim")
+        console.paragraph(block.message, indent="  ")
+        self._write_cases(block.cases)
+        if block.shows_spans:
+            among = f"spans of repetition {first.repetition}" if len(block.runs) > 1 else ""
+            among = f"spans of {block.cases[0]}" if block.cases else among
+            self._write_spans(verdict, self._trees.get(first.run_id, ()), among)
+        if verdict.stale:
+            console.paragraph("Spans of this run arrived after the verdict.", indent="  ", style="yellow")
+        if verdict.hint and verdict.hint not in hints:
+            console.paragraph(verdict.hint, first="  hint: ", indent="        ", style="cyan")
+            hints.add(verdict.hint)
+        if self._verbose and verdict.sql:
             console.line()
-            console.line(("INCOMPLETE", "yellow"), (f"  {len(by_case)} cases", "bold"))
-            console.paragraph(reason, indent="  ", style="yellow")
-            _print_cases([_title(of, _is_numbered(cases[number])) for number, of in by_case.items()], console)
-            printed_reasons |= {(id(run), reason) for of in by_case.values() for run in of}
-    return printed_reasons
+            for line in verdict.sql.strip().splitlines():
+                console.line((f"    {line}", "dim"))
+            if verdict.decided_by:
+                said = f"decided by {verdict.decided_by['function']}, from these rows"
+                console.paragraph(said, indent="    ", style="dim")
 
+    def _write_cases(self, titles: Sequence[str]) -> None:
+        """Name the first cases of a block of several."""
+        if titles:
+            more = len(titles) - _NAMED_CASES
+            named = ", ".join(titles[:_NAMED_CASES]) + (f" and {more} more" if more > 0 else "")
+            self._console.paragraph(named, first="  in ", indent="     ", style="dim")
 
-def _print_reasons(
-    runs: Sequence[RunResult], printed_reasons: Set[tuple[int, str]], console: ConsoleOutput, numbered: bool
-) -> None:
-    """Say why traces are incomplete: the cause of everything that could not be decided below it."""
-    reasons = _by(
-        (reason, run) for run in runs for reason in run.incomplete_because if (id(run), reason) not in printed_reasons
-    )
-    by_runs: dict[tuple[int, ...], list[str]] = {}
-    for reason, runs_of in reasons.items():
-        by_runs.setdefault(tuple(map(id, runs_of)), []).append(reason)
-    for of_same in by_runs.values():
-        console.line()
-        console.line(("INCOMPLETE", "yellow"), (f"  {_title(reasons[of_same[0]], numbered)}", "bold"))
-        for reason in of_same:
-            console.paragraph(reason, indent="  ", style="yellow")
+    def _write_spans(self, verdict: Verdict, nodes: Sequence[SpanNode], among: str) -> None:
+        """Write the tree with the spans that decided, and what decided without being one of its spans."""
+        in_tree = {node.span_id for node in nodes}
+        marks = {item.span_id: item.why for item in verdict.evidence if item.span_id is not None}
+        if marks.keys() & in_tree:
+            from clawtrace.report.tree import tree_lines
 
+            self._console.line()
+            if among:
+                self._console.paragraph(among, indent="  ", style="dim")
+            for line in tree_lines(nodes, marks=marks, only_marked=True, width=self._console.width):
+                self._console.line(*line)
+        for item in verdict.evidence:
+            if item.span_id not in in_tree:
+                said = ": ".join(filter(None, (item.name, item.why)))
+                self._console.paragraph(said, first="  • ", indent="    ")
 
-def _print_notes(
-    runs: Sequence[RunResult],
-    printed: Set[tuple[int, str]],
-    console: ConsoleOutput,
-    *,
-    apart: bool,
-    which: Callable[[Sequence[RunResult]], str],
-) -> None:
-    """Say what else there is to know of the runs."""
-    notes = _by((note, run) for run in runs for note in run.diagnostics if (id(run), note) not in printed)
-    if apart and notes:
-        console.line()
-    for text, runs_of in notes.items():
-        named = which(runs_of)
-        console.paragraph(text, first=f"  note{f' ({named})' if named else ''}: ", indent="        ", style="dim")
+    def _write_reasons_of_many(self, cases: Sequence[Sequence[RunResult]]) -> None:
+        """Say why the traces of many cases are incomplete, once for each reason."""
+        by_reason: dict[str, dict[int, list[RunResult]]] = {}
+        for number, runs in enumerate(cases):
+            for run in runs:
+                if run.error or any(one.status is not Status.PASS for one in run.standings):
+                    for reason in run.incomplete_because:
+                        by_reason.setdefault(reason, {}).setdefault(number, []).append(run)
+        for reason, by_case in by_reason.items():
+            if len(by_case) >= _MANY_CASES:
+                self._write_incomplete(f"{len(by_case)} cases", [reason])
+                self._write_cases([_title(of, _is_numbered(cases[number])) for number, of in by_case.items()])
+                self._reasons |= {(id(run), reason) for of in by_case.values() for run in of}
+
+    def _write_reasons(self, runs: Sequence[RunResult], numbered: bool) -> None:
+        """Say why traces are incomplete: the cause of everything that could not be decided below it."""
+        reasons = _by(
+            (reason, run) for run in runs for reason in run.incomplete_because if (id(run), reason) not in self._reasons
+        )
+        by_runs: dict[tuple[int, ...], list[str]] = {}
+        for reason, runs_of in reasons.items():
+            by_runs.setdefault(tuple(map(id, runs_of)), []).append(reason)
+        for of_same in by_runs.values():
+            self._write_incomplete(_title(reasons[of_same[0]], numbered), of_same)
+
+    def _write_incomplete(self, title: str, reasons: Sequence[str]) -> None:
+        self._console.line()
+        self._console.line(("INCOMPLETE", "yellow"), (f"  {title}", "bold"))
+        for reason in reasons:
+            self._console.paragraph(reason, indent="  ", style="yellow")
+
+    def _write_notes(
+        self, runs: Sequence[RunResult], *, apart: bool, which: Callable[[Sequence[RunResult]], str]
+    ) -> None:
+        """Say what else there is to know of the runs."""
+        notes = _by((note, run) for run in runs for note in run.diagnostics if (id(run), note) not in self._notes)
+        if apart and notes:
+            self._console.line()
+        for text, runs_of in notes.items():
+            named = f" ({which(runs_of)})" if which(runs_of) else ""
+            self._console.paragraph(text, first=f"  note{named}: ", indent="        ", style="dim")
 
 
 def _title(runs: Sequence[RunResult], numbered: bool) -> str:

@@ -26,6 +26,7 @@ __all__ = [
     "CampaignReport",
     "CaseLabels",
     "Report",
+    "case_title",
     "cases_of",
     "formats",
     "is_open",
@@ -71,17 +72,10 @@ class RunsSource(NamedTuple):
 
     def relative_to(self, folder: Path) -> dict[str, Any]:
         """Return it as JSON has it, with paths relative to a folder."""
-
-        def written(path: Path) -> str:
-            return os.path.relpath(path, folder)
-
-        return self._asdict() | {
-            "store": None if self.store is None else written(self.store),
-            "traces": [written(path) for path in self.traces],
-            "logs": [written(path) for path in self.logs],
-            "assertions": None if self.assertions is None else written(self.assertions),
-            "project": written(self.project),
-        }
+        paths = {name: getattr(self, name) for name in ("store", "assertions", "project")}
+        one = {name: None if path is None else os.path.relpath(path, folder) for name, path in paths.items()}
+        several = {name: [os.path.relpath(path, folder) for path in getattr(self, name)] for name in ("traces", "logs")}
+        return self._asdict() | one | several
 
 
 class CampaignReport(NamedTuple):
@@ -172,6 +166,11 @@ def cases_of(results: Iterable[RunResult]) -> dict[tuple[str, str | None], list[
     for result in results:
         cases.setdefault((result.case_id, result.model_id), []).append(result)
     return cases
+
+
+def case_title(case_id: str, model_id: str | None) -> str:
+    """Return what a person calls a case with a model."""
+    return case_id if model_id is None else f"{case_id} · {model_id}"
 
 
 def status_of(result: RunResult) -> Status | None:

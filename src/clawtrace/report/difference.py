@@ -12,6 +12,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from clawtrace import __version__
+from clawtrace.model.relations import COUNTED
 from clawtrace.report.struct import Struct
 
 if TYPE_CHECKING:
@@ -22,17 +23,7 @@ __all__ = ["Difference", "Figure", "Number", "RunSide", "ToolStep", "TreeStep", 
 Item = TypeVar("Item")
 Change = Literal["same", "removed", "added"]
 
-_TOTALS = (
-    "llm_calls",
-    "failed_llm_attempts",
-    "tool_calls",
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "reasoning_tokens",
-    "cost_usd",
-)
+_TOTALS = (*(name for name in COUNTED if name not in ("errors", "unrecovered_errors", "agents")), "cost_usd")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,15 +160,12 @@ def _figures(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Figure
         ("duration_ms", first["duration_ms"], second["duration_ms"]),
     ]
     rows += [(name, first["totals"][name], second["totals"][name]) for name in _TOTALS]
-    rows.append(("errors", _length(first["errors"]), _length(second["errors"])))
+    failed = [None if run["errors"] is None else len(run["errors"]) for run in (first, second)]
+    rows.append(("errors", failed[0], failed[1]))
     return [
         Figure(name=name, first=old, second=new, difference=None if old is None or new is None else new - old)
         for name, old, new in rows
     ]
-
-
-def _length(rows: Sequence[Any] | None) -> int | None:
-    return None if rows is None else len(rows)
 
 
 def _names(rows: Sequence[Mapping[str, Any]] | None, *keys: str) -> list[str] | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, TextIO
 
 from clawtrace import __version__
@@ -121,33 +123,27 @@ def _case(case_id: str, model_id: str | None, runs: Sequence[RunResult], report:
 
 def _run(result: RunResult, report: CampaignReport) -> Run:
     status = status_of(result)
-    return Run(
-        run_id=result.run_id,
-        repetition=result.repetition,
-        status=None if status is None else status.value,
-        outcome=outcome_of(result),
-        reused=result.reused,
-        retried=list(result.retried),
-        quarantined=result.quarantined,
-        run_status=result.run_status,  # type: ignore[arg-type]
-        error=result.error,
-        trace=ReceivedTrace(
-            complete=result.complete,
-            incomplete_because=list(result.incomplete_because),
-            closed_by=result.closed_by,
-            spans=result.spans,
-            traces=result.traces,
-            duration_ms=result.duration_ms,
-        ),
-        final_score=result.judgement.get("final_score"),
-        judgement=result.judgement,
-        scores=result.scores,
-        totals=dict(result.totals),
-        diagnostics=list(result.diagnostics),
-        assertions=[
-            assertion_of(verdict, *_written(report, result.case_id, verdict.id)) for verdict in result.verdicts
-        ],
-    )
+    assertions = [assertion_of(verdict, *_written(report, result.case_id, verdict.id)) for verdict in result.verdicts]
+    own = {
+        "status": None if status is None else status.value,
+        "outcome": outcome_of(result),
+        "trace": ReceivedTrace(**_alike(ReceivedTrace, result)),
+        "final_score": result.judgement.get("final_score"),
+        "totals": dict(result.totals),
+        "assertions": assertions,
+    }
+    return Run(**_alike(Run, result) | own)
+
+
+def _alike(struct: Any, found: Any) -> dict[str, Any]:
+    """Return the fields of a struct that are called the same where they come from."""
+    values = {name: getattr(found, name) for name in _names(struct, found.__class__)}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+@cache
+def _names(struct: Any, found: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(struct) if hasattr(found, field.name))
 
 
 def _written(report: CampaignReport, case_id: str, assertion_id: str) -> tuple[str | None, int | None]:
@@ -158,39 +154,19 @@ def _written(report: CampaignReport, case_id: str, assertion_id: str) -> tuple[s
 
 def assertion_of(verdict: Verdict, file: str | None = None, line: int | None = None) -> AssertionResult:
     """Return one verdict as the struct of `clawtrace.results/1`, with the file and the line of its assertion where known."""
-    return AssertionResult(
-        verdict_id=f"{verdict.run_id}/{verdict.id}",
-        id=verdict.id,
-        type=verdict.type,
-        status=verdict.status.value,
-        severity=verdict.severity,
-        final=verdict.final,
-        message=verdict.message,
-        description=verdict.description,
-        dimensions=list(verdict.dimensions),
-        scope=_scope(verdict.scope),
-        known_failure=verdict.known_failure,
-        expected=verdict.expected,
-        actual=verdict.actual,
-        evidence=[EvidenceSpan(**item._asdict()) for item in verdict.evidence],
-        missing=verdict.missing,
-        hint=verdict.hint,
-        stale=verdict.stale,
-        sql=verdict.sql,
-        params=verdict.params,
-        decided_by=DecidedBy(**verdict.decided_by) if verdict.decided_by else None,
-        definition=verdict.definition,
-        asked_run=verdict.asked_run or None,
-        missing_data=verdict.missing_data,
-        min_pass_rate=verdict.min_pass_rate,
-        file=file,
-        line=line,
-        duration_ms=round(verdict.duration_ms, 3),
-    )
-
-
-def _scope(written: Mapping[str, Any]) -> ReportedScope | None:
-    return ReportedScope(agent=written.get("agent"), turn=written.get("turn")) if written else None
+    scope = verdict.scope
+    own = {
+        "verdict_id": f"{verdict.run_id}/{verdict.id}",
+        "status": verdict.status.value,
+        "scope": ReportedScope(agent=scope.get("agent"), turn=scope.get("turn")) if scope else None,  # type: ignore[arg-type]
+        "evidence": [EvidenceSpan(**item._asdict()) for item in verdict.evidence],
+        "decided_by": DecidedBy(**verdict.decided_by) if verdict.decided_by else None,
+        "asked_run": verdict.asked_run or None,
+        "file": file,
+        "line": line,
+        "duration_ms": round(verdict.duration_ms, 3),
+    }
+    return AssertionResult(**_alike(AssertionResult, verdict) | own)
 
 
 def _shares(rate: PassRate) -> dict[str, Any]:
@@ -225,16 +201,6 @@ def _repeated_assertions(runs: Sequence[RunResult], gate: Gate) -> list[Repeated
 
 def _threshold(found: SuiteRate, gate: Gate) -> SuiteThreshold:
     """Return the struct of one threshold."""
-    return SuiteThreshold(
-        model_id=found.model_id,
-        passed=found.rate.passed,
-        failed=found.rate.failed,
-        undecided=found.rate.undecided,
-        pass_rate=found.rate.rate,
-        interval=found.rate.interval,
-        threshold=found.threshold,
-        tolerance=found.tolerance,
-        gate_on=gate.gate_on,
-        reached=found.reached,
-        behavior="informational" if found.informational else "error",
-    )
+    rate = {name: value for name, value in _shares(found.rate).items() if name in SuiteThreshold.__dataclass_fields__}
+    rate |= {"gate_on": gate.gate_on, "behavior": "informational" if found.informational else "error"}
+    return SuiteThreshold(**_alike(SuiteThreshold, found) | rate)

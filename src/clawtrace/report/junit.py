@@ -70,7 +70,7 @@ class JunitReport(Report):
 
 def _suites(report: CampaignReport) -> Iterator[ET.Element]:
     for (case_id, model_id), runs in cases_of(report.results).items():
-        name = case_id if model_id is None else f"{case_id} [{model_id}]"
+        name = _name(case_id, model_id)
         suite = ET.Element("testsuite", name=_xml(name))
         suite.set("timestamp", report.started_at.isoformat(timespec="seconds"))
         labels = report.labels.get(case_id)
@@ -86,7 +86,7 @@ def _suites(report: CampaignReport) -> Iterator[ET.Element]:
         yield _thresholds(report)
     if all(run.quarantined for run in report.results) and all(run.quarantined for run in report.left_out):
         suite = ET.Element("testsuite", name="clawtrace")
-        case = ET.SubElement(suite, "testcase", classname="clawtrace", name="(campaign)", time="0.000")
+        case = _case(suite, "clawtrace", "(campaign)")
         why = "everything is in quarantine" if report.results or report.left_out else "there was no run"
         _outcome(case, "error", "nothing", f"Nothing was evaluated: {why}.", "")
         yield suite
@@ -97,8 +97,7 @@ def _add_run(
 ) -> None:
     suffix = f" [repetition {run.repetition}]" if repeated else ""
     for place, verdict in enumerate(run.verdicts):
-        case = ET.SubElement(suite, "testcase", classname=_xml(classname), name=_xml(verdict.id + suffix))
-        case.set("time", f"{verdict.duration_ms / 1000:.3f}")
+        case = _case(suite, classname, verdict.id + suffix, verdict.duration_ms / 1000)
         code = gate.of_verdict(verdict)
         word = "known failure" if verdict.known_failure else verdict.status.value
         message = without_reasons(run, verdict)
@@ -110,7 +109,7 @@ def _add_run(
             _outcome(case, "skipped", word, f"{word}: {message}", "")
         ET.SubElement(case, "system-out").text = _xml(_account(run, verdict))
     if run.error or not run.verdicts:
-        case = ET.SubElement(suite, "testcase", classname=_xml(classname), name=_xml(f"(run){suffix}"), time="0.000")
+        case = _case(suite, classname, f"(run){suffix}")
         message = run.error or NOTHING_ASKED
         tag, kind = ("skipped", "quarantined") if run.quarantined else ("error", "error" if run.error else "nothing")
         _outcome(case, tag, kind, message, "\n".join(run.diagnostics))
@@ -120,10 +119,7 @@ def _add_rated(suite: ET.Element, classname: str, runs: Sequence[RunResult], rat
     """Add a test case for each assertion that need not pass every time: its rate decides, not one repetition."""
     for one in rated:
         verdicts = next(run.verdicts for run in runs if len(run.verdicts))
-        case = ET.SubElement(
-            suite, "testcase", classname=_xml(classname), name=_xml(f"{verdicts[one.place].id} (pass rate)")
-        )
-        case.set("time", "0.000")
+        case = _case(suite, classname, f"{verdicts[one.place].id} (pass rate)")
         if one.code in _RED:
             tag, kind = ("skipped", "quarantined") if runs[0].quarantined else (_RED[one.code], "pass rate")
             _outcome(case, tag, kind, one.sentence, "")
@@ -133,9 +129,7 @@ def _add_rated(suite: ET.Element, classname: str, runs: Sequence[RunResult], rat
 def _left_out(left_out: Sequence[NotRun]) -> ET.Element:
     suite = ET.Element("testsuite", name="(not run)")
     for run in left_out:
-        classname = run.case_id if run.model_id is None else f"{run.case_id} [{run.model_id}]"
-        name = f"(run) [repetition {run.repetition}]"
-        case = ET.SubElement(suite, "testcase", classname=_xml(classname), name=name, time="0.000")
+        case = _case(suite, _name(run.case_id, run.model_id), f"(run) [repetition {run.repetition}]")
         if run.quarantined:
             _outcome(case, "skipped", "quarantined", f"quarantined, not run: {run.reason}", "")
         else:
@@ -167,10 +161,7 @@ def _add_properties(suite: ET.Element, values: Mapping[str, str], labels: CaseLa
 def _thresholds(report: CampaignReport) -> ET.Element:
     suite = ET.Element("testsuite", name="(thresholds)")
     for found in report.thresholds:
-        name = "pass rate" if found.model_id is None else f"pass rate [{found.model_id}]"
-        case = ET.SubElement(
-            suite, "testcase", classname=_xml(report.suite_id or "suite"), name=_xml(name), time="0.000"
-        )
+        case = _case(suite, report.suite_id or "suite", _name("pass rate", found.model_id))
         code = found.code(report.gate)
         if code in _RED:
             _outcome(case, _RED[code], "threshold", found.sentence, "")
@@ -178,6 +169,14 @@ def _thresholds(report: CampaignReport) -> ET.Element:
             _outcome(case, "skipped", "threshold", found.sentence, "")
         ET.SubElement(case, "system-out").text = _xml(found.sentence)
     return suite
+
+
+def _name(what: str, model_id: str | None) -> str:
+    return what if model_id is None else f"{what} [{model_id}]"
+
+
+def _case(suite: ET.Element, classname: str, name: str, seconds: float = 0.0) -> ET.Element:
+    return ET.SubElement(suite, "testcase", classname=_xml(classname), name=_xml(name), time=f"{seconds:.3f}")
 
 
 def _outcome(case: ET.Element, tag: str, kind: str, message: str, text: str) -> None:

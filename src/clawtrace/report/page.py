@@ -39,18 +39,18 @@ class PageReport(Report):
         """Write one HTML document."""
         before, after = _application()
         stream.write(before)
-        stream.write('<script type="text/plain" id="results">')
-        stream.writelines(_base64(_packed(json_pieces(results_of(report)))))
-        stream.write("</script>\n")
+        _write_data(stream, 'id="results"', _packed(json_pieces(results_of(report))))
         if report.comparison is not None:
-            stream.write('<script type="text/plain" id="comparison">')
-            stream.writelines(_base64(_packed(json_pieces(report.comparison))))
-            stream.write("</script>\n")
+            _write_data(stream, 'id="comparison"', _packed(json_pieces(report.comparison)))
         for run_id, packed in report.details.items():
-            stream.write(f'<script type="text/plain" data-run="{html.escape(run_id)}">')
-            stream.writelines(_base64([packed]))
-            stream.write("</script>\n")
+            _write_data(stream, f'data-run="{html.escape(run_id)}"', [packed])
         stream.write(after)
+
+
+def _write_data(stream: TextIO, named: str, pieces: Iterable[bytes]) -> None:
+    stream.write(f'<script type="text/plain" {named}>')
+    stream.writelines(_base64(pieces))
+    stream.write("</script>\n")
 
 
 def live_page() -> tuple[str, str]:

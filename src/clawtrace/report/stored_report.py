@@ -49,30 +49,13 @@ def report_of(results: Mapping[str, Any], folder: Path) -> CampaignReport:
 
 
 def _run(run: Mapping[str, Any], case: Mapping[str, Any]) -> RunResult:
-    trace = run["trace"]
-    return RunResult(
-        run["run_id"],
-        case["case_id"],
-        case["model_id"],
-        run["repetition"],
-        None if run["status"] is None else Status(run["status"]),
-        [_verdict(one, run["run_id"]) for one in run["assertions"]],
-        run_status=run["run_status"],
-        has_trace=trace["spans"] > 0,
-        complete=trace["complete"],
-        incomplete_because=tuple(trace["incomplete_because"]),
-        closed_by=trace["closed_by"],
-        spans=trace["spans"],
-        traces=trace["traces"],
-        duration_ms=trace["duration_ms"],
-        error=run["error"],
-        diagnostics=tuple(run["diagnostics"]),
-        totals=run["totals"],
-        reused=run["reused"],
-        retried=tuple(run["retried"]),
-        quarantined=run["quarantined"],
-        judgement=run["judgement"],
-    )
+    written = {**case, **run["trace"], **run}
+    written["status"] = None if run["status"] is None else Status(run["status"])
+    written["verdicts"] = [_verdict(one, run["run_id"]) for one in run["assertions"]]
+    written["has_trace"] = run["trace"]["spans"] > 0
+    for name in ("incomplete_because", "diagnostics", "retried"):
+        written[name] = tuple(written[name])
+    return RunResult(**{name: written[name] for name in RunResult._fields if name != "facts_state"})
 
 
 def _verdict(one: Mapping[str, Any], run_id: str) -> Verdict:
@@ -114,15 +97,6 @@ def _threshold(one: Mapping[str, Any], runs: list[RunResult]) -> SuiteRate:
 
 
 def _source(source: Mapping[str, Any], folder: Path) -> RunsSource:
-    def path(written: str | None) -> Path | None:
-        return None if written is None else folder / written
-
-    return RunsSource(
-        store=path(source["store"]),
-        traces=[folder / one for one in source["traces"]],
-        runs_by=source["runs_by"],
-        one_run=source["one_run"],
-        logs=[folder / one for one in source["logs"]],
-        assertions=path(source["assertions"]),
-        project=folder / source["project"],
-    )
+    one = {name: source[name] and folder / source[name] for name in ("store", "assertions", "project")}
+    several = {name: [folder / path for path in source[name]] for name in ("traces", "logs")}
+    return RunsSource(**{**source, **one, **several})

@@ -13,7 +13,7 @@ from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status
 from clawtrace.report._repeated_text import print_datasets, print_repetitions, print_thresholds
 from clawtrace.report._verdict_text import STATUS_STYLE, print_verdicts, title_of
-from clawtrace.report.base import CampaignReport, status_of
+from clawtrace.report.base import CampaignReport, case_title, status_of
 from clawtrace.report.console import ConsoleOutput, Segment, TableColumn
 from clawtrace.support.figures import UNKNOWN, cost_of, count, duration, tokens_of, total_of
 
@@ -57,7 +57,8 @@ def print_campaign(
             print_runs(report.results, console)
         print_verdicts(report, console, verbose=verbose)
         print_scores(report.results, console)
-        _print_retried(report.results, console)
+        retried = [f"{title_of(one)}: {'; '.join(one.retried)}" for one in report.results if one.retried]
+        _print_each(retried, "RETRIED  ", console)
         _print_left_out(report.left_out, console)
         _print_unjudged(report, console)
         print_datasets(report, console)
@@ -97,59 +98,48 @@ def _run_figures(result: RunResult) -> list[str]:
 
 def print_scores(results: Sequence[RunResult], console: ConsoleOutput) -> None:
     """Print the scores of the runs that have any, from 0 to 10 by dimension: of the checks, then of the judges."""
-    _print_scores_of_checks(results, console)
+    of_checks = [(result, scores) for result in results if (scores := result.scores)]
+    texts = [
+        f"{title_of(result)}: {', '.join(f'{dimension} {score:.1f}' for dimension, score in scores.items())}"
+        for result, scores in of_checks
+    ]
+    _print_each(texts, "scores  ", console, indent="        ")
     judged = [result for result in results if result.judgement.get("final_score") is not None]
-    if judged:
+    _print_each([_judged(result) for result in judged], "judges  ", console, indent="        ")
+
+
+def _judged(result: RunResult) -> str:
+    said = result.judgement
+    dimensions = said["dimensions"].items()
+    listed = ", ".join(f"{name} {one['score']:.1f}" for name, one in dimensions if one["score"] is not None)
+    spread = f" (spread {said['spread']:.1f} over {said['answers']} answers)" if said["answers"] > 1 else ""
+    return f"{title_of(result)}: {said['final_score']:.1f} of 10{spread}; {listed}"
+
+
+def _print_each(texts: Sequence[str], first: str, console: ConsoleOutput, *, indent: str = "  ") -> None:
+    """Print paragraphs that begin alike, after an empty line; nothing where there is none."""
+    if texts:
         console.line()
-    for result in judged:
-        said = result.judgement
-        dimensions = said["dimensions"].items()
-        listed = ", ".join(f"{name} {one['score']:.1f}" for name, one in dimensions if one["score"] is not None)
-        spread = f" (spread {said['spread']:.1f} over {said['answers']} answers)" if said["answers"] > 1 else ""
-        text = f"{title_of(result)}: {said['final_score']:.1f} of 10{spread}; {listed}"
-        console.paragraph(text, first="judges  ", indent="        ")
-
-
-def _print_scores_of_checks(results: Sequence[RunResult], console: ConsoleOutput) -> None:
-    scored = [(result, scores) for result in results if (scores := result.scores)]
-    if scored:
-        console.line()
-    for result, scores in scored:
-        listed = ", ".join(f"{dimension} {score:.1f}" for dimension, score in scores.items())
-        console.paragraph(f"{title_of(result)}: {listed}", first="scores  ", indent="        ")
-
-
-def _print_retried(results: Sequence[RunResult], console: ConsoleOutput) -> None:
-    """Say which runs took more than one attempt, and why."""
-    retried = [result for result in results if result.retried]
-    if retried:
-        console.line()
-    for result in retried:
-        console.paragraph(f"{title_of(result)}: {'; '.join(result.retried)}", first="RETRIED  ", indent="  ")
+    for text in texts:
+        console.paragraph(text, first=first, indent=indent)
 
 
 def _print_left_out(left_out: Sequence[NotRun], console: ConsoleOutput) -> None:
-    if left_out:
-        console.line()
+    texts = []
     for run in left_out:
-        model = f" · {run.model_id}" if run.model_id is not None else ""
-        console.paragraph(
-            f"{run.case_id}{model} · repetition {run.repetition}{' (quarantined)' if run.quarantined else ''}: {run.reason}",
-            first="NOT RUN  ",
-            indent="  ",
+        quarantined = " (quarantined)" if run.quarantined else ""
+        texts.append(
+            f"{case_title(run.case_id, run.model_id)} · repetition {run.repetition}{quarantined}: {run.reason}"
         )
+    _print_each(texts, "NOT RUN  ", console)
 
 
 def _print_unjudged(report: CampaignReport, console: ConsoleOutput) -> None:
     """Say which cases ask for a judge that there is not."""
     asking = {result.case_id for result in report.results}
-    found = [(case_id, labels.unjudged) for case_id, labels in report.labels.items() if case_id in asking]
-    if any(unjudged for _, unjudged in found):
-        console.line()
-    for case_id, unjudged in found:
-        if unjudged:
-            what = " and ".join(unjudged)
-            console.paragraph(f"{case_id}: {what}; no judge is configured", first="NOT JUDGED  ", indent="  ")
+    found = {case_id: labels.unjudged for case_id, labels in report.labels.items() if case_id in asking}
+    texts = [f"{case_id}: {' and '.join(asked)}; no judge is configured" for case_id, asked in found.items() if asked]
+    _print_each(texts, "NOT JUDGED  ", console)
 
 
 def _print_rerun(report: CampaignReport, console: ConsoleOutput) -> None:

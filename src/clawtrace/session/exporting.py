@@ -10,7 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, cast
 
-__all__ = ["write_parquet_of", "write_protobuf"]
+__all__ = ["request_of", "write_parquet_of", "write_protobuf"]
 
 _IDS = ("traceId", "spanId", "parentSpanId")
 
@@ -21,15 +21,21 @@ def write_protobuf(lines: Iterable[str], out: IO[bytes]) -> None:
     Args:
         lines: requests of OTLP JSON.
     """
-    from google.protobuf.json_format import ParseDict
     from google.protobuf.proto import serialize_length_prefixed
+
+    for line in lines:
+        serialize_length_prefixed(request_of(line), cast(BytesIO, out))  # any stream will do
+
+
+def request_of(line: str) -> Any:
+    """Return a request of OTLP JSON as a message."""
+    from google.protobuf.json_format import ParseDict
     from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-    for line in lines:
-        document = json.loads(line, object_hook=_with_base64)
-        kind: Any = ExportTraceServiceRequest if "resourceSpans" in document else ExportLogsServiceRequest
-        serialize_length_prefixed(ParseDict(document, kind()), cast(BytesIO, out))  # any stream will do
+    document = json.loads(line, object_hook=_with_base64)
+    kind: Any = ExportTraceServiceRequest if "resourceSpans" in document else ExportLogsServiceRequest
+    return ParseDict(document, kind())
 
 
 def _with_base64(found: dict[str, Any]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def run_command(
         RunnerError: the program does not exist or cannot be started.
         ConfigError: an assertion cannot be read with this run's values.
     """
-    folder, started_at = Path.cwd().absolute(), time.time()
+    folder, started_at = Path.cwd(), time.time()
     name = Path(argv[0]).name
     case_id = name if is_slug(name) else "command"
     turn = SentTurn(secrets.token_hex(16), secrets.token_hex(8))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawtrace.cli.output.comparison import FailOn, comparison_options, print_compared
+from clawtrace.cli.flags import outputs_option
+from clawtrace.cli.output.comparison import ComparisonFlags, comparison_options, print_compared
 from clawtrace.cli.output.data import json_option, print_json, print_table
 from clawtrace.errors import UsageError
 
@@ -17,17 +17,6 @@ if TYPE_CHECKING:
     from clawtrace.campaign.comparing.measured import Baseline, Measured
 
 __all__ = ["command"]
-
-
-def _out_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    kind = click.Path(file_okay=False, path_type=Path)
-    return click.option("--out", type=kind, help="Folder of results.  [default: the project's outputs/]")(function)
-
-
-def _outputs(out: Path | None) -> Path:
-    from clawtrace.config.projects.project_file import load_project
-
-    return out or load_project().outputs
 
 
 @click.group(
@@ -47,8 +36,8 @@ def command() -> None:
 )
 @click.argument("name")
 @click.argument("campaign")
-@_out_option
-def set_command(name: str, campaign: str, out: Path | None) -> None:
+@outputs_option
+def set_command(name: str, campaign: str, outputs: Path) -> None:
     """Keep CAMPAIGN as the baseline NAME; one that had the name is replaced.
 
     CAMPAIGN is a campaign's folder, a report.json, or a campaign or suite below the folder of results.
@@ -56,7 +45,7 @@ def set_command(name: str, campaign: str, out: Path | None) -> None:
     from clawtrace.campaign.comparing.measured import set_baseline
 
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    baseline = set_baseline(name, campaign, _outputs(out), now)
+    baseline = set_baseline(name, campaign, outputs, now)
     if baseline.measured.not_run:
         click.echo(f"warning: {baseline.measured.not_run} planned runs of this campaign have no result", err=True)
     click.echo(f"`{name}` is now {_words(baseline)}.", err=True)
@@ -64,13 +53,12 @@ def set_command(name: str, campaign: str, out: Path | None) -> None:
 
 @command.command("show", short_help="Show one baseline, or list all.", epilog="Example: clawtrace baseline show main")
 @click.argument("name", required=False)
-@_out_option
+@outputs_option
 @json_option
-def show(name: str | None, out: Path | None, as_json: bool) -> None:
+def show(name: str | None, outputs: Path, as_json: bool) -> None:
     """Show the baseline NAME with its cases, or list all baselines."""
     from clawtrace.campaign.comparing.measured import baseline_names, load_baseline
 
-    outputs = _outputs(out)
     found = [load_baseline(one, outputs) for one in ([name] if name is not None else baseline_names(outputs))]
     if as_json:
         print_json([_as_json(baseline) for baseline in found])
@@ -90,16 +78,13 @@ def show(name: str | None, out: Path | None, as_json: bool) -> None:
 )
 @click.argument("campaign", required=False)
 @click.option("--name", help="The baseline.  [default: the only one, or the only one of the campaign's suite]")
-@_out_option
+@outputs_option
 @comparison_options
 def check(
     campaign: str | None,
     name: str | None,
-    out: Path | None,
-    alpha: float,
-    fail_on: FailOn,
-    as_json: bool,
-    verbose: bool,
+    outputs: Path,
+    flags: ComparisonFlags,
 ) -> int:
     """Compare CAMPAIGN with a baseline; without CAMPAIGN, what was run since in the folder the baseline came from.
 
@@ -109,7 +94,6 @@ def check(
     """
     from clawtrace.campaign.comparing.measured import find_campaign, is_baseline
 
-    outputs = _outputs(out)
     if campaign is not None and name is None and is_baseline(campaign, outputs):
         campaign, name = None, campaign
     second = None if campaign is None else find_campaign(campaign, outputs)
@@ -122,9 +106,7 @@ def check(
                 f"{campaign!r} was not run again since it became the baseline `{baseline.name}`: run `clawtrace eval`, or "
                 "name another campaign."
             )
-    return print_compared(
-        baseline.measured, second, (f"baseline {baseline.name}", campaign or ""), alpha, fail_on, as_json, verbose
-    )
+    return print_compared(baseline.measured, second, (f"baseline {baseline.name}", campaign or ""), flags)
 
 
 def _chosen(name: str | None, campaign: Measured | None, outputs: Path) -> Baseline:

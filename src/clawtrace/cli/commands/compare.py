@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from clawtrace.cli.output.comparison import FailOn, comparison_options, print_compared
+from clawtrace.cli.flags import outputs_option
+from clawtrace.cli.output.comparison import ComparisonFlags, comparison_options, print_compared
 
 __all__ = ["command"]
 
@@ -17,15 +18,9 @@ __all__ = ["command"]
 )
 @click.argument("first")
 @click.argument("second")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of results.  [default: the project's outputs/]",
-)
+@outputs_option
 @comparison_options
-def command(
-    first: str, second: str, out: Path | None, alpha: float, fail_on: FailOn, as_json: bool, verbose: bool
-) -> int:
+def command(first: str, second: str, outputs: Path, flags: ComparisonFlags) -> int:
     """Compare the campaign SECOND with the campaign FIRST.
 
     Each is a campaign's folder, a report.json, a campaign or suite below the folder of results, or the name of a
@@ -36,8 +31,6 @@ def command(
     gone or was not decided, or there are too few runs to notice anything.
     """
     from clawtrace.campaign.comparing.measured import find_campaign
-    from clawtrace.config.projects.project_file import load_project
 
-    outputs = out or load_project().outputs
     found = find_campaign(first, outputs), find_campaign(second, outputs)
-    return print_compared(*found, (first, second), alpha, fail_on, as_json, verbose)
+    return print_compared(*found, (first, second), flags)

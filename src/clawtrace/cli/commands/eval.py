@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import click
 
-from clawtrace.cli.evaluating.existing_runs import ExistingRuns, judge_runs
 from clawtrace.cli.evaluating.suite import SuiteFlags, eval_suite, suite_options
 from clawtrace.cli.output.outcome import Output, finish, gate_options, output_options
 from clawtrace.cli.sources.clickhouse import ClickHouseSource, store_options
 from clawtrace.cli.sources.completions import complete_suites
-from clawtrace.cli.sources.source import Recordings, recordings_options, server_option
+from clawtrace.cli.sources.source import Recordings, recordings_options, server_option, source_of
 
 if TYPE_CHECKING:
     from clawtrace.verdicts.gating.gate import Gate
@@ -111,9 +110,11 @@ def command(
     Exit codes: 0 everything passed; 1 something failed; 2 usage or configuration, nothing was judged; 3 nothing
     failed, but something was skipped, inconclusive or not asked; 4 an agent, a precondition, a hook or the store broke.
     """
+    from clawtrace.cli.evaluating.existing_runs import ExistingRuns, judge_runs
+
     if stray:
         raise click.UsageError(f"{stray[0]!r} is not a flag: use --suite for a suite, --traces for a recording.")
-    there = ExistingRuns.named(recordings, store, server if suite is None else None, wanted, where)
+    there = ExistingRuns(source_of(recordings, store, server if suite is None else None), wanted, where)
     if suite is not None:
         if there.given() or assertions is not None:
             raise click.UsageError(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from clawtrace.cli.output.data import stdout_console
 from clawtrace.cli.sources.source import TraceSource, source_options
 from clawtrace.errors import ExitCode, RunnerError, UsageError
 
@@ -87,7 +88,7 @@ def command(
 
     if agent is not None and not agent.strip():
         raise click.UsageError("--command is empty: give the command that starts the agent.")
-    recorded = bool(source.recordings) or source.store is not None or from_run is not None
+    recorded = source.is_named or from_run is not None
     asks = not yes and sys.stdin.isatty()
     project = load_project()
     seen = _recorded(source, from_run, with_command=agent is not None) if recorded else None
@@ -155,28 +156,23 @@ class _Recorded(NamedTuple):
 
 
 def _recorded(source: TraceSource, run_id: str | None, *, with_command: bool) -> _Recorded:
-    from clawtrace.campaign.comparing.observed import observations
-    from clawtrace.cli.output.mutations import score_of
-    from clawtrace.cli.sources.recorded_run import files_of, first_message, holding, parsed_observations, the_run
+    from clawtrace.cli.sources.recorded_run import files_of, observed, the_run
 
     with source.opened() as (asked, known):
         chosen = the_run(known, run_id)
-        (facts,) = asked.inspect([chosen])["runs"]
-        message = first_message(asked, chosen)
-        found = holding(asked, [chosen], observations([facts], [message]))
         files = () if with_command else files_of(source, chosen, known)
-        score = score_of(asked, chosen, parsed_observations(found)) if found else None
-    return _Recorded(chosen, message, found, files, score)
+        seen = observed(asked, asked.inspect([chosen])["runs"])
+    return _Recorded(chosen, seen.messages[0], seen.found, files, seen.score)
 
 
 def _write(project: Project, answers: _Choices, seen: _Recorded | None) -> int:
     """Write the files, run the command where requested, and say what to do next."""
-    from clawtrace.cli.projects.new_project import NewFiles, case_text, replace_file
+    from clawtrace.cli.projects.new_project import NewPaths, case_text, replace_file
     from clawtrace.config.files.document import display
 
     draft, case_file = _draft(project, answers, seen)
     texts = _texts(project, draft, case_file, seen.found if seen else None)
-    files = NewFiles()
+    files = NewPaths(texts)
     files.write(texts)
     try:
         suite = _loaded(project, draft)
@@ -189,7 +185,7 @@ def _write(project: Project, answers: _Choices, seen: _Recorded | None) -> int:
         return _say_nothing_came(trial, answers)
     if trial is not None and trial.found:
         replace_file(case_file, case_text(draft, trial.found))
-    for path in files.written:
+    for path in texts:
         if path.parent.name != "schemas":
             click.echo(display(path))
     return _say(draft, seen, trial)
@@ -225,12 +221,12 @@ def _texts(project: Project, draft: CaseDraft, case_file: Path, found: Sequence[
     import json
 
     from clawtrace.cli.commands.schema import schemas
-    from clawtrace.cli.projects.new_project import case_text, project_text, suite_text
+    from clawtrace.cli.projects.new_project import PROJECT, case_text, suite_text
     from clawtrace.config.files.document import with_either_suffix
 
     texts = {}
     if project.path is None:
-        texts[project.root / "clawtrace.yaml"] = project_text()
+        texts[project.root / "clawtrace.yaml"] = PROJECT
     folder = project.configs / "schemas"
     for kind in ("project", "suite", "case"):
         name = f"{kind}.schema.json"
@@ -278,14 +274,14 @@ def _trial(suite: Any, draft: CaseDraft) -> _Trial:
     """
     from clawtrace.campaign.planning.expand import expand
     from clawtrace.campaign.running.reuse import decide
-    from clawtrace.cli.projects.new_project import NewResults
+    from clawtrace.cli.projects.new_project import NewPaths
 
     models = [suite.config.models[0].model_id] if suite.config.models else []
     plan = expand(suite, cases=[draft.case_id], models=models, repetitions=1)
     decisions = decide(plan, os.environ, reuse=False)
     prints = [one.fingerprint.digest for one in decisions.values() if one.fingerprint is not None]
     index = plan.outputs / "index"
-    results = NewResults(plan.outputs, [plan.folder, index / "files", *(index / one[:2] / one for one in prints)])
+    results = NewPaths([plan.folder, index / "files", *(index / one[:2] / one for one in prints)])
     with ExitStack() as unless_kept:
         unless_kept.callback(results.undo)
         trial = _run(plan, decisions)
@@ -295,13 +291,12 @@ def _trial(suite: Any, draft: CaseDraft) -> _Trial:
 
 
 def _run(plan: Plan, decisions: Mapping[str, Decision]) -> _Trial:
-    from clawtrace.campaign.comparing.observed import Observation, observations
+    from clawtrace.campaign.comparing.observed import Observation
     from clawtrace.campaign.running.execute import execute
     from clawtrace.campaign.running.opening import open_campaign
-    from clawtrace.cli.output.mutations import score_of
     from clawtrace.cli.output.progress import progress
     from clawtrace.cli.projects.new_project import last_words
-    from clawtrace.cli.sources.recorded_run import first_message, holding, parsed_observations
+    from clawtrace.cli.sources.recorded_run import observed
 
     with open_campaign(plan) as session:
         with progress(quiet=not sys.stderr.isatty()) as listener:
@@ -314,22 +309,19 @@ def _run(plan: Plan, decisions: Mapping[str, Decision]) -> _Trial:
         ending = last_words(plan.folder / plan.runs[0].folder)
         if not result.has_trace:
             return _Trial(result, (), ending)
-        (facts,) = session.inspect([result.run_id])["runs"]
         exited = Observation({"type": "agent_exit_code", "value": 0}, "The agent's process succeeded.")
-        message = first_message(session, result.run_id)
-        found = holding(session, [result.run_id], [*observations([facts], [message]), exited])
-        score = score_of(session, result.run_id, parsed_observations(found)) if found else None
-        return _Trial(result, found, ending, score, unread=not facts["dialects"])
+        runs = session.inspect([result.run_id])["runs"]
+        seen = observed(session, runs, exited)
+        return _Trial(result, seen.found, ending, seen.score, unread=not runs[0]["dialects"])
 
 
 def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
     """Print the outcome; return the exit code."""
     from clawtrace.cli.output.connecting import OF_NO_INSTRUMENTATION, say_how_to_connect
     from clawtrace.cli.output.mutations import print_score
-    from clawtrace.report.console import console_for
     from clawtrace.support.figures import amount
 
-    console = console_for(sys.stdout)
+    console = stdout_console()
     console.line()
     if seen is not None:
         console.paragraph(f"Wrote {_passing(seen.found)} on the run `{seen.run_id}`.")
@@ -359,9 +351,8 @@ def _passing(found: Sequence[Observation]) -> str:
 def _say_nothing_came(trial: _Trial, answers: _Choices) -> int:
     """Print why there may be no trace, and how to try again; return the exit code."""
     from clawtrace.cli.output.connecting import say_how_to_connect
-    from clawtrace.report.console import console_for
 
-    console = console_for(sys.stdout)
+    console = stdout_console()
     ended = _say_end(trial, console)
     console.paragraph(
         f"The command ran {ended}, and exported no spans: there is nothing to judge, and nothing was written.",

@@ -97,7 +97,7 @@ def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], console: Consol
     from clawtrace.support.figures import UNKNOWN, amount, duration
 
     traces = f"{amount(run['spans'], 'span')} in {amount(run['traces'], 'trace')}"
-    dialects = ", ".join(run["dialects"] or []) or "no known instrumentation"
+    dialects = ", ".join(run["dialects"]) or "no known instrumentation"
     lasted, work, whole = (duration(run[name]) for name in ("duration_ms", "work_ms", "whole_trace_ms"))
     if UNKNOWN not in (work, whole) and work != whole:
         lasted = f"the agent's work {work}, the whole trace {whole}"
@@ -109,14 +109,14 @@ def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], console: Consol
         _print_totals(run, console)
     if run["spans"] and not run["dialects"]:
         console.paragraph(OF_NO_INSTRUMENTATION, first="  hint: ", indent="        ", style="cyan")
-    for line in run["reconciliation"] or ():
+    for line in run["reconciliation"]:
         console.paragraph(line, first="  counted: ", indent="    ", style="dim")
     print_requests(run["tool_requests"], console)
     print_open(run, console)
     if run["closed_by"] is None:
         console.paragraph("open: more spans may come", indent="  ", style="yellow")
-    for reason in run["incomplete_because"] or ():
-        console.paragraph(_sentence(reason), first="  incomplete: ", indent="    ", style="yellow")
+    for reason in run["incomplete_because"]:
+        console.paragraph(reason, first="  incomplete: ", indent="    ", style="yellow")
 
 
 def _print_totals(run: Mapping[str, Any], console: ConsoleOutput) -> None:
@@ -144,7 +144,3 @@ def _print_totals(run: Mapping[str, Any], console: ConsoleOutput) -> None:
         console.line((f"  errors {total_of(totals, 'errors')}", "red" if totals["errors_low"] else ""))
     if run["delegations"]:
         console.line(("  delegations " + ", ".join(f"{a or '?'} → {b or '?'}" for a, b in run["delegations"]), ""))
-
-
-def _sentence(reason: Any) -> str:
-    return str(reason["message"]) if isinstance(reason, dict) else str(reason)

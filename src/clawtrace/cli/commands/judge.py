@@ -86,7 +86,10 @@ def calibrate(evaluation_profile: str, concurrency: int, max_cost: float | None,
     write_record(record, measured)
     demands = demands_of(profile)
     lacks = {one.judge.judge_id: unmet(demands, one.agreement) for one in measured}
-    (_print_json if as_json else _print)(measured, lacks, demands, record)
+    if as_json:
+        _print_json(measured, lacks, demands)
+    else:
+        _print(measured, lacks, demands, record)
     for unseen in budget.blind_spots():
         click.echo(f"warning: {unseen}", err=True)
     return 1 if any(lacks.values()) else 0
@@ -173,8 +176,7 @@ def _example(judge_id: str, row: Any) -> tuple[Any, ...]:
     return judge_id, row["example_id"], f"{row['people']:g}", f"{row['judge']:g}", answers, f"{row['reverse_order']:g}"
 
 
-def _print_json(measured: Sequence[Calibrated], lacks: dict[str, list[str]], demands: Demands, record: Path) -> None:
-    del record
+def _print_json(measured: Sequence[Calibrated], lacks: dict[str, list[str]], demands: Demands) -> None:
     judges = [
         {
             "judge_id": one.judge.judge_id,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clawtrace.errors import UsageError
+from clawtrace.support.whole_file import whole_text_file
 
 if TYPE_CHECKING:
     from clawtrace._scripted_model.server import ScriptedModel
@@ -55,16 +56,11 @@ def command(script: Path, cmd: tuple[str, ...], port: int, log: Path | None, rea
         ) from error
     try:
         if ready_file is not None:
-            _announce(ready_file, model.url)
+            with whole_text_file(ready_file, sync=False) as stream:
+                stream.write(model.url + "\n")
         return _run(cmd, model.url) if cmd else _serve(model)
     finally:
         model.stop()
-
-
-def _announce(ready_file: Path, url: str) -> None:
-    draft = ready_file.with_name(ready_file.name + ".tmp")
-    draft.write_text(url + "\n", encoding="utf-8")
-    draft.replace(ready_file)
 
 
 def _serve(model: ScriptedModel) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clawtrace.cli.output.data import json_option, print_json
+from clawtrace.cli.output.data import json_option, print_json, stdout_console
 from clawtrace.cli.sources.completions import complete_suites
 from clawtrace.cli.sources.source import TraceSource, chosen_runs, source_options
 from clawtrace.errors import ExitCode
@@ -70,7 +69,6 @@ def command(
     The exit code is 3 where an assertion does not pass on the run itself, or no fault could be put into it.
     """
     from clawtrace.cli.output.mutations import print_score
-    from clawtrace.report.console import console_for
 
     if (assertions is None) == (suite is None):
         raise click.UsageError("Give --assertions FILE, or --suite ID for the cases of a suite: one of the two.")
@@ -85,7 +83,7 @@ def command(
 
         print_json(asdict(Mutations(schema="clawtrace.mutations/1", runs=scores)))
     else:
-        console = console_for(sys.stdout)
+        console = stdout_console()
         for number, score in enumerate(scores):
             if number:
                 console.line()
@@ -126,7 +124,7 @@ def _of_suite(suite: str, profile: str | None, source: TraceSource, wanted: Sequ
 
     project = load_project()
     loaded = load_suite(suite, project, os.environ, evaluation_profile=profile)
-    if source.recordings or source.store is not None or source.server is not None:
+    if source.is_named or source.server is not None:
         raise click.UsageError("--suite reads its own campaign; --traces, --store and --server go with --assertions.")
     campaigns = (project.outputs / "campaigns" / loaded.config.suite_id).glob("*/spans.duckdb")
     store = max(campaigns, key=lambda path: path.stat().st_mtime, default=None)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from clawtrace.cli.output.data import stdout_console
 from clawtrace.cli.output.reports import ReportTarget, report_target, write_reports
 from clawtrace.errors import ClawtraceError
 
@@ -41,12 +41,11 @@ def command(results: str | None, targets: Sequence[ReportTarget], verbose: bool)
     results; without it the newest campaign. The exit code is 0, whatever the results are.
     """
     from clawtrace.cli.sources.stored_results import stored_report
-    from clawtrace.report.console import console_for
     from clawtrace.report.terminal import print_campaign
 
     report = stored_report(results, with_spans=any(word == "html" for word, _ in targets))
     if not targets:
-        print_campaign(report, console_for(sys.stdout), verbose=verbose)
+        print_campaign(report, stdout_console(), verbose=verbose)
         return 0
     unwritten = write_reports(targets, report._replace(folder=Path(os.curdir)))
     if unwritten:

@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clawtrace.cli.flags import together
 from clawtrace.cli.output.data import json_option, print_json, print_table, stdout_console
 from clawtrace.cli.sources.clickhouse import ClickHouseSource, store_options
-from clawtrace.cli.sources.source import Recordings, chosen_runs, existing_store, server_option, service_at, source_of
+from clawtrace.cli.sources.source import (
+    Recordings,
+    TraceSource,
+    chosen_runs,
+    existing_store,
+    server_option,
+    service_at,
+    source_of,
+)
 from clawtrace.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,7 +52,16 @@ def _store_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--store", type=kind, help="A span store (DuckDB file); by default the project's.")(function)
 
 
-_store_or_server = store_options("A span store: a DuckDB file, by default the project's, or clickhouse://….")
+def _stored(store: Path | ClickHouseSource | None, server: str | None) -> TraceSource:
+    return source_of(Recordings((), "rules"), store, server)
+
+
+_store_or_server = together(
+    "source",
+    _stored,
+    store_options("A span store: a DuckDB file, by default the project's, or clickhouse://…."),
+    server_option,
+)
 
 
 @click.group(
@@ -58,14 +76,13 @@ def command() -> None:
     "list", short_help="List the runs of a store.", epilog="Example: clawtrace runs list --unattributed --json"
 )
 @_store_or_server
-@server_option
 @click.option(
     "--unattributed", is_flag=True, help="Only unattributed traces: those that do not belong to an announced run."
 )
 @json_option
-def list_runs(store: Path | ClickHouseSource | None, server: str | None, unattributed: bool, as_json: bool) -> None:
+def list_runs(source: TraceSource, unattributed: bool, as_json: bool) -> None:
     """List the runs of a store. A trace that named no run is listed under its trace id."""
-    with source_of(Recordings((), "rules"), store, server).opened() as (asked, _):
+    with source.opened() as (asked, _):
         rows = [row for row in asked.query(_LIST).dicts() if row["unattributed"] or not unattributed]
     if as_json:
         print_json(rows)
@@ -114,13 +131,12 @@ def adopt(run_id: str, trace_ids: tuple[str, ...], store: Path | None, server: s
 )
 @click.argument("run_id")
 @_store_or_server
-@server_option
 @json_option
-def show(run_id: str, store: Path | ClickHouseSource | None, server: str | None, as_json: bool) -> None:
+def show(run_id: str, source: TraceSource, as_json: bool) -> None:
     """Show the facts of one run: its spans as a tree, its totals (`clawtrace.inspect/1` in JSON)."""
     from clawtrace.cli.commands.inspect import print_run
 
-    with source_of(Recordings((), "rules"), store, server).opened([run_id]) as (asked, known):
+    with source.opened([run_id]) as (asked, known):
         chosen_runs([run_id], known, asked)
         facts, trees = asked.inspect_with_trees([run_id])
     if as_json:
@@ -136,7 +152,6 @@ def show(run_id: str, store: Path | ClickHouseSource | None, server: str | None,
 )
 @click.argument("run_id")
 @_store_or_server
-@server_option
 @click.option(
     "--format",
     "form",
@@ -146,7 +161,7 @@ def show(run_id: str, store: Path | ClickHouseSource | None, server: str | None,
     help="Lines of OTLP JSON; messages of OTLP protobuf, each after its length; or Parquet, for which --out is a folder.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Output file, or folder.  [default: stdout]")
-def export(run_id: str, store: Path | ClickHouseSource | None, server: str | None, form: str, out: Path | None) -> None:
+def export(run_id: str, source: TraceSource, form: str, out: Path | None) -> None:
     """Write the spans and log records of RUN_ID in a form that `--traces` reads again.
 
     They are as they were stored: secrets stay redacted. Where a run is known by something that is not in its spans,
@@ -159,7 +174,7 @@ def export(run_id: str, store: Path | ClickHouseSource | None, server: str | Non
         raise click.UsageError(
             "--format parquet needs --out FOLDER: it is one file for spans, and one for log records."
         )
-    with source_of(Recordings((), "rules"), store, server).opened([run_id]) as (asked, known):
+    with source.opened([run_id]) as (asked, known):
         chosen_runs([run_id], known, asked)
         lines = asked.exported(run_id)
         if form == "parquet" and out is not None:
@@ -191,7 +206,7 @@ def delete(run_ids: tuple[str, ...], store: Path | None, server: str | None) -> 
 
     wanted = list(dict.fromkeys(run_ids))
     if (service := _service(store, server)) is not None:
-        with source_of(Recordings((), "rules"), None, server).opened(wanted) as (asked, known):
+        with _stored(None, server).opened(wanted) as (asked, known):
             chosen_runs(wanted, known, asked)
         for run_id in wanted:
             service.delete_run(run_id)
@@ -207,7 +222,7 @@ def delete(run_ids: tuple[str, ...], store: Path | None, server: str | None) -> 
 
 def _service(store: Path | None, server: str | None) -> Client | None:
     """Return the service that was named, if one was."""
-    named = source_of(Recordings((), "rules"), store, server).server
+    named = _stored(store, server).server
     if named is None:
         return None
     from clawtrace.sidecar.client import Client

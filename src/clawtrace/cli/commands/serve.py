@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clawtrace.config.projects.project_file import Project
     from clawtrace.config.projects.session_settings import SessionSettings
     from clawtrace.session.session import Session
-    from clawtrace.sidecar.serving import Sends, Service
+    from clawtrace.sidecar.serving import Service
     from clawtrace.store.retention import Keep
 
 __all__ = ["command"]
@@ -150,8 +150,9 @@ def _serve(
         ReceiverError: a port is taken, or the address needs a token.
         UsageError: the ready file cannot be written.
     """
+    from clawtrace.config.projects.session_settings import endpoint_of
     from clawtrace.session.session import Session
-    from clawtrace.sidecar.serving import ReadyFile, Service
+    from clawtrace.sidecar.serving import ReadyFile, Sends, Service
     from clawtrace.store.questions.address_space import bound_user_sql
 
     bound_user_sql()
@@ -160,13 +161,10 @@ def _serve(
     except OSError as error:
         raise StoreError(f"cannot create the folder of the store {str(store)!r}: {error.strerror or error}") from error
     with Session.open(store, settings=settings) as session:
-        service = Service(
-            session,
-            switches=project.config.telemetry_env,
-            token=token,
-            sends=_sends(project),
-            keep=keep(project),
-        )
+        said = project.config.serve
+        sends = Sends(endpoint_of(said.verdicts), endpoint_of(said.metrics), said.metrics.interval_seconds)
+        switches = project.config.telemetry_env
+        service = Service(session, switches=switches, token=token, sends=sends, keep=keep(project))
         with _signals(service):
             endpoints = service.start()
             ready = ReadyFile(ready_file) if ready_file is not None else None
@@ -185,14 +183,6 @@ def _serve(
             service.drain()
     click.echo("stopped", err=True)
     return 0
-
-
-def _sends(project: Project) -> Sends:
-    from clawtrace.config.projects.session_settings import endpoint_of
-    from clawtrace.sidecar.serving import Sends
-
-    said = project.config.serve
-    return Sends(endpoint_of(said.verdicts), endpoint_of(said.metrics), said.metrics.interval_seconds)
 
 
 def _reload(session: Session, service: Service, keep: Callable[[Project], Keep]) -> None:

@@ -34,10 +34,9 @@ def command(source: TraceSource, wanted: tuple[str, ...], out: Path | None, no_m
     more runs, the less depends on chance. Then faults are put into the first run (see `clawtrace mutate`), and the mutation score
     says which of them the assertions catch.
     """
-    from clawtrace.campaign.comparing.observed import observations
-    from clawtrace.cli.output.mutations import print_score, score_of
+    from clawtrace.cli.output.mutations import print_score
     from clawtrace.cli.projects.new_project import assertions_file_text, replace_file
-    from clawtrace.cli.sources.recorded_run import first_message, holding, parsed_observations
+    from clawtrace.cli.sources.recorded_run import observed
     from clawtrace.report.console import console_for
 
     with source.opened(wanted) as (asked, known):
@@ -45,10 +44,9 @@ def command(source: TraceSource, wanted: tuple[str, ...], out: Path | None, no_m
         if not run_ids:
             raise click.UsageError("The input contains no run.")
         runs = asked.inspect(run_ids)["runs"]
-        _refuse_empty(runs)
-        messages = [first_message(asked, run_id) for run_id in run_ids]
-        found = holding(asked, run_ids, observations(runs, messages))
-        score = None if no_mutate or not found else score_of(asked, run_ids[0], parsed_observations(found))
+        if empty := next((run for run in runs if not run["spans"]), None):
+            raise click.UsageError(f"The run {empty['run_id']!r} has no span; choose others with --run-id.")
+        _, found, score = observed(asked, runs, scored=not no_mutate)
     text = assertions_file_text(found, run_ids)
     if out is None:
         sys.stdout.write(text)
@@ -64,12 +62,6 @@ def command(source: TraceSource, wanted: tuple[str, ...], out: Path | None, no_m
         console.paragraph(note, first="note: ", indent="      ")
     if score is not None:
         print_score(score, console)
-
-
-def _refuse_empty(runs: Sequence[Mapping[str, Any]]) -> None:
-    empty = [run["run_id"] for run in runs if not run["spans"]]
-    if empty:
-        raise click.UsageError(f"The run {empty[0]!r} has no span; choose others with --run-id.")
 
 
 def _notes(runs: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -61,7 +61,9 @@ def command(
     problems = list(dict.fromkeys(found for one in checked for found in one.problems))
     warnings = list(dict.fromkeys(found for one in checked for found in one.warnings))
     if as_json:
-        _print_json(files, problems, warnings)
+        found = {"problems": problems, "warnings": warnings}
+        lists = {name: [one._asdict() for one in several] for name, several in found.items()}
+        print_json({"schema": _SCHEMA, "files": files, **lists})
     else:
         _print(files, problems, warnings)
     return 2 if problems else 0
@@ -122,24 +124,9 @@ def _print(files: list[str], problems: list[ConfigProblem], warnings: list[Confi
     console = stdout_console()
     for word, style, found in (("error", "red", problems), ("warning", "yellow", warnings)):
         for one in found:
-            console.line((f"{word}: ", style), (_text(one), ""))
+            console.line((f"{word}: ", style), (str(one) if one.file else one.message, ""))
     counted = [
         f"{len(found)} {word}{'s' if len(found) != 1 else ''}"
         for word, found in (("file", files), ("problem", problems), ("warning", warnings))
     ]
     console.line((f"{counted[0]}: {counted[1]}, {counted[2]}", "bold"))
-
-
-def _text(problem: ConfigProblem) -> str:
-    return str(problem) if problem.file else problem.message
-
-
-def _print_json(files: list[str], problems: list[ConfigProblem], warnings: list[ConfigProblem]) -> None:
-    print_json(
-        {
-            "schema": _SCHEMA,
-            "files": files,
-            "problems": [problem._asdict() for problem in problems],
-            "warnings": [problem._asdict() for problem in warnings],
-        }
-    )

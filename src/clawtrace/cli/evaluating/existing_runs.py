@@ -15,15 +15,14 @@ import click
 
 from clawtrace.cli.output.outcome import Output, details_of, trees_of
 from clawtrace.cli.sources.clickhouse import ClickHouseSource
-from clawtrace.cli.sources.source import Recordings, chosen_runs, existing_store, load_recordings, service_at, source_of
+from clawtrace.cli.sources.source import TraceSource, chosen_runs, existing_store, held_by, service_at
+from clawtrace.config.loading.assertions_file import load_assertions_file, load_assertions_text
+from clawtrace.config.projects.project_file import load_project
+from clawtrace.config.projects.session_settings import SessionSettings, session_settings
 from clawtrace.errors import UsageError
+from clawtrace.report.base import AssertionLines, CampaignReport, RunsSource
 
 if TYPE_CHECKING:
-    from clawtrace.config.projects.project_file import Project
-    from clawtrace.config.projects.session_settings import SessionSettings
-    from clawtrace.judge.judging import Judging
-    from clawtrace.judge.panel import Panel
-    from clawtrace.report.base import CampaignReport, RunsSource
     from clawtrace.session.session import Session
     from clawtrace.verdicts.gating.gate import Gate
 
@@ -33,35 +32,15 @@ __all__ = ["ExistingRuns", "judge_runs"]
 class ExistingRuns(NamedTuple):
     """Which runs are judged, as the flags say."""
 
-    recordings: Recordings
-    store: Path | ClickHouseSource | None
+    source: TraceSource
     wanted: tuple[str, ...]
     """Run ids; empty for all."""
     where: str | None
     """SQL condition over the relation `runs`; None for all."""
-    server: str | None = None
-    """Address or ready file of the service that has them; None where none was named."""
-
-    @classmethod
-    def named(
-        cls,
-        recordings: Recordings,
-        store: Path | ClickHouseSource | None,
-        server: str | None,
-        wanted: tuple[str, ...],
-        where: str | None,
-    ) -> ExistingRuns:
-        """Return the runs of the one source that the flags name, if any.
-
-        Raises:
-            UsageError: there are two.
-        """
-        source = source_of(recordings, store, server)
-        return cls(recordings, store, wanted, where, source.server)
 
     def given(self) -> bool:
         """Return whether any of the flags was given."""
-        return bool(self.recordings or self.store is not None or self.wanted or self.where is not None)
+        return bool(self.source.is_named or self.wanted or self.where is not None)
 
     def located(self, *, asked: bool) -> ExistingRuns:
         """Return these runs, with the project's store where no flag names a source but something is `asked` of runs.
@@ -69,17 +48,15 @@ class ExistingRuns(NamedTuple):
         Raises:
             UsageError: the project has none, or its file is not there.
         """
-        if self.recordings or self.store is not None or self.server is not None:
+        if self.source.is_named or self.source.server is not None:
             return self
-        from clawtrace.config.projects.project_file import load_project
-
         project = load_project()
         if project.config.store.url is None or not (asked or self.given()):
             raise click.UsageError(
                 "Give --suite to run agents, or --traces, --store or --server with --assertions to judge existing runs "
                 "(`store: {url: …}` in clawtrace.yaml stands for --store)."
             )
-        return self._replace(store=existing_store(None, project))
+        return self._replace(source=self.source._replace(store=existing_store(None, project)))
 
     @contextmanager
     def opened(self, settings: SessionSettings) -> Iterator[tuple[Session, list[str]]]:
@@ -91,30 +68,20 @@ class ExistingRuns(NamedTuple):
             QueryError: the condition is no SQL that the store understands.
         """
         from clawtrace.cli.output.progress import working
-        from clawtrace.session.session import Session
 
-        if isinstance(self.store, ClickHouseSource):
-            with working() as shown, self.store.opened(settings, shown, self.wanted) as there:
-                yield there, self._chosen(there, chosen_runs(self.wanted, there.run_ids(), there))
-            return
-        source = () if self.store is None else (self.store,)
-        with working() as shown, Session.open(*source, settings=settings) as session:
-            session.progress = shown
-            known = session.run_ids() if self.store is not None else load_recordings(session, self.recordings)
+        with working() as shown, self.source.held(settings, shown, self.wanted) as (session, known):
             yield session, self._chosen(session, chosen_runs(self.wanted, known, session))
 
-    def source(self, assertions: str, project: Path) -> RunsSource | None:
+    def named_in_results(self, assertions: str, project: Path) -> RunsSource | None:
         """Return where the runs are, for the results; None where they came through a pipe or from a server."""
-        from clawtrace.report.base import RunsSource
-
-        recordings = self.recordings
-        if isinstance(self.store, ClickHouseSource) or not all(
+        recordings, store, _ = self.source
+        if isinstance(store, ClickHouseSource) or not all(
             path.is_file() or path.is_dir() for path in (*recordings.paths, *recordings.logs)
         ):
             return None
         asked = Path(assertions)
         return RunsSource(
-            self.store,
+            store,
             recordings.paths,
             recordings.mode,
             recordings.run_id,
@@ -147,22 +114,22 @@ def judge_runs(
         ConfigError: every problem of the files.
         UsageError: as `ExistingRuns.opened`.
     """
-    from clawtrace.config.loading.assertions_file import load_assertions_file
-    from clawtrace.config.projects.project_file import load_project
-    from clawtrace.config.projects.session_settings import session_settings
-    from clawtrace.report.base import AssertionLines, CampaignReport
-
-    if there.server is not None:
+    if there.source.server is not None:
         if profile is not None:
             raise click.UsageError("--evaluation-profile permits hooks, which a service does not run.")
-        return _judged_by_service(there, there.server, assertions, gate, quiet=output.quiet)
+        return _judged_by_service(there, there.source.server, assertions, gate, quiet=output.quiet)
     started, began = datetime.now(UTC), time.perf_counter()
     project = load_project()
     asked = load_assertions_file(assertions, project, os.environ, evaluation_profile=profile)
     for warning in asked.warnings:
         click.echo(f"warning: {warning}", err=True)
     with there.opened(session_settings(asked.project)) as (session, run_ids):
-        judging = None if asked.panel is None else _judging(asked.panel, asked.project, session)
+        judging = None
+        if asked.panel is not None:
+            from clawtrace.judge.judging import Judging
+            from clawtrace.pricing import Pricing
+
+            judging = Judging(asked.panel, os.environ, asked.project.pricing or Pricing(), session.put_judgements)
         results = session.evaluate(
             run_ids,
             asked.assertions.parsed,
@@ -191,23 +158,13 @@ def judge_runs(
         details=details,
         duration_ms=spent,
         assertion_lines=lines,
-        source=there.source(assertions, asked.project.root),
+        source=there.named_in_results(assertions, asked.project.root),
     )
-
-
-def _judging(panel: Panel, project: Project, session: Session) -> Judging:
-    from clawtrace.judge.judging import Judging
-    from clawtrace.pricing import Pricing
-
-    return Judging(panel, os.environ, project.pricing or Pricing(), session.put_judgements)
 
 
 def _judged_by_service(there: ExistingRuns, server: str, assertions: str, gate: Gate, *, quiet: bool) -> CampaignReport:
     """Return the report on runs that a service has, and judges."""
-    from clawtrace.config.loading.assertions_file import load_assertions_text
-    from clawtrace.report.base import CampaignReport
     from clawtrace.sidecar.client import Client
-    from clawtrace.verdicts.reading.remote import HeldStore
     from clawtrace.verdicts.reading.result_data import result_of
 
     started, began = datetime.now(UTC), time.perf_counter()
@@ -220,6 +177,6 @@ def _judged_by_service(there: ExistingRuns, server: str, assertions: str, gate: 
     chosen = {"run_id": there.wanted} | ({} if there.where is None else {"where": there.where})
     answer = Client(service).evaluate(text, format="verdicts", **chosen)
     results = [result_of(one) for one in answer["results"]]
-    trees = trees_of(HeldStore(service.address, service), results, quiet=quiet)
+    trees = trees_of(held_by(service), results, quiet=quiet)
     spent = (time.perf_counter() - began) * 1000
     return CampaignReport.gated(None, started, results, gate, trees=trees, duration_ms=spent)

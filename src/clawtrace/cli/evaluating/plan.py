@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,34 +62,25 @@ def _row(planned: PlannedRun, decision: Decision) -> tuple[Any, ...]:
     return planned.case.config.case_id, planned.model_id, planned.repetition, what, decision.why
 
 
-class _Earlier:
-    """What is stored of the runs of a campaign, by case and model; each folder is read once."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self.read: dict[Path, list[Mapping[str, Any]]] = {}
-
-    def of(self, planned: PlannedRun) -> list[Mapping[str, Any]]:
-        """Return the stored runs of the same case and model, all repetitions."""
-        folder = (self._plan.folder / planned.folder).parent
-        if folder not in self.read:
-            found = [read_run(file.parent, self._plan.folder) for file in sorted(folder.glob("*/run.json"))]
-            self.read[folder] = [run.data for run in found if run is not None]
-        return self.read[folder]
-
-
-def _estimate(plan: Plan, to_run: Iterable[PlannedRun]) -> str:
+def _estimate(plan: Plan, to_run: Sequence[PlannedRun]) -> str:
     """Say what the runs may take, from stored runs of the same case and model: typical, and least where several are."""
-    runs, earlier = list(to_run), _Earlier(plan)
-    known = [found for one in runs if (found := earlier.of(one))]
+    folders = [(plan.folder / planned.folder).parent for planned in to_run]
+    earlier = {folder: _stored_runs(folder, plan.folder) for folder in dict.fromkeys(folders)}
+    known = [found for folder in folders if (found := earlier[folder])]
     if not known:
         return "Time and cost are unknown: none of them has run before."
-    which = "they" if len(known) == len(runs) else f"{len(known)} of them"
+    which = "they" if len(known) == len(to_run) else f"{len(known)} of them"
     typical = _sums(known, statistics.median)
-    stored = sum(map(len, earlier.read.values()))
+    stored = sum(map(len, earlier.values()))
     by = f"Based on {stored} stored run{'s' if stored != 1 else ''} of the same cases"
     least = f", and at least {_sums(known, min)}" if any(len(found) > 1 for found in known) else ""
     return f"{by}, {which} typically take {typical}{least}."
+
+
+def _stored_runs(folder: Path, campaign: Path) -> list[Mapping[str, Any]]:
+    """Return what is stored of the runs of one case and model, all repetitions."""
+    found = (read_run(file.parent, campaign) for file in sorted(folder.glob("*/run.json")))
+    return [run.data for run in found if run is not None]
 
 
 def _sums(known: Sequence[Sequence[Mapping[str, Any]]], of_one: Callable[[list[float]], float]) -> str:

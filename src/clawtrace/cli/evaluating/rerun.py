@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ from clawtrace.assertions.registry import get, parse_assertion
 from clawtrace.cli.output.data import print_json, print_table, stdout_console
 from clawtrace.cli.output.progress import working
 from clawtrace.cli.sources.source import TraceSource
-from clawtrace.cli.sources.stored_results import is_given, opened_source, read_results, source_of_results
+from clawtrace.cli.sources.stored_results import opened_source, read_results, source_of_results
 from clawtrace.errors import ClawtraceError, ExitCode, UsageError
 from clawtrace.model.progress import Progress
 from clawtrace.report.console import ConsoleOutput
@@ -73,7 +74,7 @@ def rerun(where: str, source: TraceSource, *, as_json: bool) -> int:
     with working() as shown, opened_source(results, path.parent, source, shown, run_ids) as session:
         answers = _all_again(session, chosen, today, shown)
     if as_json:
-        _print_json(answers)
+        print_json({"schema": _SCHEMA, "verdicts": [_as_json(one) for one in answers]})
     else:
         _print(answers, path, where_to_ask=_command(results, path.parent, source), alone=wanted is not None)
     if any(one.differs for one in answers):
@@ -151,15 +152,11 @@ def _print(answers: Sequence[_Again], path: Path, *, where_to_ask: str, alone: b
             console.paragraph(f"{key} was {_value(then)}, and is {_value(now)}", indent="  ")
         if alone and len(answers) == 1 and one.again is not None:
             _print_whole(one, one.again, where_to_ask, console)
-    words = [one.word for one in answers]
-    counted = ", ".join(_counted(words.count(word), word) for word in dict.fromkeys(words))
+    words = Counter(one.word for one in answers)
+    counted = ", ".join(f"{n} {'differ' if word == 'differs' and n != 1 else word}" for word, n in words.items())
     click.echo(
         f"{len(answers)} verdict{'' if len(answers) == 1 else 's'} of {path}: {counted or 'nothing to rerun'}", err=True
     )
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {'differ' if word == 'differs' and number != 1 else word}"
 
 
 def _print_whole(one: _Again, again: Rerun, where_to_ask: str, console: ConsoleOutput) -> None:
@@ -196,9 +193,8 @@ def _table(title: str, answer: Answer, console: ConsoleOutput) -> None:
 
 def _command(results: Mapping[str, Any], folder: Path, source: TraceSource) -> str:
     """Return the command that takes the SQL."""
-    recordings, store, _ = (
-        source_of_results(results["source"], folder) if results["source"] and not is_given(source) else source
-    )
+    named = results["source"] and not source.is_named
+    recordings, store, _ = source_of_results(results["source"], folder) if named else source
     if store is not None:
         return f"clawtrace query --store {store}"
     how = {"one": " --one-run" + (f" {recordings.run_id}" if recordings.run_id else ""), "file": " --run-per-file"}
@@ -207,13 +203,10 @@ def _command(results: Mapping[str, Any], folder: Path, source: TraceSource) -> s
     return f"clawtrace query{paths}{how.get(recordings.mode, '')}"
 
 
-def _print_json(answers: Sequence[_Again]) -> None:
-    print_json({"schema": _SCHEMA, "verdicts": [_as_json(one) for one in answers]})
-
-
 def _as_json(one: _Again) -> dict[str, Any]:
     again, stored = one.again, one.stored.verdict
     outcome = None if again is None else again.outcome
+    decided_by = stored["decided_by"] or {}
     return {
         "verdict_id": one.stored.name,
         "rerun": one.word,
@@ -223,17 +216,13 @@ def _as_json(one: _Again) -> dict[str, Any]:
         "holds": None if outcome is None else outcome.holds,
         "missing": "" if outcome is None else outcome.missing,
         "scope": stored["scope"],
-        "row": _dicts(again and again.row),
-        "function": (stored["decided_by"] or {}).get("function"),
-        "rows": _dicts(again and again.rows),
-        "world_rows": (stored["decided_by"] or {}).get("world_rows"),
+        "row": None if again is None or again.row is None else again.row.dicts(),
+        "function": decided_by.get("function"),
+        "rows": None if again is None or again.rows is None else again.rows.dicts(),
+        "world_rows": decided_by.get("world_rows"),
         "differs": {key: {"stored": then, "now": now} for key, (then, now) in one.differs.items()},
         "sql": stored["sql"],
     }
-
-
-def _dicts(answer: Answer | None) -> list[dict[str, Any]] | None:
-    return None if answer is None else answer.dicts()
 
 
 def _value(value: Any) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.core import ParameterSource
 
+from clawtrace.cli.flags import together
 from clawtrace.cli.output.outcome import Output, details_of, finish, trees_of
 from clawtrace.cli.sources.completions import complete_cases
 
@@ -74,7 +75,9 @@ class SuiteFlags(NamedTuple):
         return self.reuse in (_DECIDED, _ALL) or self.last_failed
 
 
-_OPTIONS = (
+suite_options = together(
+    "suite_flags",
+    SuiteFlags,
     click.option("--run-profile", metavar="ID|PATH", help="How the suite's agents are run."),
     click.option("--evaluation-profile", metavar="ID|PATH", help="How runs are judged, and what hooks may do."),
     click.option(
@@ -120,19 +123,6 @@ _OPTIONS = (
     ),
     click.option("--watch", is_flag=True, help="Evaluate again whenever a file of the project changes."),
 )
-
-
-def suite_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the flags that belong to a suite; the command gets them as `suite_flags`."""
-
-    @functools.wraps(function)
-    def wrapper(**values: Any) -> Any:
-        flags = SuiteFlags(**{name: values.pop(name) for name in SuiteFlags._fields})
-        return function(suite_flags=flags, **values)
-
-    for option in reversed(_OPTIONS):
-        wrapper = option(wrapper)
-    return wrapper
 
 
 def eval_suite(

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
 
+from clawtrace.cli.flags import together
 from clawtrace.errors import ExitCode
+from clawtrace.report.base import case_title
 from clawtrace.report.console import ConsoleOutput, Segment, TableColumn
 from clawtrace.support.figures import UNKNOWN, count, dollars, duration
 
 if TYPE_CHECKING:
     from clawtrace.campaign.comparing.comparison import (
         CaseComparison,
-        CaseName,
         Comparison,
         MeasureTest,
         Outcomes,
@@ -23,7 +24,15 @@ if TYPE_CHECKING:
     )
     from clawtrace.campaign.comparing.measured import Measured
 
-__all__ = ["ALPHA", "FailOn", "comparison_options", "exit_code_of", "print_compared", "print_comparison"]
+__all__ = [
+    "ALPHA",
+    "ComparisonFlags",
+    "FailOn",
+    "comparison_options",
+    "exit_code_of",
+    "print_compared",
+    "print_comparison",
+]
 
 ALPHA = 0.05
 """The usual significance level."""
@@ -41,49 +50,48 @@ _WORDS = {
 }
 
 
-def comparison_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of everything that compares."""
-    for option in (
-        click.option("-v", "--verbose", is_flag=True, help="Also show measures without evidence of a change, and why."),
-        click.option("--json", "as_json", is_flag=True, help="Print JSON (clawtrace.compare/1)."),
-        click.option(
-            "--fail-on",
-            type=click.Choice(["regression", "pass-rate", "never"]),
-            default="regression",
-            show_default=True,
-            help="Exit 1 on any regression, on one of a pass rate only, or always exit 0.",
-        ),
-        click.option(
-            "--alpha",
-            type=click.FloatRange(0, 1, min_open=True, max_open=True),
-            default=ALPHA,
-            show_default=True,
-            help="Significance level: how often chance alone may look like a difference.",
-        ),
-    ):
-        function = option(function)
-    return function
+class ComparisonFlags(NamedTuple):
+    """The flags of everything that compares."""
+
+    alpha: float
+    fail_on: FailOn
+    as_json: bool
+    verbose: bool
 
 
-def print_compared(
-    first: Measured,
-    second: Measured,
-    names: tuple[str, str],
-    alpha: float,
-    fail_on: FailOn,
-    as_json: bool,
-    verbose: bool,
-) -> ExitCode:
+comparison_options = together(
+    "flags",
+    ComparisonFlags,
+    click.option(
+        "--alpha",
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        default=ALPHA,
+        show_default=True,
+        help="Significance level: how often chance alone may look like a difference.",
+    ),
+    click.option(
+        "--fail-on",
+        type=click.Choice(["regression", "pass-rate", "never"]),
+        default="regression",
+        show_default=True,
+        help="Exit 1 on any regression, on one of a pass rate only, or always exit 0.",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print JSON (clawtrace.compare/1)."),
+    click.option("-v", "--verbose", is_flag=True, help="Also show measures without evidence of a change, and why."),
+)
+
+
+def print_compared(first: Measured, second: Measured, names: tuple[str, str], flags: ComparisonFlags) -> ExitCode:
     """Compare two campaigns, print what was found, and return the exit code."""
     from clawtrace.campaign.comparing.compare import compare
     from clawtrace.cli.output.data import print_json, stdout_console
 
-    found = compare(first, second, names, alpha)
-    code = exit_code_of(found, fail_on)
-    if as_json:
+    found = compare(first, second, names, flags.alpha)
+    code = exit_code_of(found, flags.fail_on)
+    if flags.as_json:
         print_json(found)
     else:
-        print_comparison(found, code, stdout_console(), verbose=verbose)
+        print_comparison(found, code, stdout_console(), verbose=flags.verbose)
     return code
 
 
@@ -104,13 +112,13 @@ def print_comparison(found: Comparison, code: ExitCode, console: ConsoleOutput, 
     if found.cases:
         console.line()
         _print_table(found, console, verbose=verbose)
-    for case in found.cases:
-        _print_assertions(case, console)
+    for line in (line for case in found.cases for line in _changes(case)):
+        console.paragraph(line, first="  • ", indent="    ")
     for word, names in (("first", found.only_in_first), ("second", found.only_in_second)):
         for name in names:
-            console.line((f"only in the {word}: {_name(name)}", "yellow"))
+            console.line((f"only in the {word}: {case_title(name.case_id, name.model_id)}", "yellow"))
     for name in found.quarantined:
-        console.line((f"in quarantine, not compared: {_name(name)}", "yellow"))
+        console.line((f"in quarantine, not compared: {case_title(name.case_id, name.model_id)}", "yellow"))
     console.line()
     if found.shared_runs:
         console.paragraph(
@@ -125,10 +133,6 @@ def print_comparison(found: Comparison, code: ExitCode, console: ConsoleOutput, 
     console.line(
         (f"exit {int(code)}", f"bold {_STYLE['regression'] if code else 'green'}"), (f": {_meaning(found)}", "")
     )
-
-
-def _name(name: CaseName) -> str:
-    return name.case_id if name.model_id is None else f"{name.case_id} · {name.model_id}"
 
 
 def _meaning(found: Comparison) -> str:
@@ -218,13 +222,8 @@ def _p(value: float | None) -> str:
     return f"{value:.3f}" if value >= 0.001 else "< 0.001"
 
 
-def _print_assertions(case: CaseComparison, console: ConsoleOutput) -> None:
-    for line in _changes(case):
-        console.paragraph(line, first="  • ", indent="    ")
-
-
 def _changes(case: CaseComparison) -> Iterator[str]:
-    title = case.case_id if case.model_id is None else f"{case.case_id} · {case.model_id}"
+    title = case_title(case.case_id, case.model_id)
     for change in case.assertions:
         if not change.first_asked or not change.second_asked:
             word = "second" if change.second_asked else "first"

@@ -57,7 +57,7 @@ def say_how_to_connect(
         said = "It sets up OpenTelemetry, but no instrumentation. Add, after the tracer provider is set:"
     else:
         said = f"To send its spans here, write `{setup.file}`, with {setup.use}:"
-    console.paragraph(f"{_place(used)} uses {names_of(used)}. {said}", style="cyan")
+    console.paragraph(f"{display(used.place)} uses {names_of(used)}. {said}", style="cyan")
     console.line()
     for line in text.rstrip().splitlines():
         console.line((f"    {line}" if line else "", "bold"))
@@ -79,7 +79,3 @@ def names_of(used: UsedFrameworks) -> str:
     """Return the names of the frameworks, as a sentence says them."""
     names = [one.name for one in used.found]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _place(used: UsedFrameworks) -> str:
-    return display(used.place)

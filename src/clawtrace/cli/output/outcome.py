@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
 
+from clawtrace.cli.flags import together
 from clawtrace.cli.output.reports import ReportTarget, in_every_format, report_option, write_reports, writes_to_stdout
 from clawtrace.errors import ClawtraceError, ExitCode
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from clawtrace.model.verdict import RunResult
     from clawtrace.report.base import CampaignReport
     from clawtrace.session.session import Session
+    from clawtrace.verdicts.gating.gate import Gate
     from clawtrace.verdicts.gating.pass_rate import GateOn
     from clawtrace.verdicts.reading.remote import HeldStore
     from clawtrace.verdicts.reading.tree_view import SpanNode
@@ -45,65 +46,52 @@ class Output(NamedTuple):
         return bool(self.reports or self.verbose)
 
 
-def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--report`, `--quiet` and `--verbose`; the command gets them as `output`."""
-
-    @functools.wraps(function)
-    def wrapper(reports: Sequence[ReportTarget], quiet: bool, verbose: bool, **rest: Any) -> Any:
-        return function(output=Output(reports, quiet, verbose), **rest)
-
-    for option in (
-        click.option("-v", "--verbose", is_flag=True, help="Also show what passed, and the SQL of each verdict."),
-        click.option("-q", "--quiet", is_flag=True, help="Print the summary only."),
-        report_option,
-    ):
-        wrapper = option(wrapper)
-    return wrapper
+output_options = together(
+    "output",
+    Output,
+    report_option,
+    click.option("-q", "--quiet", is_flag=True, help="Print the summary only."),
+    click.option("-v", "--verbose", is_flag=True, help="Also show what passed, and the SQL of each verdict."),
+)
 
 
-def gate_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the flags that decide what passes; the command gets them as `gate`."""
+def _gate(
+    strict: bool,
+    allow_missing_trace: bool,
+    allow_missing_data: bool,
+    gate_incomplete: Literal["error", "warn"],
+    gate_on: GateOn,
+) -> Gate:
+    from clawtrace.verdicts.gating.gate import Gate
 
-    @functools.wraps(function)
-    def wrapper(
-        strict: bool,
-        allow_missing_trace: bool,
-        allow_missing_data: bool,
-        gate_incomplete: Literal["error", "warn"],
-        gate_on: GateOn,
-        **rest: Any,
-    ) -> Any:
-        from clawtrace.verdicts.gating.gate import Gate
+    return Gate(strict, allow_missing_trace, allow_missing_data, gate_incomplete, gate_on)
 
-        gate = Gate(strict, allow_missing_trace, allow_missing_data, gate_incomplete, gate_on)
-        return function(gate=gate, **rest)
 
-    for option in (
-        click.option(
-            "--gate-on",
-            type=click.Choice(["rate", "lower-bound"]),
-            default="rate",
-            show_default=True,
-            help="Compare the pass rate of repetitions, or the lower end of its confidence interval, with "
-            "`min_pass_rate`.",
-        ),
-        click.option(
-            "--gate-incomplete",
-            type=click.Choice(["error", "warn"]),
-            default="error",
-            show_default=True,
-            help="warn: inconclusive verdicts pass.",
-        ),
-        click.option("--allow-missing-data", is_flag=True, help="Warnings for missing data pass."),
-        click.option("--allow-missing-trace", is_flag=True, help="Runs without a trace (skipped) pass."),
-        click.option(
-            "--strict",
-            is_flag=True,
-            help="Every warning fails, every skipped or inconclusive verdict exits 3; overrides the three flags below.",
-        ),
-    ):
-        wrapper = option(wrapper)
-    return wrapper
+gate_options = together(
+    "gate",
+    _gate,
+    click.option(
+        "--strict",
+        is_flag=True,
+        help="Every warning fails, every skipped or inconclusive verdict exits 3; overrides the three flags below.",
+    ),
+    click.option("--allow-missing-trace", is_flag=True, help="Runs without a trace (skipped) pass."),
+    click.option("--allow-missing-data", is_flag=True, help="Warnings for missing data pass."),
+    click.option(
+        "--gate-incomplete",
+        type=click.Choice(["error", "warn"]),
+        default="error",
+        show_default=True,
+        help="warn: inconclusive verdicts pass.",
+    ),
+    click.option(
+        "--gate-on",
+        type=click.Choice(["rate", "lower-bound"]),
+        default="rate",
+        show_default=True,
+        help="Compare the pass rate of repetitions, or the lower end of its confidence interval, with `min_pass_rate`.",
+    ),
+)
 
 
 def trees_of(session: Session | HeldStore, results: Sequence[RunResult], *, quiet: bool) -> dict[str, list[SpanNode]]:

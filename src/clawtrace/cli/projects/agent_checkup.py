@@ -7,9 +7,8 @@ import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-__all__ = ["AgentFinding", "agent_findings", "listening"]
+__all__ = ["agent_findings", "listening"]
 
 _ENDINGS = frozenset({".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".tsx"})
 _LEFT_OUT = frozenset({"node_modules", "outputs", "venv", "dist", "build", "site-packages", "tests", "test"})
@@ -43,16 +42,8 @@ _IN_ENV = (
 )  # fmt: skip
 
 
-class AgentFinding(NamedTuple):
-    """One thing in a file."""
-
-    place: str
-    message: str
-    advice: str
-
-
-def agent_findings(folder: Path) -> Iterator[AgentFinding]:
-    """Yield what keeps spans away, of the source files and `.env` files of a folder."""
+def agent_findings(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield what keeps spans away, of the source files and `.env` files of a folder, each with advice."""
     from clawtrace.config.files.document import display
 
     for path in _files(folder):
@@ -63,7 +54,7 @@ def agent_findings(folder: Path) -> Iterator[AgentFinding]:
         for pattern, message, advice in _IN_ENV if path.name.startswith(".env") else _IN_CODE:
             if found := pattern.search(text):
                 line = text.count("\n", 0, found.start(1)) + 1
-                yield AgentFinding(f"{display(path)}:{line}", message.format(found[1]), advice)
+                yield f"{display(path)}:{line}: {message.format(found[1])}", advice
 
 
 def listening() -> list[int]:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
@@ -126,11 +127,11 @@ def _receiver(project: Project) -> Iterator[CheckupFinding]:
         chosen = "free ports, new ones each time" if receiver.grpc_port == receiver.http_port == 0 else "the project's"
         said = f"It listens on {points.grpc} (announced for gRPC) and {points.http} (for HTTP), {chosen}."
         yield CheckupFinding("receiver", "ok", said)
-        for name, send in _SENDERS.items():
-            yield _sent(name, send, session)
+        for name, (send, port) in _SENDERS.items():
+            yield _sent(name, partial(send, session), getattr(points, port), session)
 
 
-def _sent(name: str, send: Callable[[Session, str], None], session: Session) -> CheckupFinding:
+def _sent(name: str, send: Callable[[str, str], None], base: str, session: Session) -> CheckupFinding:
     """Send one span, close its run, and look whether it is there, in its run."""
     from clawtrace.model.run import RunRecord
 
@@ -139,7 +140,7 @@ def _sent(name: str, send: Callable[[Session, str], None], session: Session) -> 
     session.open_run(record)
     began = time.perf_counter()
     try:
-        send(session, run_id)
+        send(run_id, base)
     except Exception as error:  # any error that a client, a proxy or the system raises is the finding
         advice = "A firewall or security software may block connections on this machine."
         return CheckupFinding(name, "problem", f"A span could not be sent: {type(error).__name__}: {error}", advice)
@@ -175,16 +176,9 @@ def _attributes(values: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def _protobuf(run_id: str) -> bytes:
-    from google.protobuf.json_format import ParseDict
-    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+    from clawtrace.session.exporting import request_of
 
-    message = _message(run_id)
-    span = message["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
-    trace_id, span_id = bytes.fromhex(span.pop("traceId")), bytes.fromhex(span.pop("spanId"))
-    request = ParseDict(message, ExportTraceServiceRequest())
-    written = request.resource_spans[0].scope_spans[0].spans[0]
-    written.trace_id, written.span_id = trace_id, span_id
-    body: bytes = request.SerializeToString()
+    body: bytes = request_of(json.dumps(_message(run_id))).SerializeToString()
     return body
 
 
@@ -202,10 +196,13 @@ def _token(session: Session) -> dict[str, str]:
     return {"x-clawtrace-token": token} if token else {}
 
 
-def _post(session: Session, base: str, body: bytes, kind: str, encoding: str | None = None) -> None:
+def _over_http(session: Session, run_id: str, base: str, *, as_json: bool = False, zipped: bool = False) -> None:
     address = urlsplit(base)
     assert address.hostname is not None
-    headers = {"content-type": kind} | _token(session) | ({"content-encoding": encoding} if encoding else {})
+    body = json.dumps(_message(run_id)).encode() if as_json else _protobuf(run_id)
+    headers = {"content-type": "application/json" if as_json else "application/x-protobuf"} | _token(session)
+    if zipped:
+        body, headers["content-encoding"] = gzip.compress(body), "gzip"
     with closing(http.client.HTTPConnection(address.hostname, address.port, timeout=_SECONDS)) as connection:
         connection.request("POST", "/v1/traces", body, headers)
         answer = connection.getresponse()
@@ -213,22 +210,15 @@ def _post(session: Session, base: str, body: bytes, kind: str, encoding: str | N
             raise OSError(f"the receiver answered {answer.status}: {answer.read(200).decode('utf-8', 'replace')}")
 
 
-def _over_http(session: Session, run_id: str, base: str) -> None:
-    _post(session, base, _protobuf(run_id), "application/x-protobuf")
-
-
-_SENDERS: Mapping[str, Callable[[Session, str], None]] = {
-    "OTLP/gRPC": lambda session, run_id: _over_grpc(session, run_id, session.endpoints.grpc),
-    "OTLP/gRPC to the HTTP port": lambda session, run_id: _over_grpc(session, run_id, session.endpoints.http),
-    "OTLP/HTTP protobuf": lambda session, run_id: _over_http(session, run_id, session.endpoints.http),
-    "OTLP/HTTP protobuf to the gRPC port": lambda session, run_id: _over_http(session, run_id, session.endpoints.grpc),
-    "OTLP/HTTP protobuf, gzip": lambda session, run_id: _post(
-        session, session.endpoints.http, gzip.compress(_protobuf(run_id)), "application/x-protobuf", "gzip"
-    ),
-    "OTLP/HTTP JSON": lambda session, run_id: _post(
-        session, session.endpoints.http, json.dumps(_message(run_id)).encode(), "application/json"
-    ),
+_SENDERS: Mapping[str, tuple[Callable[[Session, str, str], None], Literal["grpc", "http"]]] = {
+    "OTLP/gRPC": (_over_grpc, "grpc"),
+    "OTLP/gRPC to the HTTP port": (_over_grpc, "http"),
+    "OTLP/HTTP protobuf": (_over_http, "http"),
+    "OTLP/HTTP protobuf to the gRPC port": (_over_http, "grpc"),
+    "OTLP/HTTP protobuf, gzip": (partial(_over_http, zipped=True), "http"),
+    "OTLP/HTTP JSON": (partial(_over_http, as_json=True), "http"),
 }
+"""What sends a span, and the port that it is sent to."""
 
 
 # Files ------------------------------------------------------------------------------------------
@@ -288,15 +278,7 @@ def _instrumentations(project: Project) -> Iterator[CheckupFinding]:
     except ClawtraceError as error:
         yield CheckupFinding("instrumentations", "warning", f"{display(store)} cannot be read: {error}")
         return
-    for one in found:
-        said = f"`{one.scope}` {one.version}".rstrip()
-        if one.other_version:
-            said += " was recorded in other versions only"
-        if one.attributes:
-            said += (
-                f"{' and' if one.other_version else ''} writes attributes that the dialect `{one.dialect}` does not "
-            )
-            said += f"know: {', '.join(one.attributes)}"
+    for said in found:
         yield CheckupFinding("instrumentations", "warning", f"{said} (in {display(store)}).", advice)
     if not found:
         said = f"The versions and attributes of those in {display(store)} are known, as far as there are recordings of them."
@@ -350,8 +332,8 @@ def _agent(folder: Path) -> Iterator[CheckupFinding]:
         )
         advice = f"Its spans come here with {needs}: `clawtrace run -- CMD` prints the lines." if needs else ""
         yield CheckupFinding("agent", "ok", f"{display(used.place)} names {names_of(used)}.", advice)
-    for found in agent_findings(folder):
-        yield CheckupFinding("agent", "warning", f"{found.place}: {found.message}", found.advice)
+    for said, advice in agent_findings(folder):
+        yield CheckupFinding("agent", "warning", said, advice)
     for port in listening():
         yield CheckupFinding(
             "agent",

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
 from clawtrace.cli.sources.source import open_or_ask
 from clawtrace.config.projects.project_file import Project
 from clawtrace.config.projects.session_settings import session_settings
-from clawtrace.dialects import Dialect, load_dialects
+from clawtrace.dialects import load_dialects
 from clawtrace.dialects.unread import unknown_attributes
 
-__all__ = ["Drift", "drifts", "last_store"]
+__all__ = ["drifts", "last_store"]
 
 _SQL = """
 SELECT s.dialect, s.scope, coalesce(s.scope_version, ''), s.rule, list(DISTINCT of.key)
@@ -23,19 +22,6 @@ JOIN otel_traces AS t ON t.run_no = n.run_no AND t."TraceId" = s.trace_id AND t.
 unnest(map_keys(t."SpanAttributes")) AS of(key)
 GROUP BY ALL ORDER BY ALL
 """
-
-
-class Drift(NamedTuple):
-    """An instrumentation of which something is new."""
-
-    scope: str
-    version: str
-    """Empty if its spans have none."""
-    dialect: str
-    other_version: bool
-    """Recordings of it are of other versions only."""
-    attributes: Sequence[str]
-    """Those of which neither its dialect nor a recording knows."""
 
 
 def last_store(project: Project) -> Path | None:
@@ -48,21 +34,20 @@ def last_store(project: Project) -> Path | None:
     )
 
 
-def drifts(store: Path, project: Project) -> Iterator[Drift]:
-    """Yield the instrumentations of a store that drift; one that another process holds is asked through that process.
+def drifts(store: Path, project: Project) -> Iterator[str]:
+    """Yield what is new of each instrumentation of a store; one that another process holds is asked through that process.
 
     Raises:
         StoreError: it cannot be read.
     """
     with closing(open_or_ask(store, session_settings(project))) as asked:
         rows = asked.query(_SQL).rows
-    yield from _of(rows, {dialect.name: dialect for dialect in load_dialects(project.dialect_folders)})
-
-
-def _of(rows: Iterable[Sequence[object]], dialects: Mapping[str, Dialect]) -> Iterator[Drift]:
+    dialects = {dialect.name: dialect for dialect in load_dialects(project.dialect_folders)}
     for name, scope, version, rule, keys in rows:
-        dialect = dialects.get(str(name))
-        assert isinstance(keys, list)
+        dialect = dialects.get(name)
         unknown = [] if dialect is None else unknown_attributes(dialect, keys)
-        if unknown or rule == "other-version":
-            yield Drift(str(scope), str(version), str(name), rule == "other-version", unknown)
+        said = ["was recorded in other versions only"] if rule == "other-version" else []
+        if unknown:
+            said.append(f"writes attributes that the dialect `{name}` does not know: {', '.join(unknown)}")
+        if said:
+            yield f"{f'`{scope}` {version}'.rstrip()} {' and '.join(said)}"

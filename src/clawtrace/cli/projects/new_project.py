@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,13 +14,12 @@ if TYPE_CHECKING:
     from clawtrace.campaign.comparing.observed import Observation
 
 __all__ = [
+    "PROJECT",
     "CaseDraft",
-    "NewFiles",
-    "NewResults",
+    "NewPaths",
     "assertions_file_text",
     "case_text",
     "last_words",
-    "project_text",
     "replace_file",
     "suite_text",
 ]
@@ -139,11 +138,6 @@ class CaseDraft(NamedTuple):
     timeout_seconds: int
 
 
-def project_text() -> str:
-    """Return `clawtrace.yaml`."""
-    return PROJECT
-
-
 def suite_text(suite: str) -> str:
     """Return the suite's file."""
     return SUITE.format(suite=suite, title=_scalar(f"Cases of {suite}"))
@@ -202,12 +196,19 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, str) and not set(value) & set(",[]{}\n")
 
 
-class NewFiles:
-    """Files that are written where none is, and taken back when what follows does not succeed."""
+class NewPaths:
+    """What is made where it was not before, to be taken back when nothing comes of it."""
 
-    def __init__(self) -> None:
-        self._folders: list[Path] = []
-        self.written: list[Path] = []
+    def __init__(self, made: Iterable[Path]) -> None:
+        """Note what is there.
+
+        Args:
+            made: files that will be written, and folders that will be made or added to.
+        """
+        self._made = list(made)
+        around = {folder for path in self._made for folder in path.parents if not folder.is_dir()}
+        self._around = sorted(around, key=lambda folder: len(folder.parts), reverse=True)
+        self._before = {one for path in self._made for one in (path, *path.rglob("*")) if one.exists()}
 
     def write(self, texts: Mapping[Path, str]) -> None:
         """Write every file, or none.
@@ -217,53 +218,18 @@ class NewFiles:
         """
         try:
             for path, text in texts.items():
-                self._make_folders(path.parent)
+                path.parent.mkdir(parents=True, exist_ok=True)
                 replace_file(path, text)
-                self.written.append(path)
         except OSError as error:
             self.undo()
             raise UsageError(f"{error.filename!r} cannot be written: {error.strerror}") from error
 
     def undo(self) -> None:
-        """Take back what was written, and the folders that were made for it."""
-        for path in reversed(self.written):
-            path.unlink(missing_ok=True)
-        for folder in reversed(self._folders):
-            if folder.is_dir() and not any(folder.iterdir()):
-                folder.rmdir()
-        self.written.clear()
-
-    def _make_folders(self, folder: Path) -> None:
-        missing: list[Path] = []
-        while not folder.is_dir():
-            missing.append(folder)
-            folder = folder.parent
-        for one in reversed(missing):
-            one.mkdir()
-            self._folders.append(one)
-
-
-class NewResults:
-    """What a trial leaves among the results of a project, to be taken back when nothing came of it."""
-
-    def __init__(self, outputs: Path, made: Sequence[Path]) -> None:
-        """Note what is there before the trial.
-
-        Args:
-            made: folders below it that the trial makes or adds to.
-        """
-        self._made = made
-        around = {folder for path in made for folder in path.parents if folder == outputs or outputs in folder.parents}
-        self._around = sorted(around, key=lambda folder: len(folder.parts), reverse=True)
-        self._before = {path for path in around if path.is_dir()}
-        self._before |= {path for folder in made for path in (folder, *folder.rglob("*")) if path.exists()}
-
-    def undo(self) -> None:
         """Take back what was not there before; a folder that others have put something in stays."""
-        for folder in self._made:
-            self._clear(folder)
+        for path in self._made:
+            self._clear(path)
         for folder in self._around:
-            if folder not in self._before and folder.is_dir() and not any(folder.iterdir()):
+            if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
 
     def _clear(self, path: Path) -> None:

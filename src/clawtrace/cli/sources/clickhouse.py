@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+
+from clawtrace.cli.flags import together
 
 if TYPE_CHECKING:
     from clawtrace.config.projects.session_settings import SessionSettings
@@ -102,54 +103,49 @@ class _Moment(click.ParamType[Any]):
         return int(moment.timestamp() * 1_000_000) * 1_000
 
 
-_CHOICES = (
-    click.option(
-        "--since", type=_Moment(), metavar="TIME", help="ClickHouse: traces from then on, such as 2h or a date."
-    ),
-    click.option("--until", type=_Moment(), metavar="TIME", help="ClickHouse: traces that began before then."),
-    click.option(
-        "--spans-where",
-        metavar="SQL",
-        help="ClickHouse: traces with a span that meets this condition, such as \"ServiceName = 'agent'\".",
-    ),
-    click.option("--max-spans", type=click.IntRange(min=1), help="ClickHouse: most spans to read.  [default: 2000000]"),
-)
+def _store(
+    store: Path | ClickHouseSource | None,
+    since: int | None,
+    until: int | None,
+    spans_where: str | None,
+    max_spans: int | None,
+) -> Path | ClickHouseSource | None:
+    """Return the store that was named, with the choice among the traces of a ClickHouse.
 
+    Raises:
+        UsageError: there is a choice, and no ClickHouse.
+    """
+    given = {"--since": since, "--until": until, "--spans-where": spans_where, "--max-spans": max_spans}
+    named = [flag for flag, value in given.items() if value is not None]
+    url = store.url if isinstance(store, ClickHouseSource) else None
+    if url is None and named:
+        from clawtrace.config.projects.project_file import load_project
 
-def _of_project() -> str | None:
-    from clawtrace.config.projects.project_file import load_project
-
-    return load_project().clickhouse
+        url = None if store is not None else load_project().clickhouse
+        if url is None:
+            raise click.UsageError(
+                f"{named[0]} chooses among the traces of a ClickHouse: --store {_SCHEME}…, or `store: {{url: …}}` in "
+                "clawtrace.yaml."
+            )
+    return store if url is None else ClickHouseSource(url, since, until, spans_where, max_spans)
 
 
 def store_options(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add `--store`, and the flags that choose among the traces of a ClickHouse; the command gets `store`."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def wrapper(
-            store: Path | ClickHouseSource | None,
-            since: int | None,
-            until: int | None,
-            spans_where: str | None,
-            max_spans: int | None,
-            **rest: Any,
-        ) -> Any:
-            given = {"--since": since, "--until": until, "--spans-where": spans_where, "--max-spans": max_spans}
-            if isinstance(store, ClickHouseSource):
-                store = ClickHouseSource(store.url, since, until, spans_where, max_spans)
-            elif named := [flag for flag, value in given.items() if value is not None]:
-                url = None if store is not None else _of_project()
-                if url is None:
-                    raise click.UsageError(
-                        f"{named[0]} chooses among the traces of a ClickHouse: --store {_SCHEME}…, or `store: {{url: …}}` in "
-                        "clawtrace.yaml."
-                    )
-                store = ClickHouseSource(url, since, until, spans_where, max_spans)
-            return function(store=store, **rest)
-
-        for option in reversed(_CHOICES):
-            wrapper = option(wrapper)
-        return click.option("--store", type=StoreType(), metavar="FILE|URL", help=help_text)(wrapper)
-
-    return decorate
+    """Return what adds `--store`, and the flags that choose among the traces of a ClickHouse; the command gets `store`."""
+    return together(
+        "store",
+        _store,
+        click.option("--store", type=StoreType(), metavar="FILE|URL", help=help_text),
+        click.option(
+            "--since", type=_Moment(), metavar="TIME", help="ClickHouse: traces from then on, such as 2h or a date."
+        ),
+        click.option("--until", type=_Moment(), metavar="TIME", help="ClickHouse: traces that began before then."),
+        click.option(
+            "--spans-where",
+            metavar="SQL",
+            help="ClickHouse: traces with a span that meets this condition, such as \"ServiceName = 'agent'\".",
+        ),
+        click.option(
+            "--max-spans", type=click.IntRange(min=1), help="ClickHouse: most spans to read.  [default: 2000000]"
+        ),
+    )

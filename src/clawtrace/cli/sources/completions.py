@@ -31,17 +31,13 @@ def _of_project(names: Callable[[Project], Iterable[str]]) -> Completion:
     return complete
 
 
-def _suites(project: Project) -> Iterable[str]:
-    return {path.stem for path in (project.configs / "suites").glob("*.y*ml")}
-
-
 def _cases(project: Project) -> Iterable[str]:
     from clawtrace.config.files.document import case_files
 
     return case_files(project.configs / "cases")
 
 
-complete_suites = _of_project(_suites)
+complete_suites = _of_project(lambda project: {path.stem for path in (project.configs / "suites").glob("*.y*ml")})
 complete_cases = _of_project(_cases)
 
 

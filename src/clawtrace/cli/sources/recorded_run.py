@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import click
 
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.registry import parse_assertion
-from clawtrace.campaign.comparing.observed import Observation
+from clawtrace.campaign.comparing.observed import Observation, observations
+from clawtrace.campaign.mutating.mutations import ScoredRun
+from clawtrace.cli.output.mutations import score_of
 from clawtrace.cli.sources.source import TraceSource
 from clawtrace.model.verdict import Status
 from clawtrace.session.session import Session
 from clawtrace.support.did_you_mean import did_you_mean
 from clawtrace.verdicts.reading.remote import HeldStore
 
-__all__ = ["files_of", "first_message", "holding", "parsed_observations", "the_run"]
+__all__ = ["Observed", "files_of", "observed", "the_run"]
 
 _FIRST_MESSAGE = """
 SELECT m.text FROM messages AS m JOIN spans AS s ON s.run_id = m.run_id AND s.span_id = m.span_id
@@ -44,26 +47,54 @@ def the_run(known: Sequence[str], wanted: str | None) -> str:
     return known[0]
 
 
-def first_message(asked: Session | HeldStore, run_id: str) -> str | None:
+class Observed(NamedTuple):
+    """What holds of runs."""
+
+    messages: Sequence[str | None]
+    """What the user said first in each."""
+    found: Sequence[Observation]
+    """What holds of all of them."""
+    score: ScoredRun | None
+    """Which faults of the first run that would catch; None where nothing was found, or nobody asked."""
+
+
+def observed(
+    asked: Session | HeldStore, runs: Sequence[Mapping[str, Any]], *more: Observation, scored: bool = True
+) -> Observed:
+    """Return what holds of all runs.
+
+    Args:
+        runs: of `clawtrace.inspect/1`.
+        more: what may hold in addition to what their facts say.
+        scored: whether faults are put into the first run.
+    """
+    run_ids = [run["run_id"] for run in runs]
+    messages = [_first_message(asked, run_id) for run_id in run_ids]
+    found = _holding(asked, run_ids, [*observations(runs, messages), *more])
+    score = score_of(asked, run_ids[0], _parsed(found)) if found and scored else None
+    return Observed(messages, found, score)
+
+
+def _first_message(asked: Session | HeldStore, run_id: str) -> str | None:
     r"""Return what the user said first, as a case would write it (``\{{`` for braces); None where no span records it."""
     answer = asked.query(_FIRST_MESSAGE.format(run_id=run_id.replace("'", "''")))
     rows = list(answer.rows)
     return str(rows[0][0]).replace("{{", "\\{{") if rows else None
 
 
-def holding(asked: Session | HeldStore, run_ids: Sequence[str], found: Sequence[Observation]) -> list[Observation]:
+def _holding(asked: Session | HeldStore, run_ids: Sequence[str], found: Sequence[Observation]) -> list[Observation]:
     """Return the observations that pass when they are asked of every one of the runs.
 
     A store that another process holds answers no assertions; there they are taken as the facts say.
     """
     if not isinstance(asked, Session) or not found:
         return list(found)
-    results = asked.evaluate(run_ids, parsed_observations(found), evidence_of_passes=False)
+    results = asked.evaluate(run_ids, _parsed(found), evidence_of_passes=False)
     passing = [all(result.verdicts[at].status is Status.PASS for result in results) for at in range(len(found))]
     return [one for one, passes in zip(found, passing, strict=True) if passes]
 
 
-def parsed_observations(found: Sequence[Observation]) -> list[Assertion]:
+def _parsed(found: Sequence[Observation]) -> list[Assertion]:
     """Return them as assertions, numbered from 1."""
     return [
         parse_assertion({"id": f"{number}. {one.fields['type']}", **one.fields}) for number, one in enumerate(found, 1)

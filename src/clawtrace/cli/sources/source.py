@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
 
+from clawtrace.cli.flags import together
 from clawtrace.cli.sources.clickhouse import ClickHouseSource, store_options
 from clawtrace.errors import StoreLockedError, UsageError
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from clawtrace.config.projects.project_file import Project
     from clawtrace.config.projects.session_settings import SessionSettings
     from clawtrace.logs.model import LogReading
+    from clawtrace.model.progress import Progress
     from clawtrace.receiver.recordings.recording import Grouping
     from clawtrace.session.session import Session
     from clawtrace.store.duckdb import DuckStore
@@ -29,6 +30,7 @@ __all__ = [
     "TraceSource",
     "chosen_runs",
     "existing_store",
+    "held_by",
     "load_recordings",
     "open_or_ask",
     "recordings_options",
@@ -40,27 +42,6 @@ __all__ = [
 
 _NO_ID = "\0"
 """The value of `--one-run` without an id; it cannot be typed."""
-
-_RECORDING_OPTIONS = (
-    click.option(
-        "--traces",
-        type=click.Path(exists=True, allow_dash=True, path_type=Path),
-        multiple=True,
-        help="Recorded OTLP: a file, a folder (read recursively), or - for standard input. Repeatable.",
-    ),
-    click.option(
-        "--one-run", is_flag=False, flag_value=_NO_ID, metavar="[ID]", help="Treat all input as one run with this id."
-    ),
-    click.option("--run-per-file", is_flag=True, help="Each file is one run."),
-    click.option("--run-per-dir", is_flag=True, help="Each folder that holds recordings is one run."),
-    click.option(
-        "--log",
-        "logs",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        multiple=True,
-        help="An agent's own log or transcript: completes a run of the input, or is a run itself. Repeatable.",
-    ),
-)
 
 
 class Recordings(NamedTuple):
@@ -116,37 +97,47 @@ class TraceSource(NamedTuple):
 
         project = load_project()
         settings = session_settings(project)
-        if self.recordings:
-            with working() as shown, Session.open(settings=settings) as session:
-                session.progress = shown
-                yield session, load_recordings(session, self.recordings)
-            return
-        if self.server is not None:
-            held = _served(self.server)
+        if self.server is not None and not self.recordings:
+            held = held_by(service_at(self.server))
             yield held, held.run_ids()
             return
-        store = existing_store(self.store, project)
-        if isinstance(store, ClickHouseSource):
-            with working() as shown, store.opened(settings, shown, wanted) as there:
-                yield there, there.run_ids()
-            return
+        store = None if self.recordings else existing_store(self.store, project)
         with working() as shown:
+            if not isinstance(store, Path):
+                with self._replace(store=store).held(settings, shown, wanted) as found:
+                    yield found
+                return
             shown("waiting for the store", 0, 0)
             with closing(open_or_ask(store, settings)) as asked:
                 if isinstance(asked, Session):
                     asked.progress = shown
                 yield asked, asked.run_ids()
 
+    @contextmanager
+    def held(
+        self, settings: SessionSettings, shown: Progress, wanted: Sequence[str] = ()
+    ) -> Iterator[tuple[Session, list[str]]]:
+        """Yield a session of this process that holds the runs of the recordings or of the store, with their ids."""
+        from clawtrace.session.session import Session
 
-def _served(server: str) -> HeldStore:
-    """Return the store of a running service.
+        if isinstance(self.store, ClickHouseSource):
+            with self.store.opened(settings, shown, wanted) as there:
+                yield there, there.run_ids()
+            return
+        with Session.open(*(() if self.store is None else (self.store,)), settings=settings) as session:
+            session.progress = shown
+            yield session, load_recordings(session, self.recordings) if self.store is None else session.run_ids()
 
-    Raises:
-        UsageError: it is not named rightly, or its token is missing.
-    """
+    @property
+    def is_named(self) -> bool:
+        """Whether flags name recordings or a store."""
+        return bool(self.recordings) or self.store is not None
+
+
+def held_by(service: Owner) -> HeldStore:
+    """Return the store of a running service."""
     from clawtrace.verdicts.reading.remote import HeldStore
 
-    service = service_at(server)
     return HeldStore(service.address, service)
 
 
@@ -184,7 +175,7 @@ def load_recordings(session: Session, recordings: Recordings) -> list[str]:
     """Load recordings and logs, and say on stderr what is not in the runs; return the run ids, in order."""
     run_ids = _load_traces(session, recordings) if recordings.paths else []
     if recordings.logs:
-        loaded = session.load_logs(recordings.logs, _RunOfLog(recordings, run_ids))
+        loaded = session.load_logs(recordings.logs, _run_of_log(recordings, run_ids))
         for note in loaded.notes:
             click.echo(f"note: {note}", err=True)
         run_ids += [run_id for run_id in loaded.run_ids if run_id not in run_ids]
@@ -205,66 +196,26 @@ def _load_traces(session: Session, recordings: Recordings) -> list[str]:
     return loaded.run_ids
 
 
-class _RunOfLog:
-    """Says which run a log belongs to: the only one, the one of its folder; else its own lines do."""
+def _run_of_log(recordings: Recordings, run_ids: Sequence[str]) -> Callable[[LogReading], str | None]:
+    """Return what says which run a log belongs to: the only one, the one of its folder; None where only its own lines do."""
+    alone = run_ids[0] if len(run_ids) == 1 else None
+    if recordings.mode == "one":
+        only = alone or recordings.run_id or recordings.logs[0].name
+        return lambda _: only
+    folders: dict[Path, str] = {}
+    roots = [path.resolve() for path in recordings.paths if path.is_dir()] if recordings.mode == "dir" else []
+    for root, run_id in ((root, run_id) for run_id in run_ids for root in roots):
+        for place in (root / run_id, root.parent / run_id):
+            if place.is_dir():
+                folders.setdefault(place, run_id)
 
-    def __init__(self, recordings: Recordings, run_ids: Sequence[str]) -> None:
-        self._only: str | None = None
-        self._alone = run_ids[0] if len(run_ids) == 1 else None
-        """The only run there is, which a transcript records. Lines that name a run may name another one."""
-        self._folders: dict[Path, str] = {}
-        if recordings.mode == "one":
-            self._only = self._alone or recordings.run_id or recordings.logs[0].name
-        elif recordings.mode == "dir":
-            roots = [path.resolve() for path in recordings.paths if path.is_dir()]
-            for root, run_id in ((root, run_id) for run_id in run_ids for root in roots):
-                for place in (root / run_id, root.parent / run_id):
-                    if place.is_dir():
-                        self._folders.setdefault(place, run_id)
-
-    def __call__(self, reading: LogReading) -> str | None:
-        """Return the run of a log; None where only its lines name it."""
-        if self._only is not None:
-            return self._only
-        place = next((folder for folder in reading.path.resolve().parents if folder in self._folders), None)
+    def run_of(reading: LogReading) -> str | None:
+        place = next((folder for folder in reading.path.resolve().parents if folder in folders), None)
         if place is not None:
-            return self._folders[place]
-        return None if reading.by_run else self._alone
+            return folders[place]
+        return None if reading.by_run else alone  # a transcript records the only run; lines may name another one
 
-
-def recordings_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--traces` and the flags that separate runs; the command gets them as `recordings`.
-
-    A command with an argument `paths` takes what is named there as well.
-    """
-
-    @functools.wraps(function)
-    def wrapper(
-        traces: tuple[Path, ...],
-        one_run: str | None,
-        run_per_file: bool,
-        run_per_dir: bool,
-        logs: tuple[Path, ...],
-        paths: tuple[Path, ...] = (),
-        **rest: Any,
-    ) -> Any:
-        recordings = _recordings((*paths, *traces), logs, one_run, run_per_file, run_per_dir)
-        return function(recordings=recordings, **rest)
-
-    for option in reversed(_RECORDING_OPTIONS):
-        wrapper = option(wrapper)
-    return wrapper
-
-
-def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the flags of recordings, and `--store`; the command gets them as `source`."""
-
-    @functools.wraps(function)
-    def wrapper(recordings: Recordings, store: Path | ClickHouseSource | None, server: str | None, **rest: Any) -> Any:
-        return function(source=source_of(recordings, store, server), **rest)
-
-    option = store_options("A span store: a DuckDB file, or clickhouse://USER@HOST:8123/DATABASE.")
-    return recordings_options(option(server_option(wrapper)))
+    return run_of
 
 
 server_option = click.option(
@@ -296,24 +247,56 @@ def source_of(recordings: Recordings, store: Path | ClickHouseSource | None, ser
 
 
 def _recordings(
-    traces: tuple[Path, ...], logs: tuple[Path, ...], one_run: str | None, per_file: bool, per_dir: bool
+    traces: tuple[Path, ...],
+    one_run: str | None,
+    run_per_file: bool,
+    run_per_dir: bool,
+    logs: tuple[Path, ...],
+    paths: tuple[Path, ...] = (),
 ) -> Recordings:
-    given = [
-        name
-        for name, is_given in (
-            ("--one-run", one_run is not None),
-            ("--run-per-file", per_file),
-            ("--run-per-dir", per_dir),
-        )
-        if is_given
-    ]
+    """Return what the flags name, and the argument `paths` of a command that has one."""
+    traces = (*paths, *traces)
+    flags = {"--one-run": one_run is not None, "--run-per-file": run_per_file, "--run-per-dir": run_per_dir}
+    given = [name for name, is_given in flags.items() if is_given]
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} contradict each other.")
     if given and not (traces or (logs and one_run is not None)):
         raise click.UsageError(f"{given[0]} groups recordings into runs, and needs --traces.")
     if one_run is not None:
         return Recordings(traces, "one", None if one_run == _NO_ID else one_run, logs)
-    return Recordings(traces, "file" if per_file else "dir" if per_dir else "rules", logs=logs)
+    return Recordings(traces, "file" if run_per_file else "dir" if run_per_dir else "rules", logs=logs)
+
+
+recordings_options = together(
+    "recordings",
+    _recordings,
+    click.option(
+        "--traces",
+        type=click.Path(exists=True, allow_dash=True, path_type=Path),
+        multiple=True,
+        help="Recorded OTLP: a file, a folder (read recursively), or - for standard input. Repeatable.",
+    ),
+    click.option(
+        "--one-run", is_flag=False, flag_value=_NO_ID, metavar="[ID]", help="Treat all input as one run with this id."
+    ),
+    click.option("--run-per-file", is_flag=True, help="Each file is one run."),
+    click.option("--run-per-dir", is_flag=True, help="Each folder that holds recordings is one run."),
+    click.option(
+        "--log",
+        "logs",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        multiple=True,
+        help="An agent's own log or transcript: completes a run of the input, or is a run itself. Repeatable.",
+    ),
+)
+
+source_options = together(
+    "source",
+    source_of,
+    recordings_options,
+    store_options("A span store: a DuckDB file, or clickhouse://USER@HOST:8123/DATABASE."),
+    server_option,
+)
 
 
 def chosen_runs(wanted: Sequence[str], known: Sequence[str], asked: Session | HeldStore | DuckStore) -> list[str]:

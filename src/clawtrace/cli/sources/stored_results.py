@@ -15,7 +15,7 @@ from clawtrace.campaign.comparing.measured import REPORT, find_results
 from clawtrace.cli.output.outcome import details_of
 from clawtrace.cli.output.progress import working
 from clawtrace.cli.sources.clickhouse import ClickHouseSource
-from clawtrace.cli.sources.source import Recordings, TraceSource, load_recordings
+from clawtrace.cli.sources.source import Recordings, TraceSource
 from clawtrace.config.loading.assertions_file import load_assertions_file
 from clawtrace.config.projects.project_file import load_project
 from clawtrace.config.projects.session_settings import SessionSettings, session_settings
@@ -25,7 +25,7 @@ from clawtrace.report.base import CampaignReport
 from clawtrace.report.stored_report import report_of
 from clawtrace.session.session import Session
 
-__all__ = ["is_given", "opened_source", "read_results", "results_file", "source_of_results", "stored_report"]
+__all__ = ["opened_source", "read_results", "results_file", "source_of_results", "stored_report"]
 
 
 def read_results(path: Path) -> dict[str, Any]:
@@ -108,32 +108,17 @@ def opened_source(
 ) -> Iterator[Session]:
     """Open the store or the recordings that the results name, or those that are given; of a ClickHouse only the runs."""
     origin = results["source"]
-    settings = _settings(origin, folder)
-    recordings, store, _ = source_of_results(origin, folder) if origin and not is_given(source) else source
-    if recordings:
-        with Session.open(settings=settings) as session:
-            session.progress = shown
-            load_recordings(session, recordings)
-            yield session
-        return
-    if store is None and (url := load_project().clickhouse) is not None:
-        store = ClickHouseSource(url)
-    if isinstance(store, ClickHouseSource):
-        with store.opened(settings, shown, run_ids) as session:
-            yield session
-        return
-    if store is None:
+    named = source_of_results(origin, folder) if origin and not source.is_named else source
+    if not named.is_named and (url := load_project().clickhouse) is not None:
+        named = named._replace(store=ClickHouseSource(url))
+    if not named.is_named:
         raise UsageError("the runs of these results were not kept: give them with --traces or --store.")
-    if not store.is_file():
-        raise UsageError(f"the store {str(store)!r} of these results does not exist: give its new path with --store.")
-    with Session.open(store, settings=settings) as session:
-        session.progress = shown
+    if isinstance(named.store, Path) and not named.store.is_file():
+        raise UsageError(
+            f"the store {str(named.store)!r} of these results does not exist: give its new path with --store."
+        )
+    with named.held(_settings(origin, folder), shown, run_ids) as (session, _):
         yield session
-
-
-def is_given(source: TraceSource) -> bool:
-    """Return whether flags name recordings or a store."""
-    return bool(source.recordings) or source.store is not None
 
 
 def source_of_results(origin: Mapping[str, Any], folder: Path) -> TraceSource:

@@ -6,13 +6,13 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from operator import itemgetter
 from typing import Literal
 
 from clawtrace.dialects import Dialect
 from clawtrace.dialects.load import Evidence
 from clawtrace.dialects.part import Part
+from clawtrace.dialects.rules import fits
 from clawtrace.dialects.schema import DialectFile
 from clawtrace.facts.calls.agents.handoff_tools import handoff_tools
 from clawtrace.facts.calls.agents.runners import without_runners

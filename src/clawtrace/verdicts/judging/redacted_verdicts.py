@@ -10,6 +10,9 @@ from clawtrace.model.verdict import RunResult, Verdict
 
 __all__ = ["without_secrets"]
 
+_SAYING = ("message", "expected", "actual", "sql", "params", "decided_by", "definition", "hint", "description", "scope")
+"""Fields of a verdict that may repeat what its assertion says."""
+
 
 def without_secrets(
     results: Sequence[RunResult], assertions: Sequence[Assertion], clean: Callable[[str], str]
@@ -42,19 +45,8 @@ def _holds_a_secret(assertion: Assertion, clean: Callable[[str], str]) -> bool:
 
 
 def _clean_verdict(verdict: Verdict, clean: Callable[[str], str]) -> Verdict:
-    return verdict._replace(
-        message=clean(verdict.message),
-        expected=_clean(verdict.expected, clean),
-        actual=_clean(verdict.actual, clean),
-        evidence=tuple(one._replace(why=clean(one.why)) for one in verdict.evidence),
-        sql=clean(verdict.sql),
-        params=_clean(verdict.params, clean),
-        decided_by=_clean(verdict.decided_by, clean),
-        definition=_clean(verdict.definition, clean),
-        hint=clean(verdict.hint),
-        description=clean(verdict.description),
-        scope=_clean(verdict.scope, clean),
-    )
+    evidence = tuple(one._replace(why=clean(one.why)) for one in verdict.evidence)
+    return verdict._replace(evidence=evidence, **{name: _clean(getattr(verdict, name), clean) for name in _SAYING})
 
 
 def _clean(value: Any, clean: Callable[[str], str]) -> Any:

@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from clawtrace.model.query import Query
 from clawtrace.model.reasons import REASONS
-from clawtrace.model.relations import COUNTED
+from clawtrace.model.relations import COUNTED, RELATIONS
 from clawtrace.store.api import QueryableStore
 from clawtrace.verdicts.reading.known_totals import as_received, bounded, exact
 from clawtrace.verdicts.reading.reconciliation import COUNTED_SPANS, reconciliation
+from clawtrace.verdicts.reading.rows import by_run, rows_sql
 
 __all__ = ["SCHEMA", "inspect_runs"]
 
@@ -44,85 +44,55 @@ WHERE p.dialect <> 'opentelemetry' ORDER BY p.run_id, p.dialect
 
 def _owned(relation: str, number: str, columns: str) -> str:
     """Return SQL for the rows of a relation, each with the name of the agent that it belongs to."""
-    selected = ", ".join(f"c.{name} AS {name}" for name in ("run_id", number, "span_id", *columns.split()))
-    return f"""
-WITH owners AS (
-    SELECT a.run_id AS run_id, a.span_id AS span_id, a.name AS name FROM agents AS a WHERE a.span_id IS NOT NULL
-)
-SELECT {selected}, o.name AS agent
-FROM {relation} AS c
-JOIN selected_runs AS s ON s.run_id = c.run_id
-LEFT JOIN owners AS o ON o.run_id = c.run_id AND o.span_id = c.agent_span_id
-ORDER BY c.run_id, c.{number}
-"""
+    owner = "LEFT JOIN agents AS o ON o.run_id = r.run_id AND o.span_id = r.agent_span_id"
+    return rows_sql(relation, (number, "span_id", *columns.split(), "agent"), number, owner, agent="o.name")
 
-
-_LLM_CALLS = _owned(
-    "llm_calls",
-    "call_no",
-    "request_model response_model provider input_tokens output_tokens cache_read_tokens cache_write_tokens reasoning_tokens "
-    "cost_usd cost_source error start_ns end_ns outcome certain",
-)
-
-_TOOL_CALLS = _owned("tool_calls", "call_no", "name call_id arguments result outcome error start_ns end_ns certain")
-
-_TOOL_REQUESTS = _owned("tool_requests", "request_no", "name call_id arguments result asked_ns reason")
-
-_AGENTS = """
-SELECT a.run_id AS run_id, a.activation_no AS activation_no, a.name AS name, a.span_id AS span_id, p.name AS parent,
-       a.parent_activation_no AS parent_no, a.via AS via, a.certain AS certain
-FROM agents AS a
-JOIN selected_runs AS s ON s.run_id = a.run_id
-LEFT JOIN agents AS p ON p.run_id = a.run_id AND p.activation_no = a.parent_activation_no
-ORDER BY a.run_id, a.activation_no
-"""
-
-_ERRORS = """
-SELECT e.run_id AS run_id, e.error_no AS error_no, e.span_id AS span_id, e.name AS name, e.message AS message,
-       e.recovered AS recovered, e.certain AS certain
-FROM errors AS e JOIN selected_runs AS s ON s.run_id = e.run_id
-ORDER BY e.run_id, e.error_no
-"""
-
-_TOTALS = "SELECT t.* FROM run_totals AS t JOIN selected_runs AS s ON s.run_id = t.run_id"
-
-_DOUBTS = """
-SELECT d.run_id AS run_id, d.relation AS relation, d.row_no AS row_no, d.column_name AS column_name, d.reason AS reason,
-       d.span_id AS span_id
-FROM doubts AS d JOIN selected_runs AS s ON s.run_id = d.run_id
-ORDER BY d.run_id, d.relation, d.row_no, d.column_name
-"""
-
-_GAPS = """
-SELECT g.run_id AS run_id, g.relation AS relation, g.at_most AS at_most, g.name AS name, g.outcome AS outcome,
-       g.agent AS agent, g.turn AS turn, g.reason AS reason, g.span_id AS span_id
-FROM gaps AS g JOIN selected_runs AS s ON s.run_id = g.run_id
-ORDER BY g.run_id, g.relation, g.reason, g.name
-"""
 
 _ASKED = {
-    "runs": _RUNS, "spans": _SPANS, "dialects": _DIALECTS, "llm_calls": _LLM_CALLS, "tool_calls": _TOOL_CALLS,
-    "tool_requests": _TOOL_REQUESTS, "agents": _AGENTS, "errors": _ERRORS, "totals": _TOTALS, "counted": COUNTED_SPANS,
-    "doubts": _DOUBTS, "gaps": _GAPS,
-}  # fmt: skip
+    "runs": _RUNS,
+    "spans": _SPANS,
+    "dialects": _DIALECTS,
+    "llm_calls": _owned(
+        "llm_calls",
+        "call_no",
+        "request_model response_model provider input_tokens output_tokens cache_read_tokens cache_write_tokens "
+        "reasoning_tokens cost_usd cost_source error start_ns end_ns outcome certain",
+    ),
+    "tool_calls": _owned(
+        "tool_calls", "call_no", "name call_id arguments result outcome error start_ns end_ns certain"
+    ),
+    "tool_requests": _owned("tool_requests", "request_no", "name call_id arguments result asked_ns reason"),
+    "agents": rows_sql(
+        "agents",
+        ("activation_no", "name", "span_id", "parent", "parent_no", "via", "certain"),
+        "activation_no",
+        "LEFT JOIN agents AS p ON p.run_id = r.run_id AND p.activation_no = r.parent_activation_no",
+        parent="p.name",
+        parent_no="r.parent_activation_no",
+    ),
+    "errors": rows_sql("errors", ("error_no", "span_id", "name", "message", "recovered", "certain"), "error_no"),
+    "totals": rows_sql("run_totals", RELATIONS["run_totals"].column_names[1:], ""),
+    "counted": COUNTED_SPANS,
+    "doubts": rows_sql(
+        "doubts", ("relation", "row_no", "column_name", "reason", "span_id"), "relation row_no column_name"
+    ),
+    "gaps": rows_sql(
+        "gaps",
+        ("relation", "at_most", "name", "outcome", "agent", "turn", "reason", "span_id"),
+        "relation reason name",
+    ),
+}
 
 
 def inspect_runs(store: QueryableStore, run_ids: Sequence[str]) -> dict[str, Any]:
     """Return the facts of `run_ids` in the contract's form; facts must be current. Unknown is None, never 0 or []."""
     store.select_runs(run_ids)
-    by_run = {name: _grouped(store, sql) for name, sql in _ASKED.items()}
-    return {"schema": SCHEMA, "runs": [_run(run_id, by_run) for run_id in run_ids]}
+    found = {name: by_run(store, sql) for name, sql in _ASKED.items()}
+    return {"schema": SCHEMA, "runs": [_run(run_id, found) for run_id in run_ids]}
 
 
-def _grouped(store: QueryableStore, sql: str) -> dict[str, list[dict[str, Any]]]:
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for row in store.ask(Query(sql)).dicts():
-        rows.setdefault(row.pop("run_id"), []).append(row)
-    return rows
-
-
-def _run(run_id: str, by_run: dict[str, dict[str, list[dict[str, Any]]]]) -> dict[str, Any]:
-    facts = {name: rows.get(run_id, []) for name, rows in by_run.items()}
+def _run(run_id: str, found: dict[str, dict[str, list[dict[str, Any]]]]) -> dict[str, Any]:
+    facts = {name: rows.get(run_id, []) for name, rows in found.items()}
     run, traced = facts["runs"][0], bool(facts["totals"])
     bounds = facts["totals"][0] if traced else {}
     counts = facts["spans"][0] if facts["spans"] else {"spans": 0, "traces": 0, "whole_ns": None}

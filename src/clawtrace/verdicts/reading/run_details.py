@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
-from clawtrace.model.query import Query
 from clawtrace.model.reasons import REASONS
 from clawtrace.store.api import QueryableStore
+from clawtrace.verdicts.reading.rows import by_run, rows_sql
 
 __all__ = [
     "LONGEST_TEXT",
@@ -210,66 +210,53 @@ def _plain(value: Any) -> Any:
     return [{name: getattr(item, name) for name in names} for item in value]
 
 
-def _cut(column: str) -> str:
-    return f"CASE WHEN length({column}) <= {LONGEST_TEXT} THEN {column} ELSE substr({column}, 1, {LONGEST_TEXT}) || ' …' END"
+_SHOWN: Mapping[str, tuple[type, str, str]] = {
+    "spans": (SpanDetails, "spans", "tree_enter"),
+    "messages": (MessagePart, "messages", "span_id direction message_no part_no"),
+    "tool_calls": (ToolCallDetails, "tool_calls", "call_no"),
+    "tool_requests": (ToolRequestDetails, "tool_requests", "request_no"),
+    "model_calls": (ModelCallDetails, "llm_calls", "call_no"),
+    "agents": (AgentDetails, "agents", "activation_no"),
+    "commands": (CommandDetails, "commands", "tool_call_no"),
+    "doubts": (DoubtDetails, "doubts", "relation row_no column_name"),
+    "gaps": (GapDetails, "gaps", "relation reason name"),
+}
+"""The lists of a run: what one of a list is, the relation that it is a row of, and their order."""
+
+_INSTEAD = {
+    "spans": {
+        "start_us": "r.start_ns",
+        "duration_us": "r.duration_ns / 1e3",
+        "model": "coalesce(r.response_model, r.request_model)",
+        "agent": "r.agent_name",
+        "tool": "r.tool_name",
+        "call_id": "r.tool_call_id",
+    },
+    "doubts": {"because": "r.reason"},
+    "gaps": {"because": "r.reason"},
+}
+"""SQL of what is called otherwise than in the relation, or computed."""
 
 
-_RUNS = f"SELECT r.run_id, {_cut('r.final_output')} FROM runs AS r JOIN selected_runs AS q ON q.run_id = r.run_id"
+def _cut(name: str) -> str:
+    return f"CASE WHEN length(r.{name}) <= {LONGEST_TEXT} THEN r.{name} ELSE substr(r.{name}, 1, {LONGEST_TEXT}) || ' …' END"
 
-_SPANS = f"""
-SELECT s.run_id, s.start_ns, s.span_id, s.parent_span_id, s.trace_id, s.depth, s.name, s.kind, s.dialect, s.service, s.scope,
-       s.duration_ns / 1e3, s.ended, s.turn, coalesce(s.response_model, s.request_model), s.input_tokens, s.output_tokens,
-       s.cost_usd, s.agent_name, s.tool_name, s.tool_call_id, {_cut("s.error")}, s.counted_as, s.counted_in, s.counted_by
-FROM spans AS s JOIN selected_runs AS q ON q.run_id = s.run_id ORDER BY s.run_id, s.tree_enter
-"""
 
-_MESSAGES = f"""
-SELECT m.run_id, m.span_id, m.direction, m.message_no, m.role, m.type, m.call_id, m.name, {_cut("m.text")}
-FROM messages AS m JOIN selected_runs AS q ON q.run_id = m.run_id
-ORDER BY m.run_id, m.span_id, m.direction, m.message_no, m.part_no
-"""
+_CUT = {name: _cut(name) for name in ("final_output", "text", "arguments", "result", "error")}
 
-_TOOL_CALLS = f"""
-SELECT c.run_id, c.call_no, c.span_id, c.agent_span_id, c.name, c.call_id, {_cut("c.arguments")}, {_cut("c.result")}, c.outcome,
-       {_cut("c.error")}, c.certain
-FROM tool_calls AS c JOIN selected_runs AS q ON q.run_id = c.run_id ORDER BY c.run_id, c.call_no
-"""
-
-_TOOL_REQUESTS = f"""
-SELECT c.run_id, c.request_no, c.span_id, c.agent_span_id, c.name, {_cut("c.arguments")}, c.reason
-FROM tool_requests AS c JOIN selected_runs AS q ON q.run_id = c.run_id ORDER BY c.run_id, c.request_no
-"""
-
-_MODEL_CALLS = """
-SELECT c.run_id, c.call_no, c.span_id, c.agent_span_id, c.model, c.input_tokens, c.output_tokens, c.cache_read_tokens,
-       c.reasoning_tokens, c.cost_usd, c.outcome, c.attempts, c.finish_reason, c.certain
-FROM llm_calls AS c JOIN selected_runs AS q ON q.run_id = c.run_id ORDER BY c.run_id, c.call_no
-"""
-
-_AGENTS = """
-SELECT a.run_id, a.activation_no, a.span_id, a.name, a.parent_activation_no, a.via, a.certain
-FROM agents AS a JOIN selected_runs AS q ON q.run_id = a.run_id ORDER BY a.run_id, a.activation_no
-"""
-
-_COMMANDS = f"""
-SELECT c.run_id, c.tool_call_no, {_cut("c.text")}, c.exit_code
-FROM commands AS c JOIN selected_runs AS q ON q.run_id = c.run_id WHERE c.command_no = 1 ORDER BY c.run_id, c.tool_call_no
-"""
-
-_DOUBTS = """
-SELECT d.run_id, d.relation, d.row_no, d.column_name, d.reason, d.span_id
-FROM doubts AS d JOIN selected_runs AS q ON q.run_id = d.run_id
-ORDER BY d.run_id, d.relation, d.row_no, d.column_name
-"""
-
-_GAPS = """
-SELECT g.run_id, g.relation, g.at_most, g.name, g.reason
-FROM gaps AS g JOIN selected_runs AS q ON q.run_id = g.run_id ORDER BY g.run_id, g.relation, g.reason, g.name
-"""
-
-_ASKED = (
-    _RUNS, _SPANS, _MESSAGES, _TOOL_CALLS, _TOOL_REQUESTS, _MODEL_CALLS, _AGENTS, _COMMANDS, _DOUBTS, _GAPS
-)  # fmt: skip
+_ASKED = {
+    "runs": rows_sql("runs", ["final_output"], "run_id", **_CUT),
+    **{
+        name: rows_sql(
+            relation,
+            [field.name for field in fields(kind)],
+            order,
+            "WHERE r.command_no = 1" if name == "commands" else "",
+            **_CUT | _INSTEAD.get(name, {}),
+        )
+        for name, (kind, relation, order) in _SHOWN.items()
+    },
+}
 
 
 def run_details(store: QueryableStore, run_ids: Sequence[str]) -> Iterator[RunDetails]:
@@ -277,42 +264,19 @@ def run_details(store: QueryableStore, run_ids: Sequence[str]) -> Iterator[RunDe
     for first in range(0, len(run_ids), _BATCH):
         batch = run_ids[first : first + _BATCH]
         store.select_runs(batch)
-        runs, spans, messages, tools, requests, models, agents, commands, doubts, gaps = (
-            _grouped(store, sql) for sql in _ASKED
-        )
+        found = {name: by_run(store, sql) for name, sql in _ASKED.items()}
         for run_id in batch:
-            rows = spans.get(run_id, ())
-            started = min((row[0] for row in rows if row[0]), default=None)
-            yield RunDetails(
-                run_id,
-                started,
-                next((row[0] for row in runs.get(run_id, ())), None),
-                [_span(row, started) for row in rows],
-                [MessagePart(*row) for row in messages.get(run_id, ())],
-                [ToolCallDetails(*row) for row in tools.get(run_id, ())],
-                [ToolRequestDetails(*row) for row in requests.get(run_id, ())],
-                [ModelCallDetails(*row) for row in models.get(run_id, ())],
-                [AgentDetails(*row) for row in agents.get(run_id, ())],
-                [CommandDetails(*row) for row in commands.get(run_id, ())],
-                [
-                    DoubtDetails(relation, row_no, column, REASONS[reason].sentence, span_id)
-                    for relation, row_no, column, reason, span_id in doubts.get(run_id, ())
-                ],
-                [
-                    GapDetails(relation, at_most, name, REASONS[reason].sentence)
-                    for relation, at_most, name, reason in gaps.get(run_id, ())
-                    if not REASONS[reason].unfinished
-                ],
-            )
+            yield _details(run_id, {name: rows.get(run_id, []) for name, rows in found.items()})
 
 
-def _span(row: tuple[Any, ...], started: int | None) -> SpanDetails:
-    start = (row[0] - started) / 1000 if row[0] and started is not None else None
-    return SpanDetails(*[*row[1:10], start, *row[10:]])
-
-
-def _grouped(store: QueryableStore, sql: str) -> dict[str, list[tuple[Any, ...]]]:
-    found: dict[str, list[tuple[Any, ...]]] = {}
-    for run_id, *row in store.ask(Query(sql)).rows:
-        found.setdefault(run_id, []).append(tuple(row))
-    return found
+def _details(run_id: str, rows: Mapping[str, list[dict[str, Any]]]) -> RunDetails:
+    started = min((row["start_us"] for row in rows["spans"] if row["start_us"]), default=None)
+    for row in rows["spans"]:  # until here, nanoseconds since the Unix epoch
+        row["start_us"] = (row["start_us"] - started) / 1000 if row["start_us"] and started is not None else None
+    gaps = [row for row in rows["gaps"] if not REASONS[row["because"]].unfinished]
+    for row in (*rows["doubts"], *gaps):
+        row["because"] = REASONS[row["because"]].sentence
+    lists = {
+        name: [kind(**row) for row in (gaps if name == "gaps" else rows[name])] for name, (kind, *_) in _SHOWN.items()
+    }
+    return RunDetails(run_id, started, next((row["final_output"] for row in rows["runs"]), None), **lists)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from clawtrace.model.query import Query
-from clawtrace.store.api import Answer, QueryableStore
+from clawtrace.store.api import QueryableStore
 from clawtrace.verdicts.reading.known_totals import TOTALS, bounded
+from clawtrace.verdicts.reading.rows import by_run, rows_sql
 
 __all__ = ["ListedRun", "RunList", "listed_runs"]
 
@@ -27,16 +28,8 @@ FROM selected_runs AS q JOIN runs AS r ON r.run_id = q.run_id LEFT JOIN run_tota
 """
 
 _SPANS = "SELECT s.run_id, count(*) FROM spans AS s JOIN selected_runs AS q ON q.run_id = s.run_id GROUP BY s.run_id"
-
-_AGENTS = """
-SELECT a.run_id, a.name FROM agents AS a JOIN selected_runs AS q ON q.run_id = a.run_id
-WHERE a.name IS NOT NULL AND a.parent_activation_no IS NULL ORDER BY a.run_id, a.activation_no
-"""
-
-_MODELS = """
-SELECT c.run_id, c.model FROM llm_calls AS c JOIN selected_runs AS q ON q.run_id = c.run_id
-WHERE c.model IS NOT NULL ORDER BY c.run_id, c.call_no
-"""
+_AGENTS = rows_sql("agents", ("name",), "activation_no", "WHERE r.name IS NOT NULL AND r.parent_activation_no IS NULL")
+_MODELS = rows_sql("llm_calls", ("model",), "call_no", "WHERE r.model IS NOT NULL")
 
 
 @dataclass
@@ -82,24 +75,17 @@ def listed_runs(store: QueryableStore, run_ids: Sequence[str]) -> list[ListedRun
     store.select_runs(run_ids)
     rows = {row["run_id"]: row for row in store.ask(Query(_RUNS)).dicts()}
     spans = dict(store.ask(Query(_SPANS)).rows)
-    agents, models = (_names(store.ask(Query(sql))) for sql in (_AGENTS, _MODELS))
+    agents, models = (by_run(store, sql) for sql in (_AGENTS, _MODELS))
     return [
-        _listed(rows[run_id], spans.get(run_id, 0), agents.get(run_id, {}), models.get(run_id, {}))
+        _listed(rows[run_id], spans.get(run_id, 0), agents.get(run_id, []), models.get(run_id, []))
         for run_id in run_ids
         if run_id in rows
     ]
 
 
-def _names(answer: Answer) -> dict[str, dict[str, None]]:
-    found: dict[str, dict[str, None]] = {}
-    for run_id, name in answer.rows:
-        found.setdefault(run_id, {})[name] = None
-    return found
-
-
-def _listed(row: dict[str, Any], spans: int, agents: dict[str, None], models: dict[str, None]) -> ListedRun:
+def _listed(row: dict[str, Any], spans: int, agents: list[dict[str, Any]], models: list[dict[str, Any]]) -> ListedRun:
+    row["incomplete_because"] = [reason["message"] for reason in json.loads(row["incomplete_because"] or "[]")]
     totals = {name: row.pop(name) for name in _TOTALS}
-    reasons = [reason["message"] for reason in json.loads(row["incomplete_because"] or "[]")]
-    return ListedRun(
-        **row | {"incomplete_because": reasons}, spans=spans, agents=[*agents], models=[*models], totals=totals
-    )
+    of_agents = list(dict.fromkeys(one["name"] for one in agents))
+    of_models = list(dict.fromkeys(one["model"] for one in models))
+    return ListedRun(**row, spans=spans, agents=of_agents, models=of_models, totals=totals)

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from clawtrace.model.query import Query
 from clawtrace.store.api import QueryableStore
+from clawtrace.verdicts.reading.rows import by_run, rows_sql
 
 __all__ = ["SpanNode", "span_tree"]
-
-_NODES = """
-SELECT s.span_id, s.parent_span_id, s.depth, s.name, s.kind, s.dialect, s.start_ns, s.duration_ns / 1e6, s.ended,
-       s.input_tokens, s.output_tokens, s.cost_usd, s.error, s.counted_as
-FROM spans AS s
-WHERE s.run_id = :run_id
-ORDER BY s.tree_enter
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +15,10 @@ class SpanNode:
     """One span as a tree shows it."""
 
     span_id: str
-    parent_span_id: str | None
     depth: int
     """Number of received ancestors: the node's parent is the nearest node before it that is one less deep."""
     name: str
     kind: str
-    dialect: str
-    start_ns: int
     duration_ms: float | None
     """None when the span never ended, or its duration is unknown."""
     ended: bool
@@ -40,7 +29,10 @@ class SpanNode:
     counted_as: str
 
 
+_NODES = rows_sql("spans", [field.name for field in fields(SpanNode)], "tree_enter", duration_ms="r.duration_ns / 1e6")
+
+
 def span_tree(store: QueryableStore, run_id: str) -> list[SpanNode]:
     """Return the spans of `run_id`, parents before children, siblings by start."""
-    rows = store.ask(Query(_NODES, {"run_id": run_id})).rows
-    return [SpanNode(*row) for row in rows]
+    store.select_runs([run_id])
+    return [SpanNode(**row) for row in by_run(store, _NODES).get(run_id, ())]

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from clawtrace.assertions.base import Assertion, Outcome, Row
+from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.forms.value import Value
 
 
@@ -27,7 +27,7 @@ class MaxWords(Assertion):
 
     def question(self) -> Value:
         """Decide in Python, once for each distinct answer; an answer that is unknown, or may yet change, is open."""
-        return Value("final_output", self._words, self._items, found=_count)
+        return Value("final_output", self._items)
 
     def _items(self, answer: str) -> tuple[int, ...]:
         return (0,) if len(answer.split()) <= self.limit else ()
@@ -36,14 +36,14 @@ class MaxWords(Assertion):
         """Return the limit."""
         return {"max_words": self.limit}
 
-    def _words(self, outcome: Outcome) -> str:
+    def actual(self, outcome: Outcome) -> int | None:
+        """Return the number of words; None when unknown."""
+        answer = outcome.row["value"]
+        return None if answer is None else len(answer.split())
+
+    def explain(self, outcome: Outcome) -> str:
         """Say the number of words against the limit."""
-        words = _count(outcome.row)
+        words = self.actual(outcome)
         if words is None:
             return f"The final answer is unknown, at most {self.limit} words asked for."
         return f"The final answer has {words} words, at most {self.limit} asked for."
-
-
-def _count(row: Row) -> int | None:
-    """Return the number of words; None when unknown."""
-    return None if row["value"] is None else len(row["value"].split())

@@ -224,7 +224,7 @@ FROM (
   JOIN selected_runs AS q ON q.run_id = p.run_id
   WHERE p.relation = '{relation}'{asked if relation == "tool_calls" else ""}
 ) AS d
-ORDER BY d.run_id, d.kind, d.no
+ORDER BY d.run_id, d.kind, d.no, d.name, d.at_most, d.reason{"".join(f", d.{name}" for name in self.columns)}
 """)
 
     def decide(self, row: Row, details: Sequence[Row]) -> Outcome:

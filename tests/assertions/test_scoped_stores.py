@@ -9,7 +9,7 @@ from clawtrace.assertions import registry
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.problems import InvalidAssertionError
-from clawtrace.facts.scopes.scopes import IN, Scope
+from clawtrace.facts.scopes.scopes import Scope
 from clawtrace.model.relations import RELATIONS
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
@@ -26,10 +26,10 @@ PARTS = {
 
 
 def asked_in_sql():
-    """Every question of the cases that one SQL text answers, within a scope."""
+    """Every question of the cases that is asked of the store, within a scope."""
     for type_name, cases in CASES.items():
         cls = registry.get(type_name)
-        if not cls.unscoped and cls.query is not Assertion.query:
+        if not cls.unscoped and cls.question is not Assertion.question:
             yield from ({"type": type_name} | case["assert"] for case in cases)
 
 
@@ -43,7 +43,7 @@ def test_both_stores_answer_alike_within_a_scope(chdb, recording):
         within = engine.facts.scoped([PARTS[recording]], ["r"])[PARTS[recording]]
         assert not within.runs["r"].empty
         different = []
-        with within.holding(IN):
+        with within.holding():
             chdb.load(held(store))
             for written in list(asked_in_sql())[list(PARTS).index(recording) :: len(PARTS)]:
                 assertion = registry.parse_assertion(written)
@@ -67,7 +67,7 @@ def held(store):
 
 def answered(store, assertion):
     (outcome,) = ask(store, assertion, ["r"]).outcomes
-    return outcome.holds, outcome.final, outcome.missing, assertion.explain(outcome)
+    return outcome.holds, outcome.missing, assertion.explain(outcome)
 
 
 @pytest.mark.parametrize("type_name", sorted(registry.names()))

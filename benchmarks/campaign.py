@@ -108,7 +108,7 @@ class Thirds:
 def write_reports(plan: Plan, done: CampaignResult) -> None:
     """Write every report of the campaign into its folder, as the command does."""
     report = CampaignReport.gated("s", datetime.fromtimestamp(done.started_at, UTC), done.results, Gate())
-    for format_of in formats().values():
+    for format_of in filter(lambda one: one.file_name, formats().values()):
         with (plan.folder / format_of.file_name).open("w", encoding="utf-8") as stream:
             format_of().write(report, stream)
 

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import interval, plural
 from clawtrace.assertions.forms.order import InTurn, Order, OrderAnswer, OrderedRows
-from clawtrace.assertions.forms.where import AGENT_NAMES, Where
+from clawtrace.assertions.forms.where import AGENT_NAMES, Where, among
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.probing.files import PathText, located, read_text, stale_reason
 from clawtrace.assertions.probing.router_state import routed_agents
@@ -89,7 +89,7 @@ class DelegationPath(Assertion):
             resolved=(Resolve("expected_agents", AGENT_NAMES, "name", self._items, names=names),),
             where=Where(
                 f"CASE WHEN {_UNKNOWN} THEN NULL ELSE TRUE END",
-                "p.name IN (SELECT m.value FROM expected_agents AS m)",
+                among("p.name", "expected_agents", None),
                 ("name", "via", "parent_activation_no"),
             ),
             shown="""r.activation_no || '. ' || coalesce(r.name, '(agent without a name)') || ', via ' || coalesce(r.via, 'unknown')

@@ -43,11 +43,12 @@ AGENT_NAMES = "(SELECT run_id, name FROM agents UNION ALL SELECT run_id, name FR
 """Where names of agents are."""
 
 
-def among(value: str, relation: str, item: int = 0, of_null: str = "NULL") -> str:
-    """Return SQL: whether a text is among the values that `relation` binds to `item`; `of_null` of NULL, on every store."""
+def among(value: str, relation: str, item: int | None = 0, of_null: str = "NULL") -> str:
+    """Return SQL: whether a text is among the values that `relation` binds to `item`, or to any; `of_null` of NULL, on every store."""
+    bound = "" if item is None else f" WHERE m.item = {item}"
     return (
         f"CASE WHEN {value} IS NULL THEN {of_null} "
-        f"WHEN {value} IN (SELECT m.value FROM {relation} AS m WHERE m.item = {item}) THEN TRUE ELSE FALSE END"
+        f"WHEN {value} IN (SELECT m.value FROM {relation} AS m{bound}) THEN TRUE ELSE FALSE END"
     )
 
 

@@ -8,6 +8,7 @@ flushes then, so all is exported when this process ends. What the agent answered
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import secrets
@@ -262,11 +263,15 @@ def answer_text(said: str) -> str:
     return "".join(f"{payload['text']}\n" for payload in payloads if payload.get("text"))
 
 
-def at_a_change(folder: Path, holds: Callable[[], bool]) -> None:
-    """Wait until `holds` does, looking again whenever a file below `folder` changes."""
+def at_a_change(folder: Path, holds: Callable[[], bool], seconds: float = math.inf) -> bool:
+    """Return whether `holds` does, looking again whenever a file below `folder` changes, until `seconds` have passed."""
+    end = time.monotonic() + seconds
     while not holds():
+        if time.monotonic() > end:
+            return False
         # What happens between the last look and the watch's start is seen by the look after its time-out.
         next(watch(folder, rust_timeout=500, yield_on_timeout=True, debounce=50, step=10, watch_filter=None))
+    return True
 
 
 def answers(port: int) -> bool:

@@ -26,13 +26,17 @@ _NAMED = 3
 
 _FROM_PARTS = tuple(name for name in RELATIONS if name not in ("runs", "spans", "attributes", "messages", "judgements"))
 
-_SCOPED = {"scoped_spans": ("run_id", "trace_id", "span_id"), "scoped_runs": ("run_id", "final_output")}
+_SCOPED = {
+    "scoped_spans": {"run_id": "text", "trace_id": "text", "span_id": "text"},
+    "scoped_runs": {"run_id": "text", "final_output": "text", "answered": "boolean"},
+}
 
 _KEPT = {
     "spans": "SELECT r.* FROM spans AS r JOIN scoped_spans AS k ON k.run_id = r.run_id AND k.trace_id = r.trace_id "
     "AND k.span_id = r.span_id",
     "messages": "SELECT r.* FROM messages AS r SEMI JOIN scoped_spans AS k ON k.run_id = r.run_id AND k.span_id = r.span_id",
-    "runs": "SELECT r.* REPLACE (k.final_output AS final_output, nullif(k.final_output IS NOT NULL, FALSE) AS answered) FROM runs AS r JOIN scoped_runs AS k ON k.run_id = r.run_id",
+    "runs": "SELECT r.* REPLACE (k.final_output AS final_output, k.answered AS answered) FROM runs AS r "
+    "JOIN scoped_runs AS k ON k.run_id = r.run_id",
 }
 
 
@@ -74,7 +78,10 @@ class ScopedFacts:
         self.runs[run_id] = RunScope(part.empty, part.reason, _marks(spans, part.marks))
         if part.facts is not None:
             kept = [(run_id, spans[index].trace_id, spans[index].span_id) for index in part.spans]
-            rows = part.facts.rows(shells) | {"scoped_spans": kept, "scoped_runs": [(run_id, part.answer)]}
+            rows = part.facts.rows(shells) | {
+                "scoped_spans": kept,
+                "scoped_runs": [(run_id, part.answer, part.answered)],
+            }
             for name, of_run in rows.items():
                 self._rows.setdefault(name, []).extend(of_run)
 
@@ -88,8 +95,8 @@ class ScopedFacts:
         rows, store = self._rows, self._store
         hidden: list[str] = []
         with store.lock:
-            for name, names in _SCOPED.items():
-                store.load(name, columns(dict.fromkeys(names, "text"), rows.get(name, [])))
+            for name, types in _SCOPED.items():
+                store.load(name, columns(types, rows.get(name, [])))
             try:
                 for name, select in _KEPT.items():
                     store.script(f"CREATE TEMP TABLE {name} AS {select}")

@@ -16,7 +16,7 @@ from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
 from clawtrace.facts.doubts import Doubt, Gap
 from clawtrace.facts.runs.agents import Activation
-from clawtrace.facts.runs.final_output import final_output
+from clawtrace.facts.runs.final_output import ended_without_answer, final_output
 from clawtrace.facts.runs.run_facts import RunFacts
 from clawtrace.facts.runs.totals import times
 from clawtrace.facts.scopes.masked import masked
@@ -76,6 +76,8 @@ class ScopePart(NamedTuple):
     """The facts of the part, those in doubt not certain; None where nothing belongs to it."""
     answer: str | None
     """What the part answered."""
+    answered: bool | None
+    """As `runs.answered`."""
     spans: list[int]
     """The spans that belong to it for certain."""
     marks: list[int]
@@ -109,15 +111,16 @@ def part_of(facts: RunFacts, scope: Scope) -> ScopePart:
     marks = [activation.index for activation in facts.agents if activation.number in wanted.meant]
     if all(IN not in states for states in (spans, models, tools)):
         reason, sentence = wanted.why_empty(perhaps=any(PERHAPS in states for states in (spans, models, tools)))
-        return ScopePart(None, None, [], marks, sentence, reason)
+        return ScopePart(None, None, None, [], marks, sentence, reason)
     agents = list(map(wanted.activation, facts.agents))
     if facts.unfinished is not None and (scope.turn is not None or not wanted.nested):
         # More spans may take out what is in.
         spans, models, tools, agents = (
             [min(state, PERHAPS) for state in states] for states in (spans, models, tools, agents)
         )
-    found, answer = _narrowed(facts, wanted, spans, models, tools, agents)
-    return ScopePart(found, answer, [index for index, state in enumerate(spans) if state == IN], marks)
+    found, answer, none = _narrowed(facts, wanted, spans, models, tools, agents)
+    answered = True if answer is not None else False if none else None
+    return ScopePart(found, answer, answered, [index for index, state in enumerate(spans) if state == IN], marks)
 
 
 def _narrowed(
@@ -127,8 +130,8 @@ def _narrowed(
     models: Sequence[int],
     tools: Sequence[int],
     agents: Sequence[int],
-) -> tuple[RunFacts, str | None]:
-    """Return the facts of the part and its answer; the lists say what belongs to it.
+) -> tuple[RunFacts, str | None, bool]:
+    """Return the facts of the part, its answer, and whether it certainly has none; the lists say what belongs to it.
 
     Totals and the answer follow by the rules for whole runs: spans of other parts count as infrastructure there.
     """
@@ -166,7 +169,8 @@ def _narrowed(
         if answer != final_output(most, found.models):
             found.answer_unknown = "scope-unknown"
     found.spans = run
-    return found, answer or None  # An empty text is none of the run either.
+    none = not answer and not perhaps and whole.unfinished is None and ended_without_answer(sure, found.models)
+    return found, answer or None, none  # An empty text is none of the run either.
 
 
 def _kept(facts: Sequence[Fact], states: Sequence[int]) -> list[Fact]:

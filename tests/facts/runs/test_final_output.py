@@ -7,6 +7,8 @@ import json
 import pytest
 from building import Lab, S, agent, asks, chat, says, tool
 
+from clawtrace.model.run import RunRecord
+
 OTHER = f"{2:032x}"
 GIVEN = (
     "gen_ai.response.finish_reasons",
@@ -310,6 +312,16 @@ def test_an_agent_that_failed_with_its_last_call_gave_no_answer(
     lab.put(*spans)
 
     assert lab.rows("SELECT answered FROM runs WHERE run_id = :run") == [(status,)]
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["open", "incomplete"])
+def test_a_run_of_which_more_may_come_may_be_answered_yet(lab: Lab, lost: bool) -> None:
+    """A program may try again: the spans that it will send, or that were lost, may hold the answer."""
+    failed, call = agent("a", "gone" if lost else ""), chat("n", "a", at=20, **dict.fromkeys(GIVEN))
+    failed.error = call.error = "500"
+    lab.put(failed, call, record=None if lost else RunRecord("r", "r"))
+
+    assert lab.rows("SELECT answered FROM runs WHERE run_id = :run") == [(None,)]
 
 
 def test_work_after_a_failed_agent_may_have_answered(lab: Lab) -> None:

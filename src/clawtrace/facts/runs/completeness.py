@@ -143,7 +143,7 @@ class Completeness:
         # Without any span, and without a reason, there is no trace that could be called whole or not.
         whole = None if facts is None and not reasons else not reasons
         answer = (None if facts is None else final_output(facts.spans, facts.models)) or record.final_output
-        none = answer is None and whole and facts is not None and ended_without_answer(facts.spans, facts.models)
+        none = facts is not None and state.unfinished is None and ended_without_answer(facts.spans, facts.models)
         times = {} if facts is None else facts.totals
         return {
             "run_id": run_id,

@@ -96,18 +96,32 @@ class _MinMax2(TypedDict):
     min: NotRequired[float]
     max: NotRequired[float]
 
-_Then: TypeAlias = _List[str | _Then | _AnyOrder | _Optional | _RepeatStep]
+class _DescribedCall(TypedDict):
+    tool: str
+    """Name of the tool: whole and case-sensitive, or `glob:`, `re:`, `literal:`."""
+    args: NotRequired[Mapping[str, object] | None]
+    """Expected arguments by name: literals, `re:`, `glob:`, `literal:`, comparisons such as `">=3"`, or `any`."""
+    match: NotRequired[Literal["subset", "partial", "exact", "superset"]]
+    """`subset`: others are allowed; `partial`: others are, in objects inside of them as well; `exact`: no others;
+    `superset`: no others, and given ones may be absent.
+    """
+    ignore: NotRequired[_List[str]]
+    """JSONPaths left out of the comparison."""
+    status: NotRequired[Literal["ok", "error", "blocked"] | None]
+    """How the call ended."""
+
+_Then: TypeAlias = _List[str | _DescribedCall | _Then | _AnyOrder | _Optional | _RepeatStep]
 
 class _AnyOrder(TypedDict):
-    any_order: _List[str | _Then | _AnyOrder | _Optional | _RepeatStep]
+    any_order: _List[str | _DescribedCall | _Then | _AnyOrder | _Optional | _RepeatStep]
     """The parts."""
 
 class _Optional(TypedDict):
-    optional: str | _Then | _AnyOrder | _Optional | _RepeatStep
+    optional: str | _DescribedCall | _Then | _AnyOrder | _Optional | _RepeatStep
     """The part."""
 
 class _RepeatStep(TypedDict):
-    repeat: str | _Then | _AnyOrder | _Optional | _RepeatStep
+    repeat: str | _DescribedCall | _Then | _AnyOrder | _Optional | _RepeatStep
     """The part."""
     min: NotRequired[int]
     """How often at least."""
@@ -1033,7 +1047,7 @@ def tool_call(
     *,
     tool: str,
     args: Mapping[str, object] | None = ...,
-    match: Literal["subset", "exact", "superset"] = ...,
+    match: Literal["subset", "partial", "exact", "superset"] = ...,
     ignore: _List[str] = ...,
     count: int | _MinMax = ...,
     status: Literal["ok", "error", "blocked"] | None = ...,
@@ -1051,7 +1065,8 @@ def tool_call(
     Args:
         tool: Name of the tool, whole and case-sensitive; or `glob:`, `re:`, `literal:`.
         args: Expected arguments by name: literals, `re:`, `glob:`, `literal:`, comparisons such as `">=3"`, or `any`.
-        match: `subset`: others are allowed; `exact`: no others; `superset`: no others, and given ones may be absent.
+        match: `subset`: others are allowed; `partial`: others are, in objects inside of them as well; `exact`: no
+            others; `superset`: no others, and given ones may be absent.
         ignore: JSONPaths left out of the comparison: `$.a.b`, `$['a']`, `$.list[0]`, `$.list[*]`, `$..name`.
         count: How many such calls are right: a number, or `min`, `max` or both.
         status: How the call ended.
@@ -1142,7 +1157,7 @@ def tool_not_permitted(
 def tool_sequence(
     expected: _List[str] | None = ...,
     *,
-    steps: _List[str | _Then | _AnyOrder | _Optional | _RepeatStep] | None = ...,
+    steps: _List[str | _DescribedCall | _Then | _AnyOrder | _Optional | _RepeatStep] | None = ...,
     mode: Literal["ordered", "strict", "contains"] = ...,
     order: Literal["interval", "start_time"] = ...,
     forbid_between: _ForbidBetween | _List[_ForbidBetween] = ...,
@@ -1164,8 +1179,9 @@ def tool_sequence(
     Args:
         expected: Tool names in order, whole and case-sensitive; or `glob:`, `re:`, `literal:`. Empty only with
             `strict`.
-        steps: A partial order in place of `expected`: names, `{any_order: […]}`, `{optional: …}`, `{repeat: …, min: 1,
-            max: 3}`, and lists of them, which keep their order inside of a group.
+        steps: A partial order in place of `expected`: names, calls as `tool_call` describes them (`{tool: …, args: …,
+            status: …}`), `{any_order: […]}`, `{optional: …}`, `{repeat: …, min: 1, max: 3}`, and lists of them, which
+            keep their order inside of a group.
         mode: `ordered`: others may come between; `strict`: nothing else; `contains`: any order, others allowed.
         order: `interval`: calls that overlap have no order; `start_time`: the plain order of starts.
         forbid_between: Tools that are not called from any call of a step (`after`) to the next call of another

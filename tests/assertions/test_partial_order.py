@@ -372,3 +372,49 @@ def test_a_list_of_names_means_the_same_in_steps_and_in_expected(mode):
     assert [expected.actual(one) for one in found if one.holds is False] == [
         steps.actual(one) for one in same if one.holds is False
     ]
+
+
+def described(step):
+    """The same step about calls of one tool, each name an argument."""
+    if isinstance(step, str):
+        return {"tool": "act", "args": {"what": step}}
+    if isinstance(step, list):
+        return [described(part) for part in step]
+    return {key: value if isinstance(value, int) else described(value) for key, value in step.items()}
+
+
+def as_arguments(call):
+    """A call of that tool."""
+    name, start, end, *certain = call
+    arguments = None if name is None else json.dumps({"what": name, "more": start})
+    fields = zip(
+        ("name", "start_ns", "end_ns", "arguments", "certain"), ("act", start, end, arguments, *certain), strict=False
+    )
+    return dict(fields)
+
+
+STEPS_ALONE = st.fixed_dictionaries(
+    {"type": st.just("tool_sequence"), "steps": STEPS, "mode": st.sampled_from(["ordered", "strict"])}
+).filter(asks_something)
+
+
+@settings(max_examples=80)
+@given(STEPS_ALONE, CALLS.map(lambda calls: calls[:4]), st.sets(st.integers(0, 3)), st.sets(st.integers(0, 3)))
+def test_steps_that_describe_arguments_are_met_as_steps_that_name_tools(asked, calls, nameless, doubtful):
+    """What is known of names and unknown of them decides as what is known and unknown of arguments does, edits included."""
+    rows = [
+        (None if place in nameless else name, start, end, place not in doubtful)
+        for place, (name, start, end) in enumerate(in_order(calls))
+    ]
+    by_name, (named,) = answers(asked, [rows])
+    STORE.load(rows_of("r0", {"tools": [*map(as_arguments, rows)]}))
+    by_arguments = registry.parse_assertion(asked | {"steps": described(asked["steps"])})
+    (found,) = ask(STORE, by_arguments, ["r0"]).outcomes
+
+    assert found.holds is named.holds
+    if found.holds is False:
+        edits, others = (
+            one["edits"] and [(edit["op"], edit.get("call"), edit.get("after")) for edit in one["edits"]]
+            for one in (by_arguments.actual(found), by_name.actual(named))
+        )
+        assert edits == others

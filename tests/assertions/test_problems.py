@@ -15,7 +15,7 @@ BAD = {
     "no sequence": ({"type": "tool_sequence"}, ("expected",), "takes exactly one of `expected` and `steps`; found none", ""),
     "two sequences": (SEQUENCE | {"steps": ["a"]}, ("expected",), "takes exactly one of `expected` and `steps`; found both", ""),
     "no step": ({"type": "tool_sequence", "steps": []}, ("steps",), "needs at least 1 entry, found 0", ""),
-    "misspelt step": ({"type": "tool_sequence", "steps": ["a", {"any_odrer": ["b", "c"]}]}, ("steps", 1), "a step has exactly one of `any_order`, `optional`, `repeat`; found `any_odrer`", "Did you mean `any_order`?"),
+    "misspelt step": ({"type": "tool_sequence", "steps": ["a", {"any_odrer": ["b", "c"]}]}, ("steps", 1), "a step has exactly one of `tool`, `any_order`, `optional`, `repeat`; found `any_odrer`", "Did you mean `any_order`?"),
     "two steps in one": ({"type": "tool_sequence", "steps": [{"optional": "b", "repeat": "c"}]}, ("steps", 0), "found `optional` and `repeat`", ""),
     "step is a number": ({"type": "tool_sequence", "steps": [3]}, ("steps", 0), "a step is a tool's name, a list of steps, or a mapping", ""),
     "unknown field of a step": ({"type": "tool_sequence", "steps": ["a", {"repeat": "b", "mxa": 3}]}, ("steps", 1, "mxa"), "unknown field `mxa`; valid: repeat, min, max", "Did you mean `max`?"),

@@ -74,7 +74,7 @@ def test_a_field_is_described_in_words():
         "whole number or mapping of min, max"
     )
     assert {field.name: field.type for field in reference(TYPES["tool_sequence"]).fields}["steps"] == (
-        "list of (text or list of these or mapping of any_order or mapping of optional or mapping of repeat, min, max)"
+        "list of (text or mapping of tool, args, match, ignore, status or list of these or mapping of any_order or mapping of optional or mapping of repeat, min, max)"
     )
 
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import Bounds, Counted, check_bounds, interval, words
@@ -14,7 +14,7 @@ from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.evidence import rows_evidence
 from clawtrace.assertions.forms.sources import SOURCES
 from clawtrace.assertions.forms.where import AGENT_NAMES, Where, among, both, equal, name_is
-from clawtrace.assertions.matching.arguments import ArgumentMode, check_arguments, check_path, match_arguments
+from clawtrace.assertions.matching.arguments import ArgumentMode, ArgumentPath, Arguments, match_arguments
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.matching.redacted import holds_mark
 from clawtrace.assertions.matching.result_text import contains
@@ -117,11 +117,12 @@ class ToolCall(Assertion):
 
     tool: Matcher
     """Name of the tool, whole and case-sensitive; or `glob:`, `re:`, `literal:`."""
-    args: Annotated[dict[str, Any], AfterValidator(check_arguments)] | None = None
+    args: Arguments | None = None
     """Expected arguments by name: literals, `re:`, `glob:`, `literal:`, comparisons such as `">=3"`, or `any`."""
     match: ArgumentMode = "subset"
-    """`subset`: others are allowed; `exact`: no others; `superset`: no others, and given ones may be absent."""
-    ignore: tuple[Annotated[str, AfterValidator(check_path)], ...] = ()
+    """`subset`: others are allowed; `partial`: others are, in objects inside of them as well; `exact`: no others;
+    `superset`: no others, and given ones may be absent."""
+    ignore: tuple[ArgumentPath, ...] = ()
     """JSONPaths left out of the comparison: `$.a.b`, `$['a']`, `$.list[0]`, `$.list[*]`, `$..name`."""
     count: Counted = Bounds(min=1)
     """How many such calls are right: a number, or `min`, `max` or both."""
@@ -142,7 +143,7 @@ class ToolCall(Assertion):
 
     @property
     def _asks_arguments(self) -> bool:
-        return self.args is not None and (bool(self.args) or self.match != "subset")
+        return self.args is not None and (bool(self.args) or self.match not in ("subset", "partial"))
 
     def _arguments(self, recorded: str) -> tuple[int, ...]:
         answer = match_arguments(self.args or {}, recorded, self.match, self.ignore)

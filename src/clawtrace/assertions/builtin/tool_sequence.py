@@ -14,7 +14,15 @@ from clawtrace.assertions.forms.order import InTurn, Order, OrderAnswer, Ordered
 from clawtrace.assertions.forms.where import TOOL_NAMES, Where
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.refused import refused
-from clawtrace.assertions.trajectory.steps import ForbidBetween, OneOrMore, RequireCall, Step, named, text
+from clawtrace.assertions.trajectory.steps import (
+    DescribedCall,
+    ForbidBetween,
+    OneOrMore,
+    RequireCall,
+    Step,
+    named,
+    text,
+)
 from clawtrace.model.query import Resolve
 from clawtrace.support.did_you_mean import did_you_mean
 
@@ -42,7 +50,7 @@ class ToolSequence(Assertion):
     Example:
         - type: tool_sequence
           steps:
-            - lookup_order
+            - {tool: lookup_order, args: {id: 17}, status: ok}
             - any_order: [check_stock, check_customer]
             - optional: ask_manager
             - {repeat: refund_order, min: 1, max: 3}
@@ -55,8 +63,9 @@ class ToolSequence(Assertion):
     expected: tuple[Matcher, ...] | None = None
     """Tool names in order, whole and case-sensitive; or `glob:`, `re:`, `literal:`. Empty only with `strict`."""
     steps: Annotated[tuple[Step, ...], Field(min_length=1)] | None = None
-    """A partial order in place of `expected`: names, `{any_order: […]}`, `{optional: …}`, `{repeat: …, min: 1, max: 3}`,
-    and lists of them, which keep their order inside of a group."""
+    """A partial order in place of `expected`: names, calls as `tool_call` describes them (`{tool: …, args: …, status: …}`),
+    `{any_order: […]}`, `{optional: …}`, `{repeat: …, min: 1, max: 3}`, and lists of them, which keep their order inside of
+    a group."""
     mode: Literal["ordered", "strict", "contains"] = "ordered"
     """`ordered`: others may come between; `strict`: nothing else; `contains`: any order, others allowed."""
     order: Literal["interval", "start_time"] = "interval"
@@ -92,7 +101,7 @@ class ToolSequence(Assertion):
 
     def _check_rule(self, field: str, rule: ForbidBetween | RequireCall) -> None:
         """Refuse a rule about a call that no step asks for: misspelt, it would never apply."""
-        asked = [str(name) for step in self._steps for name in named(step)]
+        asked = [str(name) for step in self._steps for name in self._named(step)]
         for anchor in (rule.after, rule.before):
             if anchor is not None and str(anchor) not in asked:
                 problem = (
@@ -130,7 +139,22 @@ class ToolSequence(Assertion):
     @property
     def _listed(self) -> tuple[Matcher, ...]:
         """The names of `expected`; of steps every name."""
-        return self.expected if self.expected is not None else tuple(n for step in self._steps for n in named(step))
+        return (
+            self.expected if self.expected is not None else tuple(n for step in self._steps for n in self._named(step))
+        )
+
+    @staticmethod
+    def _named(step: Step) -> list[Matcher]:
+        """Return the names of the tools in a step."""
+        return [call.tool if isinstance(call, DescribedCall) else call for call in named(step)]
+
+    @property
+    def _read(self) -> tuple[str, ...]:
+        """What is looked at of a call, but for its name."""
+        calls = [call for step in self._steps for call in named(step) if isinstance(call, DescribedCall)]
+        arguments = ("arguments",) if any(call.args is not None for call in calls) else ()
+        outcome = ("outcome",) if any(call.status is not None for call in calls) else ()
+        return ("start_ns", "end_ns", *arguments, *outcome)
 
     @property
     def _resolved(self) -> Resolve:
@@ -153,12 +177,12 @@ class ToolSequence(Assertion):
             self._answer,
             self._in_turn,
             self._partial.nullable,
-            columns=("start_ns", "end_ns"),
+            columns=self._read,
             resolved=(self._resolved,),
             where=Where(
                 "CASE WHEN r.name IS NULL OR r.start_ns IS NULL THEN NULL ELSE TRUE END",
                 "TRUE" if strict else f"p.name IS NULL OR {asked.replace('r.', 'p.')}",
-                ("name", "start_ns", "end_ns"),
+                ("name", *self._read),
             ),
             shown="coalesce(r.name, '(tool without a name)') || ': ' || coalesce(r.outcome, 'how it ended is unknown')",
             first=f"CASE WHEN {asked} THEN {int(strict)} ELSE {int(not strict)} END",
@@ -185,9 +209,7 @@ class ToolSequence(Assertion):
             holds = self._partial.answer(recorded.rows, recorded.gaps)
         except SearchLimitError:
             return OrderAnswer(None, {"given_up": True}, missing="tool_calls.start_ns")
-        unknown = (
-            column for column in ("name", "start_ns", "end_ns") if any(one[column] is None for one in recorded.rows)
-        )
+        unknown = (column for column in ("name", *self._read) if any(one[column] is None for one in recorded.rows))
         missing = "" if recorded.gaps or not all(one["certain"] for one in recorded.rows) else next(unknown, "")
         return OrderAnswer(holds, {}, missing=f"tool_calls.{missing}" if missing else "")
 

@@ -1,7 +1,7 @@
 """Tool call arguments: whether recorded JSON text meets expected arguments, answered yes, no or unknown.
 
 Expected values are literals, `re:`, `glob:`, `literal:`, comparisons of numbers (``">=3"``) or `any`; objects and
-lists are compared whole, with the same words inside them. ``3`` and ``3.0`` are equal, ``true`` and ``1`` are not.
+lists are compared whole, with the same words inside them; where the mode is `partial`, objects may hold more. ``3`` and ``3.0`` are equal, ``true`` and ``1`` are not.
 """
 
 from __future__ import annotations
@@ -10,16 +10,20 @@ import json
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator
 
 from clawtrace.assertions.matching.json_path import Step, parse_path, without
 from clawtrace.assertions.matching.matchers import compile_matcher
 from clawtrace.assertions.matching.one_form import composed
 from clawtrace.assertions.refused import refused
 
-__all__ = ["ArgumentMode", "check_arguments", "check_path", "match_arguments", "read_arguments"]
+__all__ = ["ArgumentMode", "ArgumentPath", "Arguments", "match_arguments", "read_arguments"]
 
-ArgumentMode = Literal["subset", "exact", "superset"]
+ArgumentMode = Literal["subset", "partial", "exact", "superset"]
+"""`subset`: other arguments are allowed; `partial`: others are, in objects inside of them as well; `exact`: no others;
+`superset`: no others, and given ones may be absent."""
 
 _COMPARISON = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*")
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
@@ -35,7 +39,7 @@ _ENCODINGS = 3
 """How often arguments may have been encoded as a JSON string around a JSON string."""
 
 
-def check_arguments(expected: dict[str, Any]) -> dict[str, Any]:
+def _check_arguments(expected: dict[str, Any]) -> dict[str, Any]:
     """Check expected arguments when the file is loaded: JSON values, valid patterns."""
     for name, value in expected.items():
         _check(value, name)
@@ -59,13 +63,20 @@ def _check(value: Any, where: str) -> None:
         raise refused(f"`{where}` is a {type(value).__name__}, which JSON arguments cannot hold: put it in quotes")
 
 
-def check_path(path: str) -> str:
+def _check_path(path: str) -> str:
     """Check one entry of `ignore` when the file is loaded."""
     try:
         parse_path(path)
     except ValueError as error:
         raise refused(str(error)) from None
     return path
+
+
+Arguments = Annotated[dict[str, Any], AfterValidator(_check_arguments)]
+"""Expected arguments by name, checked when the file is loaded."""
+
+ArgumentPath = Annotated[str, AfterValidator(_check_path)]
+"""JSONPath of a part of the arguments, checked when the file is loaded."""
 
 
 def read_arguments(recorded: str) -> Any:
@@ -107,9 +118,10 @@ def match_arguments(
         return None  # a bare value: some instrumentations record no name for a tool's only parameter
     if mode != "superset" and wanted.keys() - actual.keys():
         return False
-    if mode != "subset" and actual.keys() - wanted.keys():
+    if mode in ("exact", "superset") and actual.keys() - wanted.keys():
         return False
-    return _all(_equal(value, actual[name]) for name, value in wanted.items() if name in actual)
+    partly = mode == "partial"
+    return _all(_equal(value, actual[name], partly) for name, value in wanted.items() if name in actual)
 
 
 def _all(answers: Any) -> bool | None:
@@ -122,15 +134,18 @@ def _all(answers: Any) -> bool | None:
     return None if unknown else True
 
 
-def _equal(wanted: Any, actual: Any) -> bool | None:
+def _equal(wanted: Any, actual: Any, partly: bool) -> bool | None:
+    """Compare what is inside of arguments; `partly` allows objects more than was given."""
     if isinstance(wanted, dict):
-        if not isinstance(actual, dict) or wanted.keys() != actual.keys():
+        if not isinstance(actual, dict) or wanted.keys() - actual.keys():
             return False
-        return _all(_equal(value, actual[name]) for name, value in wanted.items())
+        if not partly and actual.keys() - wanted.keys():
+            return False
+        return _all(_equal(value, actual[name], partly) for name, value in wanted.items())
     if isinstance(wanted, list):
         if not isinstance(actual, list) or len(wanted) != len(actual):
             return False
-        return _all(_equal(*pair) for pair in zip(wanted, actual, strict=True))
+        return _all(_equal(*pair, partly) for pair in zip(wanted, actual, strict=True))
     if _scalar_equal(wanted, actual):
         return True
     return None if isinstance(actual, str) and _REDACTED in actual and wanted is not None else False

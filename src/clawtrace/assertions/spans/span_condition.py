@@ -101,20 +101,21 @@ class ValueTest(NamedTuple):
 
 
 def _value(written: Any) -> ValueTest:
-    """Read a text or matcher, a number or comparison, a boolean, a list of texts, `any`, or null for no such attribute."""
+    """Read a text or matcher, a number, comparison or bounds, a boolean, a list of texts, `any`, or null for no such attribute."""
     if isinstance(written, ValueTest):
         return written
     if written is None:
         return ValueTest(None, None)
     if isinstance(written, bool):
         return ValueTest(written, str(written).lower().__eq__)
-    if isinstance(written, int | float) or (isinstance(written, str) and re.match(r"\s*(>=|<=|==|!=|>|<)", written)):
+    compared = isinstance(written, str) and re.match(r"\s*(>=|<=|==|!=|>|<)", written)
+    if compared or isinstance(written, int | float | Mapping):
         return ValueTest(written, partial(_compares, _number(written, time=False)))
     if written == _ANY:
         return ValueTest(written, lambda _: True)
     texts = written if isinstance(written, list | tuple) else [written]
     if not texts or not all(isinstance(text, str) for text in texts):
-        raise refused(f"must be a text, a number, true, false, null or a list of texts; found {written!r}")
+        raise refused(f"must be a text, a number, min and max, true, false, null or a list of texts; found {written!r}")
     matchers = [Matcher.check(text) for text in texts]
     return ValueTest(written, lambda value: any(matcher(value) for matcher in matchers))
 
@@ -179,7 +180,10 @@ def _annotation(column: Column) -> Any:
 _Values = dict[
     str,
     Annotated[
-        ValueTest, PlainValidator(_value), WithJsonSchema({"description": "Text, number, boolean or null."}), _WRITTEN
+        ValueTest,
+        PlainValidator(_value),
+        WithJsonSchema({"description": "Text, number, min and max, boolean or null."}),
+        _WRITTEN,
     ],
 ]
 
@@ -190,8 +194,8 @@ class _Around(Documented):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
     attributes: _Values | None = None
-    """Raw attributes of the span by key: a text or matcher, a number, a comparison such as `">=500"`, true, false, `any`,
-    a list of texts; null for an attribute that is not there."""
+    """Raw attributes of the span by key: a text or matcher, a number, a comparison such as `">=500"`, `{min, max}`, true,
+    false, `any`, a list of texts; null for an attribute that is not there."""
     resource_attributes: _Values | None = None
     """Raw attributes of the span's resource."""
     event_attributes: _Values | None = None

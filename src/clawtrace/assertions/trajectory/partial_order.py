@@ -12,7 +12,17 @@ from clawtrace.assertions.forms.order import worlds
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.trajectory import call_pattern
 from clawtrace.assertions.trajectory.call_constraint import CallConstraint, Meaning
-from clawtrace.assertions.trajectory.steps import ForbidBetween, RequireCall, Step, Then, bounded, named, pattern
+from clawtrace.assertions.trajectory.steps import (
+    Call,
+    DescribedCall,
+    ForbidBetween,
+    RequireCall,
+    Step,
+    Then,
+    bounded,
+    named,
+    pattern,
+)
 from clawtrace.assertions.trajectory.trajectory import Edit, Placed, SearchLimitError, Trajectory
 
 __all__ = ["PartialOrder", "edit_words"]
@@ -43,8 +53,9 @@ class PartialOrder:
         self._leaves = list(named(whole)) if whole else []
         rules: list[ForbidBetween | RequireCall] = [*forbidden, *required]
         mentioned = [*self._leaves, *(name for rule in rules for name in _names(rule))]
-        self._matchers = list({_key(name): name for name in mentioned}.values())
-        self._number = {_key(name): number for number, name in enumerate(self._matchers)}
+        self._calls = list({_key(call): call for call in mentioned}.values())
+        self._number = {_key(call): number for number, call in enumerate(self._calls)}
+        self._described = {n: call for n, call in enumerate(self._calls) if isinstance(call, DescribedCall)}
         self._parts = [pattern(step, self._item) for step in steps]
         self.pattern = (call_pattern.any_order if any_order else call_pattern.sequence)(self._parts)
         self._required = required
@@ -58,8 +69,8 @@ class PartialOrder:
         self._bag = any_order and not rules
         self._known: dict[str, Meaning] = {}
 
-    def _item(self, name: Matcher) -> int:
-        return self._number[_key(name)]
+    def _item(self, call: Call) -> int:
+        return self._number[_key(call)]
 
     def _items(self, *names: Matcher | None) -> Meaning:
         return frozenset(self._item(name) for name in names if name is not None)
@@ -96,7 +107,8 @@ class PartialOrder:
         gaps = [gap for gap in gaps if self._matters(gap)]
         if self._surely(rows, gaps):
             return True
-        if not gaps and all(row["certain"] and None not in (row["name"], row["start_ns"], _end(row)) for row in rows):
+        known = (row["certain"] and None not in (row["name"], row["start_ns"], _end(row)) for row in rows)
+        if not gaps and all(known) and all(len(self._meanings(row)) == 1 for row in rows):
             return False
         return None if self._possibly(rows, gaps) else False
 
@@ -195,7 +207,7 @@ class PartialOrder:
 
     def _known_calls(self, rows: Sequence[Row]) -> list[tuple[Placed, Row]]:
         return [
-            (self._placed(number, row, (self._meaning(row["name"]),)), row)
+            (self._placed(number, row, self._meanings(row)[:1]), row)
             for number, row in enumerate(rows)
             if row["name"] is not None and (self._bag or row["start_ns"] is not None)
         ]
@@ -211,46 +223,63 @@ class PartialOrder:
         return Placed(number + 1, meanings, start, ends, optional)
 
     def _meanings(self, row: Row) -> tuple[Meaning, ...]:
-        return (self._meaning(row["name"]),) if row["name"] is not None else self._guesses
+        """Return what a call may mean, the least first: several where its name, or what a step describes, is unknown."""
+        named = (self._meaning(row["name"]),) if row["name"] is not None else self._guesses
+        if not self._described:
+            return named
+        return tuple(dict.fromkeys(found for meaning in named for found in self._as_described(meaning, row)))
+
+    def _as_described(self, meaning: Meaning, row: Row) -> Iterator[Meaning]:
+        """Yield what a call may mean, of all that its name may mean."""
+        fits = {item: self._described[item].fits(row) for item in sorted(meaning & self._described.keys())}
+        sure = meaning - {item for item, answer in fits.items() if answer is not True}
+        unsure = [item for item, answer in fits.items() if answer is None]
+        if len(unsure) > _PATTERNS:
+            raise SearchLimitError
+        for n in range(len(unsure) + 1):
+            yield from (sure.union(chosen) for chosen in combinations(unsure, n))
 
     def _meaning(self, name: str) -> Meaning:
-        """Return what a call of this name means."""
+        """Return all that a call of this name may mean."""
         found = self._known.get(name)
         if found is None:
-            found = self._known[name] = frozenset(i for i, matcher in enumerate(self._matchers) if matcher(name))
+            found = self._known[name] = frozenset(i for i, call in enumerate(self._calls) if _tool(call)(name))
         return found
 
     @cached_property
     def _guesses(self) -> tuple[Meaning, ...]:
         """What a call without a name may mean: a plain name, or any patterns at once, or none."""
-        patterns = [number for number, name in enumerate(self._matchers) if name.literal is None]
+        patterns = [number for number, call in enumerate(self._calls) if _tool(call).literal is None]
         if len(patterns) > _PATTERNS:
             raise SearchLimitError
         some = [frozenset(chosen) for n in range(len(patterns) + 1) for chosen in combinations(patterns, n)]
-        return tuple(dict.fromkeys([*self.insertable, *some]))
+        plain = [self._meaning(name) for call in self._calls for name in _tool(call).names]
+        return tuple(dict.fromkeys([*plain, *some]))
 
     # Edits ------------------------------------------------------------------------------------
 
     @cached_property
     def insertable(self) -> list[Meaning]:
-        """What a call of each name means."""
-        return list(dict.fromkeys(self._meant(name) for name in self._matchers))
+        """What each of the expected calls means."""
+        return list(dict.fromkeys(map(self._meant, self._calls)))
 
-    def _meant(self, name: Matcher) -> Meaning:
-        return self._meaning(name.literal) if name.literal is not None else self._items(name)
+    def _meant(self, call: Call) -> Meaning:
+        """Return what a call means that is as expected, and as no other step describes it."""
+        literal, item = _tool(call).literal, frozenset((self._item(call),))
+        return item if literal is None else item | (self._meaning(literal) - self._described.keys())
 
     def edits(self, rows: Sequence[Row]) -> list[dict[str, Any]] | None:
-        """Return the smallest edit script as JSON; None where names or starts are unknown, or it was not found."""
-        if any(row["name"] is None or row["start_ns"] is None for row in rows):
+        """Return the smallest edit script as JSON; None where what a call means is unknown, or it was not found."""
+        if any(row["name"] is None or row["start_ns"] is None or len(self._meanings(row)) > 1 for row in rows):
             return None
-        calls = [self._placed(number, row, (self._meaning(row["name"]),)) for number, row in enumerate(rows)]
+        calls = [self._placed(number, row, self._meanings(row)) for number, row in enumerate(rows)]
         found = self.trajectory.edits(calls, self.insertable)
         return None if found is None else [self._shown(edit, rows) for edit in found]
 
     def _shown(self, edit: Edit, rows: Sequence[Row]) -> dict[str, Any]:
         if edit.number is None:
-            name = next((str(one) for one in self._matchers if self._meant(one) == edit.meaning), "")
-            known = next((row["name"] for row in rows if self._meaning(row["name"]) == edit.meaning), "")
+            name = next((str(one) for one in self._calls if self._meant(one) == edit.meaning), "")
+            known = next((row["name"] for row in rows if self._meanings(row) == (edit.meaning,)), "")
             return {"op": edit.op, "tool": name or known, "after": edit.after}
         shown = {"op": edit.op, "call": edit.number, "tool": rows[edit.number - 1]["name"]}
         return shown if edit.after is None else shown | {"after": edit.after}
@@ -262,9 +291,15 @@ def _end(row: Row) -> int | None:
     return found
 
 
-def _key(name: Matcher) -> str:
-    """Return what makes two matchers one: `literal:a` is `a`."""
-    return f"literal:{name.literal}" if name.literal is not None else name.text
+def _tool(call: Call) -> Matcher:
+    return call.tool if isinstance(call, DescribedCall) else call
+
+
+def _key(call: Call) -> str:
+    """Return what makes two expectations one: `literal:a` is `a`."""
+    if isinstance(call, DescribedCall):
+        return call.model_dump_json()
+    return f"literal:{call.literal}" if call.literal is not None else call.text
 
 
 def _names(rule: ForbidBetween | RequireCall) -> list[Matcher]:

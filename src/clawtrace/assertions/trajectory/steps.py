@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BeforeValidator,
@@ -19,19 +20,76 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from clawtrace.assertions.forms.bounds import Natural, check_bounds
+from clawtrace.assertions.forms.form import Row
+from clawtrace.assertions.matching.arguments import ArgumentMode, ArgumentPath, Arguments, match_arguments
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.refused import refused
 from clawtrace.assertions.trajectory import call_pattern
 from clawtrace.support.attribute_docs import Documented
 from clawtrace.support.did_you_mean import did_you_mean
 
-__all__ = ["ForbidBetween", "OneOrMore", "RequireCall", "Step", "Then", "bounded", "named", "pattern", "text"]
+__all__ = [
+    "Call",
+    "DescribedCall",
+    "ForbidBetween",
+    "OneOrMore",
+    "RequireCall",
+    "Step",
+    "Then",
+    "bounded",
+    "named",
+    "pattern",
+    "text",
+]
 
-_FORMS = ("any_order", "optional", "repeat")
+_FORMS = ("tool", "any_order", "optional", "repeat")
 
 
 class _StepPart(Documented):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DescribedCall(_StepPart):
+    """A call of a tool with certain arguments or a certain outcome, compared as `tool_call` compares them."""
+
+    tool: Matcher
+    """Name of the tool: whole and case-sensitive, or `glob:`, `re:`, `literal:`."""
+    args: Arguments | None = None
+    """Expected arguments by name: literals, `re:`, `glob:`, `literal:`, comparisons such as `">=3"`, or `any`."""
+    match: ArgumentMode = "subset"
+    """`subset`: others are allowed; `partial`: others are, in objects inside of them as well; `exact`: no others;
+    `superset`: no others, and given ones may be absent."""
+    ignore: tuple[ArgumentPath, ...] = ()
+    """JSONPaths left out of the comparison."""
+    status: Literal["ok", "error", "blocked"] | None = None
+    """How the call ended."""
+
+    @model_validator(mode="after")
+    def _check(self) -> DescribedCall:
+        if self.args is None and self.status is None:
+            raise refused(f"describes nothing: write `{self.tool}`, or give `args` or `status`")
+        if self.args is None and {"match", "ignore"} & self.model_fields_set:
+            raise refused("`match` and `ignore` say how to compare `args`, which are not given")
+        return self
+
+    def __str__(self) -> str:
+        args = None if self.args is None else json.dumps(self.args, ensure_ascii=False, default=str)
+        return " ".join(filter(None, (str(self.tool), args, self.status)))
+
+    def fits(self, row: Row) -> bool | None:
+        """Return whether a call of the tool is as described; None where what decides was not recorded."""
+        answers: list[bool | None] = []
+        if self.args is not None:
+            recorded = row["arguments"]
+            known = recorded is not None
+            answers.append(match_arguments(self.args, recorded, self.match, self.ignore) if known else None)
+        if self.status is not None:
+            answers.append(None if row["outcome"] is None else row["outcome"] == self.status)
+        return False if False in answers else None if None in answers else True
+
+
+Call = Matcher | DescribedCall
+"""What one call is expected to be."""
 
 
 class AnyOrder(_StepPart):
@@ -103,6 +161,7 @@ def _form(written: Any) -> str:
 
 Step = Annotated[
     Annotated[Matcher, Tag("a tool's name")]
+    | Annotated[DescribedCall, Tag("the step tool")]
     | Annotated[Then, Tag("a list of steps")]
     | Annotated[AnyOrder, Tag("the step any_order")]
     | Annotated[Optional, Tag("the step optional")]
@@ -166,9 +225,9 @@ class RequireCall(_StepPart):
         return self
 
 
-def named(step: Step) -> Iterator[Matcher]:
-    """Yield the tools that a step names, in order."""
-    if isinstance(step, Matcher):
+def named(step: Step) -> Iterator[Call]:
+    """Yield the calls that a step expects, in order."""
+    if isinstance(step, Call):
         yield step
         return
     for part in _parts(step):
@@ -183,18 +242,18 @@ def _parts(step: Any) -> Sequence[Step]:
     return (step.repeat if isinstance(step, RepeatStep) else step.optional,)
 
 
-def bounded(step: Step) -> Iterator[Matcher]:
-    """Yield the tools that are called only where the steps say: those of `optional`, and of `repeat` with `max`."""
-    if isinstance(step, Matcher):
+def bounded(step: Step) -> Iterator[Call]:
+    """Yield the calls that come only where the steps say: those of `optional`, and of `repeat` with `max`."""
+    if isinstance(step, Call):
         return
     limits = isinstance(step, Optional) or (isinstance(step, RepeatStep) and step.max is not None)
     for part in _parts(step):
         yield from (named if limits else bounded)(part)
 
 
-def pattern(step: Step, item: Callable[[Matcher], int]) -> call_pattern.Term:
-    """Return a step as a term; `item` numbers the tools."""
-    if isinstance(step, Matcher):
+def pattern(step: Step, item: Callable[[Call], int]) -> call_pattern.Term:
+    """Return a step as a term; `item` numbers the calls."""
+    if isinstance(step, Call):
         return item(step)
     parts = [pattern(part, item) for part in _parts(step)]
     if isinstance(step, AnyOrder):
@@ -207,7 +266,7 @@ def pattern(step: Step, item: Callable[[Matcher], int]) -> call_pattern.Term:
 
 def text(step: Step) -> str:
     """Return a step in words for messages: ``a → {b, c} in any order → d?``."""
-    if isinstance(step, Matcher):
+    if isinstance(step, Call):
         return f"`{step}`"
     if isinstance(step, Then):
         return " → ".join(text(part) for part in step.root)

@@ -201,6 +201,9 @@ class Playback:
     replayed: int = 0
     recorded: int = 0
     _addresses: dict[str, str] = field(default_factory=dict)
+    """Base URL of each provider."""
+    _given: dict[str, str] = field(default_factory=dict)
+    """Those that settings name, which go before those of an environment."""
     _used: set[int] = field(default_factory=set)
     _server: ModelServer | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -229,14 +232,15 @@ class Playback:
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """Return an agent's environment in which its providers are this server; what is replayed needs no key."""
         own = {name: env[one.base_url] for name, one in PROVIDERS.items() if env.get(one.base_url)}
-        self._addresses |= {name: url for name, url in own.items() if not url.startswith(self.url)}
+        elsewhere = {name: url for name, url in own.items() if not url.startswith(self.url)}
+        self._addresses |= {**elsewhere, **self._given}
         key = "" if self.cassette.mode == "record" else PLACEHOLDER
         return {**env, **client_environment(self.url, key, env)}
 
     def at(self, provider: str, base_url: str | None) -> str:
         """Return the base URL at this server of a provider that would be asked at `base_url`, or else where it usually is."""
         if base_url is not None:
-            self._addresses[provider] = base_url
+            self._addresses[provider] = self._given[provider] = base_url
         version = PROVIDERS[provider].version if provider in PROVIDERS else "/v1"
         return f"{self.url}/{provider}{version}"
 

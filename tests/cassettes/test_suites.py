@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,80 +15,27 @@ from clawtrace.testing import scripted_model
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from tapes import GONE
-
-ROOT = Path(__file__).parents[2]
-STEPS: list[dict[str, Any]] = [
-    {"when": {"last": "user"}, "tool_calls": [{"name": "shell", "arguments": {"command": "echo tests pass"}}], "repeat": True},
-    {"text": "The tests pass.", "repeat": True},
-]  # fmt: skip
-COMMAND = {"type": "command", "command": ["{{python}}", "{{case_dir}}/engineer.py"], "inputs": []}
-ASSERTIONS = [{"type": "ran", "pattern": "^echo tests"}, {"type": "final_response", "contains": "pass"}]
+from tapes import (
+    COMMAND,
+    STEPS,
+    case,
+    clawtrace,
+    evaluated,
+    facts,
+    project,
+    recorded,
+    verdicts,
+    write,
+)  # fmt: skip
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a project with one case, whose agent is a real program with OpenTelemetry's SDK."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "clawtrace.yaml").write_text("schema_version: 1\n")
-    (tmp_path / "configs" / "suites").mkdir(parents=True)
-    write(tmp_path / "configs/suites/s.yaml", {"schema_version": 1, "suite_id": "s", "title": "S"})
+    project(tmp_path)
     case(tmp_path, "c", cassette={"path": "tape.yaml"})
     return tmp_path
-
-
-def write(path: Path, data: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
-
-
-def case(folder: Path, case_id: str, said: str = "Run the tests.", **more: Any) -> Path:
-    """Write a case, and return its file."""
-    file = folder / "configs" / "cases" / case_id / "test.yaml"
-    given = {"input": {"messages": [{"role": "user", "content": said}]}, "runner": COMMAND, "assertions": ASSERTIONS}
-    write(file, {"schema_version": 1, "case_id": case_id, "title": "T", **given, **more})
-    shutil.copyfile(ROOT / "configs" / "cases" / "features" / "engineer.py", file.parent / "engineer.py")
-    return file
-
-
-def clawtrace(*args: str, provider: str = GONE) -> subprocess.CompletedProcess[str]:
-    """Run clawtrace without any key, and with a provider of OpenAI's at this address."""
-    kept = {name: text for name, text in os.environ.items() if not name.endswith("_API_KEY") and name != "CI"}
-    env = {**kept, "OPENAI_BASE_URL": f"{provider}/v1"}
-    command = [sys.executable, "-m", "clawtrace", *args]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
-
-
-def evaluated(code: int, *args: str, provider: str = GONE) -> list[dict[str, Any]]:
-    """Run the suite, which must end with `code`; return its runs."""
-    done = clawtrace("eval", "--suite", "s", "--quiet", "--report", "json=r.json", *args, provider=provider)
-    assert done.returncode == code, done.stdout + done.stderr + Path("r.json").read_text()[:3000]
-    cases = json.loads(Path("r.json").read_text())["cases"]
-    return [{**run, "case": one["case_id"]} for one in cases for run in one["runs"]]
-
-
-def recorded(*args: str) -> list[dict[str, Any]]:
-    with scripted_model(STEPS) as model:
-        return evaluated(0, "--cassette-mode", "record", *args, provider=model.url)
-
-
-def verdicts(run: dict[str, Any]) -> list[tuple[str, str, Any]]:
-    return [(one["id"], one["status"], one["actual"]) for one in run["assertions"]]
-
-
-def facts() -> list[Any]:
-    """Return what is known of the calls of the last run: neither times nor ids."""
-    (store,) = Path("outputs").glob("campaigns/*/*/spans.duckdb")
-    columns = {
-        "llm_calls": "call_no, request_model, response_model, input_tokens, output_tokens, outcome",
-        "tool_calls": "call_no, name, arguments, result",
-    }
-    done = [
-        clawtrace("query", "--store", str(store), f"SELECT {what} FROM {name}", "--json")
-        for name, what in columns.items()
-    ]
-    assert [one.returncode for one in done] == [0, 0], done[0].stderr
-    return [json.loads(one.stdout) for one in done]
 
 
 def test_a_recorded_suite_is_judged_alike_without_a_provider(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping
@@ -267,6 +268,10 @@ class Playback:
 
     def answer(self, request: ServerRequest) -> ServerAnswer | None:
         """Answer a request from the cassette, or from its provider where the mode allows that."""
+        if (encoding := request.headers.get("content-encoding", "identity")) != "identity":
+            return _error(
+                request, 415, "unsupported_encoding", f"a cassette reads no requests in the encoding {encoding}"
+            )
         at, address = time.time(), address_of(request, self._addresses)
         asked = _asked(request, address, self.cassette.clean)
         meaning = self.cassette.meaning(asked, at)
@@ -305,7 +310,9 @@ class Playback:
 def _asked(request: ServerRequest, address: Address, clean: Callable[[str], str]) -> AskedRequest:
     wire, body = wire_of(address.path.partition("?")[0]), request.body
     read = None if wire is None or body is None else wire.read(address.path.partition("?")[0], body)
-    content: Any = request.raw.decode("utf-8", "replace") or None if body is None else body
+    content: Any = body
+    if body is None and request.raw:
+        content = {"sha256": hashlib.sha256(request.raw).hexdigest(), "bytes": len(request.raw)}
     return AskedRequest(
         provider=address.provider,
         api=read.api if read is not None else "other",

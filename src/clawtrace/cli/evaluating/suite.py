@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from clawtrace.campaign.planning.expand import Plan
     from clawtrace.campaign.running.execute import CampaignResult
     from clawtrace.campaign.running.reuse import Decision
+    from clawtrace.config.base import CassetteMode
     from clawtrace.config.loading.suite_file import LoadedSuite
     from clawtrace.config.projects.project_file import Project
     from clawtrace.config.projects.session_settings import SessionSettings
@@ -57,6 +58,7 @@ class SuiteFlags(NamedTuple):
     allow_unjudged: bool
     dry_run: bool
     watch: bool
+    cassette_mode: CassetteMode | None
 
     def given(self) -> list[str]:
         """Return the flags that were given, as a user writes them."""
@@ -121,6 +123,11 @@ suite_options = together(
     click.option(
         "--dry-run", is_flag=True, help="Print what would run and what would be reused, and why; start nothing."
     ),
+    click.option(
+        "--cassette-mode",
+        type=click.Choice(["record", "replay", "auto"]),
+        help="Use the cases' cassettes so, whatever they say: `record` asks the providers and writes them anew.",
+    ),
     click.option("--watch", is_flag=True, help="Evaluate again whenever a file of the project changes."),
 )
 
@@ -142,6 +149,8 @@ def eval_suite(
         return _evaluate(suite, project, flags, out, output, gate, server)
     if flags.dry_run:
         raise click.UsageError("--watch runs the suite again and again, --dry-run starts nothing; give one of them.")
+    if flags.cassette_mode == "record":
+        raise click.UsageError("--watch runs the suite again and again, and each time it would be recorded anew.")
     from clawtrace.cli.evaluating.watch import watch
 
     ours = {(out or project.outputs).absolute(), project.outputs.absolute()}
@@ -262,7 +271,12 @@ def _planned(
     from clawtrace.config.loading.suite_file import load_suite
 
     loaded = load_suite(
-        suite, project, os.environ, run_profile=flags.run_profile, evaluation_profile=flags.evaluation_profile
+        suite,
+        project,
+        os.environ,
+        run_profile=flags.run_profile,
+        evaluation_profile=flags.evaluation_profile,
+        cassette_mode=flags.cassette_mode,
     )
     for warning in loaded.warnings:
         click.echo(f"warning: {warning}", err=True)
@@ -314,7 +328,7 @@ def _report_of(
 ) -> CampaignReport:
     """Return what the reports are written from; what authors say is cleaned of known secrets, as in the manifest."""
     from clawtrace.campaign.results.stored_results import rates_of_suite
-    from clawtrace.campaign.running.run_files import cleaned
+    from clawtrace.receiver.redaction.redact import cleaned
     from clawtrace.report.base import AssertionLines, CampaignReport, CaseLabels, RunsSource
     from clawtrace.report.results import NotRun
 
@@ -362,7 +376,7 @@ def _report_of(
 
 
 def _suite_labels(suite: LoadedSuite, clean: Callable[[str], str]) -> Suite:
-    from clawtrace.campaign.running.run_files import cleaned
+    from clawtrace.receiver.redaction.redact import cleaned
     from clawtrace.report.results import Suite
 
     agents = (case.agent.config for case in suite.cases if case.agent is not None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -26,23 +26,14 @@ from mcp.types import (
     RequestId,
 )
 
-from clawtrace.mcp_proxy.answers import Answer
+from clawtrace.cassettes.mcp_calls import McpAnswer
+from clawtrace.mcp_proxy.answering import Answering
 
-__all__ = ["Answering", "Proxy", "Streams"]
+__all__ = ["Proxy", "Streams"]
 
 
 Streams = tuple[Any, Any]
 """What a transport of the SDK yields: messages are read from the first and sent into the second."""
-
-
-class Answering(Protocol):
-    """What answers requests in place of the server."""
-
-    async def answer(self, method: str, params: Mapping[str, Any]) -> Answer | None:
-        """Return what a request is answered; None asks the server."""
-
-    async def answered(self, method: str, params: Mapping[str, Any], answer: Answer) -> Answer:
-        """Keep what the server answered; return what the client gets."""
 
 
 @dataclass(slots=True)
@@ -50,7 +41,7 @@ class _Asked:
     """A request of the client that the server has not answered."""
 
     method: str
-    params: Mapping[str, Any]
+    params: dict[str, Any]
     notifications: list[dict[str, Any]] = field(default_factory=list)
     """What the server said on its way, as it is recorded."""
 
@@ -98,12 +89,12 @@ class Proxy:
             self._open.pop((message.params or {}).get("requestId", ""), None)
         await self._pass_on(message)
 
-    async def _later(self, message: JSONRPCRequest, asked: _Asked, answer: Answer) -> None:
+    async def _later(self, message: JSONRPCRequest, asked: _Asked, answer: McpAnswer) -> None:
         await anyio.sleep(answer.delay_s)
         if self._open.get(message.id) is asked:  # else the client has given it up
             await self._decided(message, asked, answer)
 
-    async def _decided(self, message: JSONRPCRequest, asked: _Asked, answer: Answer | None) -> None:
+    async def _decided(self, message: JSONRPCRequest, asked: _Asked, answer: McpAnswer | None) -> None:
         """Answer a request as it was decided, or pass it on."""
         if answer is not None and answer.is_whole:
             for notification in answer.notifications:
@@ -143,13 +134,13 @@ class Proxy:
         if isinstance(message, JSONRPCResponse):
             if asked.method == "initialize":
                 self._version = message.result.get("protocolVersion")
-            answer = Answer(result=message.result, notifications=tuple(asked.notifications))
+            answer = McpAnswer(result=message.result, notifications=tuple(asked.notifications))
         else:
             error = message.error.model_dump(exclude_none=True)
-            answer = Answer(error=error, notifications=tuple(asked.notifications))
+            answer = McpAnswer(error=error, notifications=tuple(asked.notifications))
         await self._reply(message.id, await self._answering.answered(asked.method, asked.params, answer))
 
-    async def _reply(self, request_id: RequestId, answer: Answer) -> None:
+    async def _reply(self, request_id: RequestId, answer: McpAnswer) -> None:
         self._open.pop(request_id, None)
         if answer.error is not None:
             error = ErrorData.model_validate(answer.error)
@@ -183,4 +174,4 @@ async def _send(stream: Any, message: SessionMessage) -> None:
         await stream.send(message)
 
 
-_GONE = Answer(error={"code": INTERNAL_ERROR, "message": "clawtrace mcp-proxy: the MCP server has ended"})
+_GONE = McpAnswer(error={"code": INTERNAL_ERROR, "message": "clawtrace mcp-proxy: the MCP server has ended"})

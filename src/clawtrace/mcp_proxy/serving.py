@@ -20,7 +20,9 @@ from mcp.server.streamable_http import MCP_PROTOCOL_VERSION_HEADER, MCP_SESSION_
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from clawtrace.mcp_proxy.proxy import Answering, Proxy
+from clawtrace.errors import UsageError
+from clawtrace.mcp_proxy.answering import Answering
+from clawtrace.mcp_proxy.proxy import Proxy
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
@@ -69,12 +71,12 @@ class Upstream:
             yield None
 
 
-async def serve_stdio(upstream: Upstream, answering: Callable[[], Answering]) -> None:
+async def serve_stdio(upstream: Upstream, answering: Answering) -> None:
     """Serve the client at standard input and output until it goes away or this process is asked to end."""
     async with upstream.connected() as server, anyio.create_task_group() as tasks:
         tasks.start_soon(_until_signalled, tasks)
         async with stdio_server(stdin=cast(Any, await _lines_of_stdin())) as client:
-            await Proxy(client, server, answering()).run()
+            await Proxy(client, server, answering).run()
         tasks.cancel_scope.cancel()
 
 
@@ -93,16 +95,29 @@ async def _lines_of_stdin() -> asyncio.StreamReader:
 
 
 async def serve_http(
-    listening: socket.socket, upstream: Upstream, answering: Callable[[], Answering]
+    port: int, upstream: Upstream, answering: Answering, ready: Callable[[str], object]
 ) -> None:
-    """Serve clients over streamable HTTP, each with a connection of its own to the server, until asked to end."""
+    """Serve clients over streamable HTTP, each with a connection of its own to the server, until asked to end.
+
+    Args:
+        port: 0 takes any free one.
+        ready: called with the URL when clients can connect.
+
+    Raises:
+        UsageError: the port cannot be used.
+    """
     import uvicorn
 
+    try:
+        listening = socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        raise UsageError(f"Port {port} of 127.0.0.1 cannot be used: {error.strerror}. Choose another --http.") from error
     async with anyio.create_task_group() as tasks:
         app = cast("ASGIApp", _Sessions(upstream, answering, tasks))
         config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda _number, _frame: None)  # uvicorn takes them, and raises them again at its end
+        ready(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp")
         await uvicorn.Server(config).serve([listening])
         tasks.cancel_scope.cancel()
 
@@ -110,7 +125,7 @@ async def serve_http(
 class _Sessions:
     """The sessions of HTTP clients. A client that speaks a version without sessions falls back to one that has them."""
 
-    def __init__(self, upstream: Upstream, answering: Callable[[], Answering], tasks: TaskGroup) -> None:
+    def __init__(self, upstream: Upstream, answering: Answering, tasks: TaskGroup) -> None:
         self._upstream = upstream
         self._answering = answering
         self._tasks = tasks
@@ -150,7 +165,7 @@ class _Sessions:
             task_status.started()
             try:
                 async with self._upstream.connected() as server:
-                    await Proxy(client, server, self._answering()).run()
+                    await Proxy(client, server, self._answering).run()
             finally:
                 del self._open[name]
 

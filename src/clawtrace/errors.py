@@ -13,7 +13,8 @@
     ├── ReceiverError              the receiver cannot start or has failed
     ├── ProviderError              a model cannot be asked: a package or a key is missing
     └── RunnerError                an agent could not be started or supervised
-        └── PreconditionError      a precondition does not hold; the agent was not started
+        ├── PreconditionError      a precondition does not hold; the agent was not started
+        └── CassetteMissError      the agent asked a model what was not recorded
 
 Errors are mapped to text and exit code once, at the edge (`cli`). A message says what,
 where, and what to do; identifiers are in backticks, values are shown with ``repr``.
@@ -25,6 +26,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 __all__ = [
+    "CassetteMissError",
     "ClawtraceError",
     "ConfigError",
     "ConfigProblem",
@@ -135,6 +137,10 @@ class ProviderError(ClawtraceError):
 
 class RunnerError(ClawtraceError):
     """An agent could not be started, supervised or stopped."""
+
+
+class CassetteMissError(RunnerError):
+    """The agent asked a model what its cassette does not hold."""
 
 
 class PreconditionError(RunnerError):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from clawtrace._scripted_model.http_server import (
     PROVIDERS,
@@ -25,14 +25,14 @@ from clawtrace.cassettes.answers import RecordedAnswer, answer_bytes, clean_answ
 from clawtrace.cassettes.file import CassetteHead, Exchange, RecordedRequest, append, load, lock, write
 from clawtrace.cassettes.forwarding import Address, Forwarded, address_of, forward, plain_url
 from clawtrace.cassettes.matching import Meaning, Rules, difference, nearest
+from clawtrace.config.base import CassetteMode
 from clawtrace.config.files.document import display
 from clawtrace.errors import UsageError
 from clawtrace.receiver.redaction.redact import RedactionSettings, Redactor, cleaned
 from clawtrace.support.figures import amount
 
-__all__ = ["MISS", "Cassette", "Mode", "Playback"]
+__all__ = ["MISS", "PLACEHOLDER", "Cassette", "Playback"]
 
-Mode = Literal["record", "replay", "auto"]
 MISS = "cassette_miss"
 """Type of the error that is the answer to a request that was not recorded."""
 PLACEHOLDER = "clawtrace-replays"
@@ -44,7 +44,7 @@ class Cassette:
     """A cassette in use. Safe for threads."""
 
     def __init__(
-        self, path: Path, mode: Mode, rules: Rules | None = None, redaction: RedactionSettings | None = None,
+        self, path: Path, mode: CassetteMode, rules: Rules | None = None, redaction: RedactionSettings | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         """Open the file; `close` it in the end.
@@ -235,19 +235,33 @@ class Playback:
         key = "" if self.cassette.mode == "record" else PLACEHOLDER
         return {**env, **client_environment(self.url, key, env)}
 
-    def at(self, provider: str, base_url: str) -> str:
-        """Return the base URL at this server of a provider that is asked at another address than its usual one."""
-        self._addresses[provider] = base_url
+    def at(self, provider: str, base_url: str | None) -> str:
+        """Return the base URL at this server of a provider that would be asked at `base_url`, or else where it usually is."""
+        if base_url is not None:
+            self._addresses[provider] = base_url
         version = PROVIDERS[provider].version if provider in PROVIDERS else "/v1"
         return f"{self.url}/{provider}{version}"
 
+    @property
+    def mode(self) -> str:
+        """Whether it records or replays."""
+        return self.cassette.mode
+
+    @property
+    def resource(self) -> dict[str, str]:
+        """What spans of the run are to say of it, as resource attributes."""
+        return {"clawtrace.cassette.mode": self.mode, "clawtrace.cassette.path": self.cassette.name}
+
     def said(self) -> str:
-        """Return what was done, in a few words."""
-        parts = [f"{amount(self.replayed, 'request')} replayed"] if self.cassette.mode != "record" else []
-        parts += [f"{amount(self.recorded, 'request')} recorded"] if self.cassette.mode != "replay" else []
-        missed = [f"{len(self.misses)} not recorded"] if self.misses else []
-        first = f"\n{self.misses[0]}" if self.misses else ""
-        return f"{', '.join((*parts, *missed))} ({self.cassette.name}){first}"
+        """Return what was done, in one sentence."""
+        replayed, recorded = (amount(one, "request") for one in (self.replayed, self.recorded))
+        parts = {
+            "replay": f"{replayed} replayed: no provider was asked, and nothing was spent",
+            "record": f"{recorded} recorded",
+            "auto": f"{replayed} replayed, {recorded} recorded",
+        }
+        missed = f"; {amount(len(self.misses), 'request')} not recorded" if self.misses else ""
+        return f"cassette {self.cassette.name}: {parts[self.mode]}{missed}"
 
     def answer(self, request: HttpRequest) -> HttpAnswer | None:
         """Answer a request from the cassette, or from its provider where the mode allows that."""

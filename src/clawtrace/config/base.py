@@ -1,6 +1,7 @@
 """What every configuration model shares."""
 
 # No `from __future__ import annotations`: pydantic evaluates the class variables of a base anew for each subclass.
+import re
 from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal
@@ -8,9 +9,21 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticKnownError
 
+from clawtrace.assertions.matching.json_path import parse_path
 from clawtrace.support.attribute_docs import Documented
 
-__all__ = ["CaseSelection", "ConfigModel", "Metadata", "SchemaVersion", "Slug", "distinct", "is_slug"]
+__all__ = [
+    "CaseSelection",
+    "CassetteMode",
+    "CassetteSettings",
+    "ConfigModel",
+    "Metadata",
+    "NormaliseRule",
+    "SchemaVersion",
+    "Slug",
+    "distinct",
+    "is_slug",
+]
 
 _SLUG = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 MAX_SLUG = 128
@@ -85,3 +98,42 @@ class CaseSelection(ConfigModel):
     """Cases with at least one of these tags are in; without any inclusion, all cases are."""
     exclude_tags: list[str] = Field(default_factory=list)
     """Cases with one of these tags are out, unless their id is included."""
+
+
+def _regular_expression(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
+    return pattern
+
+
+def _json_path(path: str) -> str:
+    parse_path(path)
+    return path
+
+
+class NormaliseRule(ConfigModel):
+    """A part of requests that differs from run to run and means nothing."""
+
+    pattern: Annotated[str, AfterValidator(_regular_expression)]
+    """Regular expression of what is replaced, in every text of a request."""
+    as_: str = Field(default="<any>", alias="as")
+    """What takes its place; `\\1` is the first group of the pattern."""
+
+
+CassetteMode = Literal["record", "replay", "auto"]
+
+
+class CassetteSettings(ConfigModel):
+    """A file of recorded exchanges with models, which takes the place of their providers (tests-without-a-key.md)."""
+
+    path: str = Field(min_length=1)
+    """The cassette, relative to this file; `{{case_id}}` is the case's."""
+    mode: CassetteMode = "replay"
+    """`replay` asks no provider, and a request that was not recorded is an error; `record` asks the providers and writes the
+    file anew; `auto` replays what is there and records what is missing. `eval --cassette-mode` goes before."""
+    normalise: list[NormaliseRule] = Field(default_factory=list)
+    """More of what is replaced in requests before they are compared; ids, temporary paths and the day's time are already."""
+    ignore: list[Annotated[str, AfterValidator(_json_path)]] = Field(default_factory=list)
+    """JSON paths of what is left out of requests before they are compared, as `$.messages[*].name`."""

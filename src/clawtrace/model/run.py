@@ -110,6 +110,8 @@ class RunRecord(NamedTuple):
     """Silence that closes the run, as its runner was configured; None leaves it to the project."""
     closed_at: int | None = None
     """Number of a request: what came in a later one came after the run was closed. None where no receiver waited for its end."""
+    cassette: str | None = None
+    """Mode of the cassette that took the place of its agent's providers of models; None where they were asked."""
     notes: tuple[str, ...] = ()
     """What reading its logs and transcripts had to say, one sentence each."""
 

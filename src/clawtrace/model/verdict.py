@@ -200,6 +200,8 @@ class RunResult(NamedTuple):
     """Why earlier attempts at it failed, one sentence each; none of their spans are its own."""
     quarantined: bool = False
     """Whether its case is known to be flaky: it is reported, and decides nothing."""
+    cassette: str | None = None
+    """Mode of the cassette that took the place of its agent's providers of models; None where they were asked."""
     facts_state: tuple[int | str, ...] = ()
     """What its facts were computed from, as the store knows it: another one when more of the run arrived since."""
 

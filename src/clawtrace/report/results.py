@@ -64,6 +64,9 @@ class Run(Struct):
     """Why earlier attempts at the run failed; only failures of the infrastructure are tried again."""
     quarantined: bool
     """Whether the case is in quarantine (`quarantine_tags` of the suite): it decides nothing."""
+    cassette: Literal["record", "replay", "auto"] | None
+    """How a cassette took the place of the agent's providers of models, `replay`: nothing was spent on them; null where they were
+    asked."""
     run_status: Literal["success", "failed", "timed_out", "provider_error", "invalid"] | None
     """How the agent's process ended; null for recorded input."""
     error: str

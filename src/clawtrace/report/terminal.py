@@ -173,6 +173,8 @@ def print_summary(report: CampaignReport, console: ConsoleOutput) -> None:
         line.append((f"; {count(quarantined)} in quarantine, which do not count", "yellow"))
     if reused := sum(result.reused for result in report.results):
         line.append((f"; {count(reused)} reused, `--no-reuse` runs all", "dim"))
+    if replayed := sum(result.cassette == "replay" for result in report.results):
+        line.append((f"; {count(replayed)} with replayed models, whose cost was not spent", "dim"))
     if report.duration_ms is not None:
         line.append((f"  ({duration(report.duration_ms)})", "dim"))
     console.line(*line)

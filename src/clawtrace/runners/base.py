@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
+from typing import Protocol as TypingProtocol
 
 from pydantic import ConfigDict, Field, StrictStr
 
@@ -26,6 +27,7 @@ __all__ = [
     "AgentInputs",
     "InputsRequest",
     "Message",
+    "ModelAddresses",
     "ModelRequested",
     "Protocol",
     "RunOutcome",
@@ -95,6 +97,35 @@ class ModelRequested:
     """Names of the tools that the case gives the model, where the runner has tools."""
 
 
+class ModelAddresses(TypingProtocol):
+    """Where a run's models are asked: at a server of ours, in place of their providers."""
+
+    misses: list[str]
+    """What was asked there and could not be answered, as messages."""
+
+    @property
+    def mode(self) -> str:
+        """Whether it records or replays."""
+        ...
+
+    @property
+    def resource(self) -> Mapping[str, str]:
+        """What spans of the run are to say of it, as resource attributes."""
+        ...
+
+    def said(self) -> str:
+        """Return what was done, in one sentence."""
+        ...
+
+    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        """Return the agent's environment in which every provider is at that server."""
+        ...
+
+    def at(self, provider: str, base_url: str | None) -> str:
+        """Return the base URL there of a provider that would be asked at `base_url`, or else where it usually is."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """One run, ready to be started."""
@@ -125,6 +156,8 @@ class RunRequest:
     """The environment of the caller; a runner takes from it what is allowed."""
     before_agent: Callable[[Path | None], None] = lambda _: None
     """Called with the prepared workspace when the agent could start; raises PreconditionError when it must not."""
+    models: ModelAddresses | None = None
+    """None where the agent asks its providers themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +208,8 @@ class TelemetryTarget:
     """What every export request must carry; None where nothing is required."""
     later_turns: tuple[tuple[str, str], ...] = ()
     """Trace id and parent span id of the turns after the first: each is sent with its own ``traceparent``."""
+    resource: Mapping[str, str] = field(default_factory=dict)
+    """Resource attributes of the agent's spans, in addition to the run's id."""
 
     @property
     def traceparent(self) -> str:
@@ -301,6 +336,12 @@ class Runner(ABC):
         """Whether these settings use the last user message, so that a case without one is a mistake."""
         del settings
         return False
+
+    @classmethod
+    def why_no_cassette(cls, settings: RunnerSettings) -> str:
+        """Return why recorded answers cannot take the place of the agent's providers; empty where they can."""
+        del settings
+        return "" if cls.starts_agent else f"a `{cls.type_name}` runner starts no agent, which could ask a model"
 
     @classmethod
     def takes_all_messages(cls, settings: RunnerSettings) -> bool:

@@ -50,6 +50,19 @@ class CommandRunner(Runner):
         return any("message" in names_in(text) for text in [*strings, settings.stdin or "", settings.cwd])
 
     @classmethod
+    def why_no_cassette(cls, settings: RunnerSettings) -> str:
+        """Return that the agent already runs, where it does: its environment is not ours to set."""
+        assert isinstance(settings, CommandSettings)
+        return (
+            ""
+            if settings.agent != "running"
+            else (
+                "the agent already runs (`agent: running`), so that it cannot be told to ask a cassette: start it with "
+                "`clawtrace model-server --cassette`"
+            )
+        )
+
+    @classmethod
     def takes_all_messages(cls, settings: RunnerSettings) -> bool:
         """Whether standard input holds all messages."""
         assert isinstance(settings, CommandSettings)

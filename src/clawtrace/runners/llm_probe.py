@@ -27,7 +27,7 @@ from clawtrace.runners.base import (
     TelemetryTarget,
 )
 from clawtrace.runners.command import CommandRunner
-from clawtrace.runners.model_runner import ModelRunner, ModelRunnerSettings, model_of, parameters_of
+from clawtrace.runners.model_runner import ModelRunner, ModelRunnerSettings, model_of, parameters_of, redirected
 from clawtrace.runners.probing import _confined
 from clawtrace.runners.probing.order import PROVIDER_FAILED, ProbeOrder, write_order
 from clawtrace.runners.starting.command_turn import CommandSettings
@@ -193,9 +193,9 @@ class LlmProbeRunner(ModelRunner):
 
 
 def _order(request: RunRequest, settings: LlmProbeSettings) -> ProbeOrder:
-    asked, search = request.asked, settings.web_search
+    asked, search, choice = request.asked, settings.web_search, model_of(settings, request.asked)
     return ProbeOrder(
-        model=model_of(settings, asked),
+        model=redirected(choice, request.models, request.base_env),
         options=options_of(settings, asked),
         tools=list(asked.tools),
         workspace=str(request.folder / "workspace"),

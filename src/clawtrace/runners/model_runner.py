@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pydantic import StrictStr
 
 from clawtrace.errors import RunnerError
-from clawtrace.providers.models import ModelChoice, choose_model
+from clawtrace.providers.models import ModelChoice, address_of, choose_model
 from clawtrace.runners.base import (
     AgentInputs,
     InputsRequest,
+    ModelAddresses,
     ModelRequested,
     Runner,
     RunnerSettings,
@@ -20,7 +22,7 @@ from clawtrace.runners.base import (
 )
 from clawtrace.runners.inputs.content import folder_tree
 
-__all__ = ["ModelRunner", "ModelRunnerSettings", "model_of", "parameters_of"]
+__all__ = ["ModelRunner", "ModelRunnerSettings", "model_of", "parameters_of", "redirected"]
 
 _NAMES_A_MODEL = frozenset({"openrouter_model", "provider", "model_name", "base_url", "api_key_env", "primary_params"})
 """Keys of a suite's model that say which model it is; all others are parameters of its requests."""
@@ -82,6 +84,29 @@ def model_of(settings: ModelRunnerSettings, asked: ModelRequested) -> ModelChoic
     if asked.model_id is None:
         raise RunnerError("this runner needs a model: list it under `models` of the suite")
     return choose_model(asked.model_id, **given)
+
+
+_KNOWN = {"openai": "openai", "openrouter": "openrouter", "anthropic": "anthropic", "google": "gemini"}
+"""What our server calls the providers whose usual address it knows."""
+
+
+def redirected(choice: ModelChoice, models: ModelAddresses | None, env: Mapping[str, str]) -> ModelChoice:
+    """Return a model that is asked at our server, where a cassette takes the place of its provider.
+
+    Args:
+        env: where the address of its provider may be.
+
+    Raises:
+        RunnerError: that address is not known.
+    """
+    if models is None:
+        return choice
+    name, address = choice.provider.removesuffix("-chat").removesuffix("-responses"), address_of(choice, env)
+    if name not in _KNOWN and address is None:
+        raise RunnerError(
+            f"no cassette can take the place of the provider `{choice.provider}`, whose address is not known: give a `base_url`"
+        )
+    return replace(choice, base_url=models.at(_KNOWN.get(name, name), address))
 
 
 def parameters_of(more: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ from clawtrace.runners.gateways.order import (
 )
 from clawtrace.runners.gateways.state import keep_transcripts
 from clawtrace.runners.inputs.content import file_digest
-from clawtrace.runners.model_runner import ModelRunner, ModelRunnerSettings, model_of, parameters_of
+from clawtrace.runners.model_runner import ModelRunner, ModelRunnerSettings, model_of, parameters_of, redirected
 from clawtrace.runners.starting.command_turn import CommandSettings, read_output
 from clawtrace.runners.starting.templates import escaped, session_id
 from clawtrace.runners.workspace import AgentFiles
@@ -166,7 +166,8 @@ class OpenClawRunner(ModelRunner):
 
 
 def _order(request: RunRequest, settings: OpenClawSettings) -> GatewayOrder:
-    choice, env = model_of(settings, request.asked), request.base_env
+    env = request.base_env
+    choice = redirected(model_of(settings, request.asked), request.models, env)
     agent = request.agent or AgentFiles("main", request.folder)
     program = agent.program
     workspace, home = str(request.folder / "workspace"), request.folder / "gateway"

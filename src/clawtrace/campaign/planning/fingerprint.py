@@ -15,10 +15,11 @@ from typing import Any
 
 from clawtrace import __version__
 from clawtrace.campaign.planning.expand import PlannedRun, canonical_digest
+from clawtrace.config.cases.cassette import CassetteUse
 from clawtrace.config.suites.agent_file import LoadedAgent
 from clawtrace.judge.prompt import PROMPT_VERSION
 from clawtrace.runners.base import Message
-from clawtrace.runners.inputs.content import Tree, tree
+from clawtrace.runners.inputs.content import Tree, file_digest, tree
 from clawtrace.runners.starting.templates import names_in, render_tree
 from clawtrace.runners.workspace import STANDARD_FILES, placeholder
 
@@ -51,10 +52,16 @@ def run_parts(planned: PlannedRun, env: Mapping[str, str], inputs: Mapping[str, 
         "the attachments": [[one.name, one.sha256, one.size] for one in case.conversation.attachments],
         "the agent": _agent(case.agent),
         "the day": date.today().isoformat() if named & _OF_THE_DAY else None,
+        **({} if case.cassette is None else {"the cassette": _cassette(case.cassette)}),
         **render_tree(given, partial(_stands_for, env)),
         **inputs,
     }
     return {name: canonical_digest(part)[:16] for name, part in parts.items()}
+
+
+def _cassette(use: CassetteUse) -> list[Any]:
+    """Return what of a cassette can change a run: how it is used, and its content."""
+    return [use.settings.model_dump(mode="json", exclude={"path"}), file_digest(use.path)]
 
 
 def _written_messages(messages: Sequence[Message]) -> list[list[str | None]]:

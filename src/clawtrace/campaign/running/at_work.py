@@ -12,7 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from clawtrace.campaign.planning.expand import PlannedRun
-from clawtrace.errors import ClawtraceError, PreconditionError, ReceiverError, RunnerError
+from clawtrace.errors import CassetteMissError, ClawtraceError, PreconditionError, ReceiverError, RunnerError
 from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import StopSignal
 
@@ -25,6 +25,7 @@ __all__ = ["Budget", "Place", "RunInterruptedError", "attempt", "attempt_ids", "
 class Budget:
     """Adds up what runs took, each attempt at one by itself; several threads may use it. Reused runs take nothing.
 
+    What was replayed from a cassette was not spent.
     What a run took is known when it has ended: runs that are at work when the budget is spent still end.
 
     Args:
@@ -58,6 +59,8 @@ class Budget:
         totals = result.totals
         with self._lock:
             self._runs += 1
+            if result.cassette == "replay":
+                return
             cost_high = totals.get("cost_high")
             self._cost += (totals.get("cost_low") or 0.0) if cost_high is None else cost_high
             self._tokens += sum(totals.get(f"{side}_tokens_low") or 0 for side in ("input", "output"))
@@ -158,7 +161,7 @@ def attempt(
             if result.run_status != "provider_error" or number > retries or spent():
                 return result
             why = "the agent's provider failed"
-        except PreconditionError:
+        except (PreconditionError, CassetteMissError):
             raise
         except (RunnerError, ReceiverError) as error:
             if number > retries or spent():

@@ -18,6 +18,7 @@ from clawtrace.campaign.results.packed_results import packed
 from clawtrace.campaign.results.stored import StoredRun, StoredRuns, read_run
 from clawtrace.campaign.results.stored_results import kept_file, mark_what_grew, with_unjudged, write_result
 from clawtrace.campaign.running.at_work import Budget, Place, RunInterruptedError, attempt, interrupts, preparing
+from clawtrace.campaign.running.cassettes import opened_cassettes
 from clawtrace.campaign.running.events import (
     CampaignEvent,
     Interrupted,
@@ -40,7 +41,7 @@ from clawtrace.campaign.running.opening import note_finished, refusals, write_ma
 from clawtrace.campaign.running.reuse import Decision, decide, evaluation_folder, remember_inputs, remember_reports
 from clawtrace.campaign.running.reused_run import at_home, judge_stored
 from clawtrace.config.loading.judges import hook_policy, panel_of
-from clawtrace.errors import ClawtraceError, ConfigError, InputError, PreconditionError, RunnerError
+from clawtrace.errors import CassetteMissError, ClawtraceError, ConfigError, InputError, PreconditionError, RunnerError
 from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import Runner, StopSignal, runner_types
 from clawtrace.verdicts.gating.gate import Gate
@@ -164,7 +165,11 @@ class _Execution:
         if missing:
             self._refuse(missing)
         else:
-            with interrupts(self._interrupt), preparing(self._context.session) if self._to_start() else nullcontext():
+            with (
+                interrupts(self._interrupt),
+                preparing(self._context.session) if self._to_start() else nullcontext(),
+                opened_cassettes(self.plan, self._to_start(), self._context.env) as self._context.cassettes,
+            ):
                 self._work()
                 with self._broken_store_is_known():
                     self._close_what_grew()
@@ -249,7 +254,7 @@ class _Execution:
             return
         except ConfigError as error:
             result = failed_result(planned, assertion_problem(error))
-        except PreconditionError as error:
+        except (PreconditionError, CassetteMissError) as error:
             result = self._broken(planned, error)
         except RunnerError as error:
             result = self._broken(planned, error)

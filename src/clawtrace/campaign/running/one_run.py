@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from clawtrace.assertions.world import World
 from clawtrace.campaign.planning.expand import PlannedRun
 from clawtrace.campaign.results.stored import fresh_folder
 from clawtrace.campaign.running.at_work import RunInterruptedError
+from clawtrace.campaign.running.cassettes import Cassettes, caller_environment
 from clawtrace.campaign.running.ended import (
     after,
     as_stored,
@@ -29,7 +30,7 @@ from clawtrace.campaign.running.reuse import RunFingerprint
 from clawtrace.campaign.running.run_files import clean_streams, keep_run, without_secrets
 from clawtrace.config.cases.case import ContextSection
 from clawtrace.config.cases.conversation import Conversation
-from clawtrace.errors import ConfigError, InputError, RunnerError
+from clawtrace.errors import CassetteMissError, ConfigError, InputError, RunnerError
 from clawtrace.judge.judging import Judging
 from clawtrace.model.run import RunRecord, SentTurn
 from clawtrace.model.verdict import RunResult, Status
@@ -68,6 +69,8 @@ class RunContext:
     """What is common to the worlds of all runs: the project's gateway, and what hooks may do."""
     judging: Judging | None = None
     """Asks the judges of the evaluation profile; None where it has none."""
+    cassettes: Cassettes = field(default_factory=Cassettes)
+    """Those that take the place of providers."""
 
 
 def run_one(
@@ -112,7 +115,8 @@ def run_one(
         _request(planned, context, folder, values), planned.case.preconditions.for_run(values), context.world
     )
     if runner.starts_agent:
-        record, outcome = _live(record, runner, request, context)
+        with context.cassettes.played(planned) as models:
+            record, outcome = _live(record, runner, replace(request, models=models), context)
         outcome = with_last_words(outcome, context.session)
         judging()
         record = context.session.close_run(
@@ -146,6 +150,7 @@ def run_one(
         case_id=record.case_id,
         model_id=record.model_id,
         repetition=record.repetition,
+        cassette=record.cassette,
         diagnostics=(*found.diagnostics, *outcome.notes, *said),
         retried=tuple(map(context.session.clean, retried)),
     )
@@ -198,23 +203,37 @@ def _live(record: RunRecord, runner: Runner, request: RunRequest, context: RunCo
     assert record.parent_span_id is not None
     endpoints = context.session.endpoints
     later = tuple((turn.trace_id, turn.parent_span_id) for turn in record.turns[1:])
+    models = request.models
     target = TelemetryTarget(
-        endpoints.grpc, endpoints.http, record.trace_id, record.parent_span_id, context.switches, endpoints.token, later
-    )
+        endpoints.grpc, endpoints.http, record.trace_id, record.parent_span_id, context.switches, endpoints.token, later,
+        {} if models is None else models.resource,
+    )  # fmt: skip
     context.session.open_run(record)
     try:
         outcome = without_secrets(runner.run(request, target, context.stop), request.folder, context.session.clean)
+        if models is not None and models.misses:
+            raise _missed(models.misses)
     except RunnerError as error:
+        if models is not None and models.misses and not isinstance(error, CassetteMissError):
+            error = _missed(models.misses)
         clean_streams(request.folder, context.session.clean)
         context.session.close_run(record._replace(run_status="invalid", runner_error=str(error)), processes_gone=True)
         if context.stop.is_set:
             raise RunInterruptedError from error
-        raise
+        raise error from None
     record = with_outcome(record, outcome)
+    if models is not None:
+        record = record._replace(cassette=models.mode, notes=(*record.notes, models.said()))
     if context.stop.is_set and outcome.runner_error is not None:
         context.session.close_run(record, processes_gone=outcome.processes_gone, ended=outcome.ended)
         raise RunInterruptedError
     return record, outcome
+
+
+def _missed(misses: Sequence[str]) -> CassetteMissError:
+    """Return why a run is broken whose agent asked what its cassette does not hold: the first such request, in full."""
+    more = f"\n({len(misses) - 1} more of its requests were not recorded either)" if len(misses) > 1 else ""
+    return CassetteMissError(f"cassette: {misses[0]}{more}")
 
 
 def run_values(
@@ -249,7 +268,7 @@ def _request(planned: PlannedRun, context: RunContext, folder: Path, values: Run
         folder=folder,
         case_dir=case.path.parent,
         started_at=values.started_at,
-        base_env=context.env,
+        base_env=caller_environment(planned, context.env),
     )
 
 

@@ -80,7 +80,13 @@ def _decisions(
     for planned in plan.runs:
         run, unknown = prints.run(planned)
         evaluation = prints.evaluation(planned, run.digest)
-        stored, why = _stored(plan, planned, run, unknown, found, edits) if reuse else (None, "`--no-reuse`")
+        use = planned.case.cassette
+        if not reuse:
+            stored, why = None, "`--no-reuse`"
+        elif use is not None and use.settings.mode != "replay":
+            stored, why = None, "its cassette may be recorded"
+        else:
+            stored, why = _stored(plan, planned, run, unknown, found, edits)
         yield planned, Decision(run, evaluation, stored, why, unknown=unknown)
 
 

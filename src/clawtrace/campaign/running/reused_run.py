@@ -87,6 +87,7 @@ def judge_stored(
             diagnostics=(*result.diagnostics, *stored.data.get("notes", ())),
             retried=tuple(stored.data.get("retried", ())),
             reused=True,
+            cassette=stored.data.get("cassette"),
         ),
         True,
     )

@@ -134,6 +134,7 @@ def keep_run(
             "duration_ms": result.duration_ms,
             "tokens": _tokens(result.totals),
             "cost_usd": result.totals.get("cost_usd"),
+            "cassette": record.cassette,
             "agent_id": planned.case.agent.config.agent_id if planned.case.agent else None,
             "artifacts": [asdict(artifact) for artifact in outcome.artifacts],
             "notes": list(outcome.notes),

@@ -26,7 +26,7 @@ class _Eval(click.Command):
     sections: ClassVar[Mapping[str, Sequence[str]]] = {
         "Run a suite": (
             "suite", "run_profile", "evaluation_profile", "case", "tag", "model", "repeat", "concurrency", "fail_fast", "max_cost",
-            "max_tokens", "dry_run", "watch",
+            "max_tokens", "cassette_mode", "dry_run", "watch",
         ),
         "Stored runs of a suite": ("reuse", "no_reuse", "last_failed"),
         "Judge what was recorded": (

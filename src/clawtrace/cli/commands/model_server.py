@@ -18,7 +18,7 @@ from clawtrace.errors import ExitCode, UsageError
 from clawtrace.support.whole_file import whole_text_file
 
 if TYPE_CHECKING:
-    from clawtrace.cassettes.playing import Mode
+    from clawtrace.config.base import CassetteMode
 
 __all__ = ["command"]
 
@@ -62,7 +62,7 @@ class _Serving(NamedTuple):
 def command(
     words: tuple[str, ...],
     cassette: Path | None,
-    mode: Mode | None,
+    mode: CassetteMode | None,
     port: int,
     log: Path | None,
     ready_file: Path | None,
@@ -119,7 +119,7 @@ def _script(script: Path, port: int, log: Path | None) -> Iterator[_Serving]:
 
 
 @contextmanager
-def _cassette(path: Path, mode: Mode, port: int) -> Iterator[_Serving]:
+def _cassette(path: Path, mode: CassetteMode, port: int) -> Iterator[_Serving]:
     from clawtrace.cassettes.playing import Cassette, Playback
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.config.projects.session_settings import session_settings
@@ -130,7 +130,11 @@ def _cassette(path: Path, mode: Mode, port: int) -> Iterator[_Serving]:
         try:
             with _port_is_free(port):
                 playback.start(port)
-            yield _Serving(playback.url, playback.environment, lambda: (playback.said(), bool(playback.misses)))
+            yield _Serving(
+                playback.url,
+                playback.environment,
+                lambda: ("\n".join((playback.said(), *playback.misses[:1])), bool(playback.misses)),
+            )
         finally:
             playback.stop()
 

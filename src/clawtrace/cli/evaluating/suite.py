@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from clawtrace.campaign.planning.expand import Plan
     from clawtrace.campaign.running.execute import CampaignResult
     from clawtrace.campaign.running.reuse import Decision
+    from clawtrace.config.base import CassetteMode
     from clawtrace.config.loading.suite_file import LoadedSuite
     from clawtrace.config.projects.project_file import Project
     from clawtrace.config.projects.session_settings import SessionSettings
@@ -57,6 +58,7 @@ class SuiteFlags(NamedTuple):
     allow_unjudged: bool
     dry_run: bool
     watch: bool
+    cassette_mode: CassetteMode | None
 
     def given(self) -> list[str]:
         """Return the flags that were given, as a user writes them."""
@@ -120,6 +122,11 @@ suite_options = together(
     ),
     click.option(
         "--dry-run", is_flag=True, help="Print what would run and what would be reused, and why; start nothing."
+    ),
+    click.option(
+        "--cassette-mode",
+        type=click.Choice(["record", "replay", "auto"]),
+        help="Use the cases' cassettes so, whatever they say: `record` asks the providers and writes them anew.",
     ),
     click.option("--watch", is_flag=True, help="Evaluate again whenever a file of the project changes."),
 )
@@ -262,7 +269,12 @@ def _planned(
     from clawtrace.config.loading.suite_file import load_suite
 
     loaded = load_suite(
-        suite, project, os.environ, run_profile=flags.run_profile, evaluation_profile=flags.evaluation_profile
+        suite,
+        project,
+        os.environ,
+        run_profile=flags.run_profile,
+        evaluation_profile=flags.evaluation_profile,
+        cassette_mode=flags.cassette_mode,
     )
     for warning in loaded.warnings:
         click.echo(f"warning: {warning}", err=True)

@@ -159,7 +159,7 @@ class _CampaignCounts:
         self.failed += status in ("fail", "error")
         self.undecided += status in ("inconclusive", "skip")
         self.spans += result.spans
-        self.cost += result.totals.get("cost_low") or 0.0
+        self.cost += 0.0 if result.cassette == "replay" else result.totals.get("cost_low") or 0.0
 
     def __str__(self) -> str:
         """Return them in a few words, such as ``2 failed, 310 spans, $0.12``."""

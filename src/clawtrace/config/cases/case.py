@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from clawtrace.config.base import ConfigModel, Metadata, SchemaVersion, Slug, distinct
+from clawtrace.config.base import CassetteSettings, ConfigModel, Metadata, SchemaVersion, Slug, distinct
 from clawtrace.config.expectations import Expectations, Rubric, for_judges
 from clawtrace.config.openclaw import TaskContext
 
@@ -118,6 +118,8 @@ class CaseConfig(ConfigModel):
     """What a judge holds the run against, in words."""
     rubric: Rubric | None = None
     """How a judge scores."""
+    cassette: CassetteSettings | None = None
+    """Recorded answers that take the place of the agent's providers of models; it goes before the run profile's."""
     preconditions: list[Any] = Field(default_factory=list)
     """What must hold before the agent starts; else the run is an error and no money is spent."""
     given: list[Any] = Field(default_factory=list)

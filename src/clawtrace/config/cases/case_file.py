@@ -9,8 +9,10 @@ from typing import Any
 
 from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.registry import all_types
+from clawtrace.config.base import CassetteMode
 from clawtrace.config.cases.assertion_list import NOTATIONS, PRECONDITIONS, AssertionList, load_assertions
 from clawtrace.config.cases.case import CaseConfig, InputSection
+from clawtrace.config.cases.cassette import CassetteUse, cassette_of
 from clawtrace.config.cases.conversation import Conversation, load_conversation
 from clawtrace.config.cases.dataset import DatasetRow, load_rows
 from clawtrace.config.expectations import rubric_problems
@@ -48,6 +50,8 @@ class LoadedCase:
     """By model id (None: the suite lists no models)."""
     agent: LoadedAgent | None = None
     """Whose workspace it starts from; None where the suite and its profile give it no agent."""
+    cassette: CassetteUse | None = None
+    """Recorded answers that take the place of its agent's providers; None where those are asked."""
     dataset: Path | None = None
     """The file that it is a row of; None where it is no row."""
 
@@ -58,6 +62,12 @@ class LoadedCase:
         if model is None:
             return ModelRequested(tools=tools)
         return ModelRequested(model.model_id, model.requested_model, model.model_extra or {}, tools)
+
+    def with_cassette_mode(self, mode: CassetteMode) -> LoadedCase:
+        """Return the case with another mode of its cassette."""
+        assert self.cassette is not None
+        settings = self.cassette.settings.model_copy(update={"mode": mode})
+        return replace(self, cassette=replace(self.cassette, settings=settings))
 
     @property
     def file_id(self) -> str:
@@ -133,9 +143,13 @@ def _load(
     if whole and not _has_user_message(config) and any(map(runner.needs_user_message, settings.values())):
         problems.append(document.problem(("input",), "the case has no user message, but the runner's settings use one"))
     problems += _unseen(conversation, document, runner, settings)
+    general = None if profile is None else (profile[0], profile[1].cassette)
+    cassette = cassette_of(
+        config.cassette, document, general, path.parent.name, runner, list(settings.values()), problems
+    )
     if len(problems) > before:
         return None
-    return LoadedCase(config, path, conversation, preconditions, assertions, runner, settings)
+    return LoadedCase(config, path, conversation, preconditions, assertions, runner, settings, cassette=cassette)
 
 
 def _sound_part(data: Mapping[str, Any], path: Path) -> CaseConfig | None:

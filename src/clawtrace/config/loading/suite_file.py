@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from clawtrace.config.base import CassetteMode
 from clawtrace.config.cases.case_file import LoadedCase, load_cases, profile_problems
+from clawtrace.config.cases.cassette import cassette_problems
 from clawtrace.config.files.document import Document, KeyPath, NamedFile, case_files, display, resolve
 from clawtrace.config.files.problems import in_reading_order
 from clawtrace.config.loading.judges import hook_policy, hook_problems, judge_refusals
@@ -73,6 +75,7 @@ def load_suite(
     *,
     run_profile: str | None = None,
     evaluation_profile: str | None = None,
+    cassette_mode: CassetteMode | None = None,
 ) -> LoadedSuite:
     """Load a suite, its profiles, and every case it selects.
 
@@ -80,6 +83,7 @@ def load_suite(
         suite: id or path.
         run_profile: id or path.
         evaluation_profile: id or path.
+        cassette_mode: of every cassette, in place of its own.
 
     Raises:
         UsageError: there is no such suite.
@@ -121,6 +125,9 @@ def load_suite(
     if judging or not evaluation_profile:
         problems += [one for case in cases for one in hook_problems(case.assertions, hook_policy(judging))]
         problems += [one for case in cases for one in judge_refusals(case.assertions, judging)]
+    if cassette_mode is not None:
+        cases = [case if case.cassette is None else case.with_cassette_mode(cassette_mode) for case in cases]
+    problems += cassette_problems(case.cassette for case in cases)
     problems += same_ids(cases)
     problems += around_results(cases, project)
     if problems:

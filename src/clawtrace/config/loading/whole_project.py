@@ -291,6 +291,8 @@ class _Check:
             if one.until is not None and one.until < date.today():
                 message = f"the known failure expired on {one.until}: it counts again"
                 yield document.problem(entry.place(("until",)), message)
+        if case.cassette is not None and (missing_cassette := case.cassette.missing()):
+            yield missing_cassette
         if not case.assertions.entries:
             yield ConfigProblem(document.file, 0, 0, "has no assertions: its runs cannot pass (exit code 3)")
         for settings in case.settings.values():

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, field_validator
 
-from clawtrace.config.base import CaseSelection, ConfigModel, Metadata, SchemaVersion, Slug
+from clawtrace.config.base import CaseSelection, CassetteSettings, ConfigModel, Metadata, SchemaVersion, Slug
 from clawtrace.config.openclaw import ProfileAgent, SuiteAgents
 
 __all__ = [
@@ -129,5 +129,7 @@ class RunProfile(ProfileAgent):
     """Runner settings of every case; a setting that a case's runner type does not have is not applied to that case."""
     model_overrides: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Runner settings by `model_id`, over `runner_defaults`; a case's own settings go before both."""
+    cassette: CassetteSettings | None = None
+    """Recorded answers that take the place of the agents' providers of models, for every case without its own."""
     execution_policy: ExecutionPolicy = ExecutionPolicy.model_construct()
     """How the runs are scheduled."""

@@ -260,6 +260,7 @@ class PreparedTurn:
         request, settings = self.request, self.settings
         argv, expanded = self.argv(settings.command)
         env = with_telemetry(self.environment(), self.own(), self.target, settings.telemetry, request.run_id)
+        env = env if request.models is None else request.models.environment(env)
         self.folder.mkdir(parents=True, exist_ok=True)
         stdin = self.folder / "stdin"
         stdin.write_text(self.stdin(), encoding="utf-8", newline="")

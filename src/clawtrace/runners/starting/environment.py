@@ -135,6 +135,7 @@ def _placeholders(target: TelemetryTarget, protocol: Protocol, run_id: str) -> d
         "protocol": protocol,
         "simple_protocol": "grpc" if grpc else "http",
         "run_id": encoded,
+        "resource": "".join(f",{name}={quote(text, safe=_PLAIN)}" for name, text in target.resource.items()),
         "plain_run_id": run_id,
         "traceparent": target.traceparent,
     }

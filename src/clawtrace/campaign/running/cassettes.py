@@ -1,0 +1,79 @@
+"""The cassettes of a campaign: opened before anything starts, shared by the runs that name the same file, written at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clawtrace.campaign.planning.expand import Plan, PlannedRun
+
+if TYPE_CHECKING:
+    from clawtrace.cassettes.playing import Cassette, Playback
+
+__all__ = ["Cassettes", "caller_environment", "opened_cassettes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cassettes:
+    """The cassettes that the runs of a campaign use."""
+
+    env: Mapping[str, str] = field(default_factory=dict)
+    by_path: Mapping[Path, Cassette] = field(default_factory=dict)
+
+    @contextmanager
+    def played(self, planned: PlannedRun) -> Iterator[Playback | None]:
+        """Run the server that a run's agent takes for its providers; None where the agent asks them itself."""
+        use = planned.case.cassette
+        if use is None:
+            yield None
+            return
+        from clawtrace.cassettes.playing import Playback
+
+        playback = Playback(self.by_path[use.path], self.env).start()
+        try:
+            yield playback
+        finally:
+            playback.stop()
+
+
+@contextmanager
+def opened_cassettes(plan: Plan, runs: Sequence[PlannedRun], env: Mapping[str, str]) -> Iterator[Cassettes]:
+    """Open the cassettes of the runs whose agents are started.
+
+    Raises:
+        ConfigError: a file is no cassette.
+        UsageError: a file cannot be written, or another process records into it.
+    """
+    uses = {use.path: use for planned in runs if (use := planned.case.cassette) is not None}
+    if not uses:
+        yield Cassettes()
+        return
+    from clawtrace.cassettes.matching import Rules
+    from clawtrace.cassettes.playing import Cassette
+    from clawtrace.config.projects.session_settings import session_settings
+
+    redaction = session_settings(plan.suite.project).redaction
+    with ExitStack() as stack:
+        found = {}
+        for path, use in uses.items():
+            said = use.settings
+            rules = Rules(tuple((one.pattern, one.as_) for one in said.normalise), tuple(said.ignore))
+            found[path] = stack.enter_context(closing(Cassette(path, said.mode, rules, redaction, env)))
+        yield Cassettes(env, found)
+
+
+def caller_environment(planned: PlannedRun, env: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the caller's environment for a run: where a cassette answers, with something in place of keys that are not set."""
+    if planned.case.cassette is None or planned.case.cassette.settings.mode == "record":
+        return env
+    from clawtrace._scripted_model.http_server import PROVIDERS
+    from clawtrace.cassettes.playing import PLACEHOLDER
+
+    own = (planned.asked.more.get("api_key_env"), getattr(planned.settings, "api_key_env", None))
+    keys = [one.keys for one in PROVIDERS.values()] + [(name,) for name in own if name]
+    return {names[0]: PLACEHOLDER for names in keys if not any(env.get(name) for name in names)} | {
+        name: text for name, text in env.items() if text
+    }

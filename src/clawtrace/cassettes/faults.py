@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import threading
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
+from typing import Any
 
 from clawtrace._scripted_model.http_server import Answerer, HttpAnswer, HttpRequest, wire_of
 from clawtrace._scripted_model.script import ScriptedFailure
 from clawtrace.config.cases.faults import FaultConfig, ModelFault
 from clawtrace.support.figures import amount
+from clawtrace.support.http_connection import connection_to
 
-__all__ = ["Faults"]
+__all__ = ["MODEL_CALLS_PATH", "Faults", "before", "of_run", "said_by"]
+
+MODEL_CALLS_PATH = "/clawtrace/model-call"
+"""Where the server of a run is asked by another that the agent takes for its providers."""
+_LONGEST_S = 60.0
 
 _EVENT_END = re.compile(rb"(?<=\n\n)|(?<=\r\n\r\n)")
 
@@ -29,7 +37,9 @@ class Faults:
 
     def of_tool(self, name: str) -> FaultConfig | None:
         """Count a call of a tool; return what goes wrong with it."""
-        found = self._count(number for number, one in enumerate(self._faults) if one.tool is not None and one.tool(name))
+        found = self._count(
+            number for number, one in enumerate(self._faults) if one.tool is not None and one.tool(name)
+        )
         return None if found is None else self._faults[found]
 
     def of_model(self) -> ModelFault | None:
@@ -55,6 +65,15 @@ class Faults:
             return random.Random(f"{fault.seed}/{number}/{call}").random() < fault.rate
         return fault.on is None or call in ([fault.on] if isinstance(fault.on, int) else fault.on)
 
+    @property
+    def strike_models(self) -> bool:
+        """Whether one of them is of a model."""
+        return any(one.model is not None for one in self._faults)
+
+    def said(self) -> str:
+        """Return how often they struck, in a few words; empty where there are none."""
+        return f"{amount(sum(self._struck), 'call')} struck by a fault" if self._faults else ""
+
     def results_of(self, tool: str) -> bool:
         """Return whether a fault may give a tool another result than its own."""
         return any(one.result is not None and one.tool is not None and one.tool(tool) for one in self._faults)
@@ -68,7 +87,11 @@ class Faults:
             if struck >= due or one.rate is not None:
                 continue
             what = "the model" if fault.model is not None else f"the tool `{fault.tool}`"
-            on = "" if one.on is None else f" on call {', '.join(map(str, [one.on] if isinstance(one.on, int) else one.on))}"
+            on = (
+                ""
+                if one.on is None
+                else f" on call {', '.join(map(str, [one.on] if isinstance(one.on, int) else one.on))}"
+            )
             reached = " through `clawtrace mcp-proxy`" if fault.model is None else ""
             times = f"{amount(calls, 'time')}" if calls else "never"
             found.append(f"the fault of {what}{on} did not strike: {what} was called {times}{reached}")
@@ -76,14 +99,51 @@ class Faults:
 
     def before(self, answerer: Answerer) -> Answerer:
         """Return what answers as `answerer` does, but for the calls that a fault of the model strikes."""
-        if not any(one.model is not None for one in self._faults):
-            return answerer
+        return before(answerer, self.of_model) if self.strike_models else answerer
 
-        def answer(request: HttpRequest) -> HttpAnswer | None:
-            fault = self.of_model() if request.method == "POST" and wire_of(request.path) is not None else None
-            return answerer(request) if fault is None else _struck(fault, request, answerer)
+    def over_http(self, _request: HttpRequest) -> HttpAnswer:
+        """Answer another server, which the agent takes for its providers, that is asked for a model's answer."""
+        fault = self.of_model()
+        return HttpAnswer(b"null" if fault is None else fault.model_dump_json(exclude_defaults=True).encode())
 
-        return answer
+
+def of_run(url: str) -> Callable[[], ModelFault | None]:
+    """Return what counts a call of a model in a run, and returns what goes wrong with it.
+
+    Args:
+        url: root of the run's server.
+    """
+
+    def of_model() -> ModelFault | None:
+        fault = said_by(url, "POST", MODEL_CALLS_PATH)
+        return fault and ModelFault.model_validate(fault)
+
+    return of_model
+
+
+def before(answerer: Answerer, of_model: Callable[[], ModelFault | None]) -> Answerer:
+    """Return what answers as `answerer` does, but for the calls that a fault strikes.
+
+    Args:
+        of_model: counts a call, and returns what goes wrong with it.
+    """
+
+    def answer(request: HttpRequest) -> HttpAnswer | None:
+        fault = of_model() if request.method == "POST" and wire_of(request.path) is not None else None
+        return answerer(request) if fault is None else _struck(fault, request, answerer)
+
+    return answer
+
+
+def said_by(url: str, method: str, path: str, body: Any = None) -> Any:
+    """Ask the server of a run; returns its answer as JSON.
+
+    Raises:
+        OSError: it cannot be reached.
+    """
+    with closing(connection_to(url, _LONGEST_S)) as connection:
+        connection.request(method, path, json.dumps(body), {"content-type": "application/json"})
+        return json.loads(connection.getresponse().read())
 
 
 def _struck(fault: ModelFault, request: HttpRequest, answerer: Answerer) -> HttpAnswer | None:

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from clawtrace._scripted_model.http_server import HttpAnswer, HttpRequest
 from clawtrace.cassettes.answers import RecordedAnswer
-from clawtrace.cassettes.faults import Faults
+from clawtrace.cassettes.faults import MODEL_CALLS_PATH
 from clawtrace.cassettes.file import RecordedRequest
-from clawtrace.cassettes.playing import Cassette
+from clawtrace.cassettes.playing import Cassette, Playback
 from clawtrace.receiver.redaction.redact import cleaned
 
-__all__ = ["MCP_PATH", "RUN_SERVER", "McpAnswer", "McpCalls", "McpRequest"]
+__all__ = ["MCP_PATH", "McpAnswer", "McpCalls", "McpRequest", "with_mcp"]
 
 MCP_PATH = "/clawtrace/mcp"
 """Where the server of a run is asked by its proxies."""
-RUN_SERVER = "CLAWTRACE_RUN_SERVER"
-"""The variable by which they find it."""
 _CALL = "tools/call"
 _NOT_FOUND, _INTERNAL = -32601, -32603
 _OPTIONAL = frozenset(("server/discover", "subscriptions/listen", "logging/setLevel"))
@@ -56,20 +54,11 @@ class McpAnswer:
 class McpCalls:
     """What the MCP servers of one run are asked. Safe for threads."""
 
-    def __init__(
-        self, cassette: Cassette | None, faults: Faults, used: set[int], missed: Callable[[str], object]
-    ) -> None:
-        """Answer for one run.
-
-        Args:
-            cassette: where answers are found and recorded; None passes all on.
-            used: the exchanges that have answered the run.
-            missed: called with what to say of a request that was not recorded.
-        """
-        self._cassette = cassette
-        self._faults = faults
-        self._used = used
-        self._missed = missed
+    def __init__(self, playback: Playback) -> None:
+        """Answer for one run, from its cassette and with its faults."""
+        self._cassette = playback.cassette
+        self._faults = playback.faults
+        self._playback = playback
 
     def answer(self, asked: McpRequest) -> McpAnswer | None:
         """Return what a request is answered; None asks the server."""
@@ -91,7 +80,7 @@ class McpCalls:
         if cassette is None or cassette.mode == "record" or (cassette.mode == "auto" and not is_call):
             return None
         meaning = cassette.meaning(_request(asked, cassette), time.time())
-        found = cassette.find(meaning, self._used if is_call else set())
+        found = cassette.find(meaning, self._playback.used if is_call else set())
         if found is not None:
             body = cassette.exchange(found).answer.body
             return McpAnswer(body.get("result"), body.get("error"), body.get("notifications", ()))
@@ -102,7 +91,7 @@ class McpCalls:
         if asked.method in _OPTIONAL:
             return McpAnswer(error={"code": _NOT_FOUND, "message": "not recorded"})
         message = cassette.miss(meaning)
-        self._missed(message)
+        self._playback.misses.append(message)
         return _tool_error(message) if is_call else McpAnswer(error={"code": _INTERNAL, "message": message})
 
     def answered(self, asked: McpRequest, answer: McpAnswer) -> McpAnswer:
@@ -112,10 +101,10 @@ class McpCalls:
             request, at = _request(asked, cassette), time.time()
             meaning = cassette.meaning(request, at)
             if asked.method == _CALL or cassette.find(meaning, set()) is None:
-                known = {"notifications": list(answer.notifications), "result": answer.result, "error": answer.error}
+                known = {"notifications": answer.notifications, "result": answer.result, "error": answer.error}
                 body = {name: value for name, value in known.items() if value}
                 recorded = RecordedAnswer(status=200, body=body or {"result": {}})
-                self._used.add(cassette.record(request, meaning, at, recorded, ""))
+                self._playback.used.add(cassette.record(request, meaning, at, recorded, ""))
         return self._as_shown(asked, answer)
 
     def _as_shown(self, asked: McpRequest, answer: McpAnswer) -> McpAnswer:
@@ -142,15 +131,19 @@ class McpCalls:
         return HttpAnswer(json.dumps(found and asdict(found)).encode())
 
 
+def with_mcp(playback: Playback) -> Playback:
+    """Let a run's server answer, besides its models, what the run's MCP servers are asked, and servers of scripted models."""
+    playback.routes = {MCP_PATH: McpCalls(playback).over_http, MODEL_CALLS_PATH: playback.faults.over_http}
+    return playback
+
+
 def _request(asked: McpRequest, cassette: Cassette) -> RecordedRequest:
     """Return a request as it is recorded and compared: without what a client says of itself."""
     params = {} if asked.method in ("initialize", "server/discover") else dict(asked.params)
     params.pop("_meta", None)
     name = f"/{params.pop('name')}" if asked.method == _CALL and "name" in params else ""
     body = cleaned(params, cassette.clean)
-    return RecordedRequest(
-        provider="mcp", api="mcp", path=asked.method, model=f"{asked.server}{name}", body={"method": asked.method, **body}
-    )
+    return RecordedRequest(provider="mcp", api="mcp", path=asked.method, model=f"{asked.server}{name}", body=body)
 
 
 def _tool_error(text: str) -> McpAnswer:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import asdict
 from typing import Any
 
 import anyio.to_thread
 
-from clawtrace.cassettes.mcp_calls import MCP_PATH, RUN_SERVER, McpAnswer, McpCalls, McpRequest
-from clawtrace.cassettes.playing import Mode
+from clawtrace.cassettes.faults import said_by
+from clawtrace.cassettes.mcp_calls import MCP_PATH, McpAnswer, McpCalls, McpRequest
+from clawtrace.cassettes.playing import RUN_SERVER
+from clawtrace.config.base import CassetteMode
 from clawtrace.errors import UsageError
-from clawtrace.support.http_connection import connection_to
 
 __all__ = ["Answering", "Ask", "mode_of_run", "of_calls", "of_run"]
-
-_LONGEST_S = 60.0
 
 Ask = Callable[[McpRequest, McpAnswer | None], McpAnswer | None]
 """Given a request, returns its answer or None, for the server to be asked; given an answer of the server too, what the client
@@ -58,26 +55,20 @@ def of_run(url: str) -> Ask:
     """
 
     def ask(asked: McpRequest, answer: McpAnswer | None) -> McpAnswer | None:
-        found = _said(url, "POST", {"asked": asked._asdict(), "answer": answer and asdict(answer)})
+        found = said_by(url, "POST", MCP_PATH, {"asked": asked._asdict(), "answer": answer and asdict(answer)})
         return found and McpAnswer(**found)
 
     return ask
 
 
-def mode_of_run(url: str) -> Mode | None:
+def mode_of_run(url: str) -> CassetteMode | None:
     """Return the mode of a run's cassette; None where it has none.
 
     Raises:
         UsageError: there is no such run.
     """
     try:
-        mode: Mode | None = _said(url, "GET")
+        mode: CassetteMode | None = said_by(url, "GET", MCP_PATH)
     except OSError as error:
         raise UsageError(f"the run at {url} ({RUN_SERVER}) cannot be reached: {error}") from error
     return mode
-
-
-def _said(url: str, method: str, body: Any = None) -> Any:
-    with closing(connection_to(url, _LONGEST_S)) as connection:
-        connection.request(method, MCP_PATH, json.dumps(body), {"content-type": "application/json"})
-        return json.loads(connection.getresponse().read())

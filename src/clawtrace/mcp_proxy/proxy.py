@@ -6,14 +6,14 @@ Only requests of the client are looked at. Each is passed on, or answered here: 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
-from mcp.server.streamable_http import MCP_PROTOCOL_VERSION_HEADER
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp.shared.message import ClientMessageMetadata, ServerMessageMetadata, SessionMessage
 from mcp.types import (
     INTERNAL_ERROR,
@@ -99,7 +99,7 @@ class Proxy:
         if answer is not None and answer.is_whole:
             for notification in answer.notifications:
                 params = dict(notification.get("params") or {})
-                if "progressToken" in params:
+                if notification["method"] == _PROGRESS:
                     params["progressToken"] = asked.token
                 await self._say(JSONRPCNotification(jsonrpc="2.0", method=notification["method"], params=params))
             await self._reply(message.id, answer)
@@ -112,7 +112,9 @@ class Proxy:
         """Send a message to the server, over HTTP with the version that was agreed on."""
         if self._server is not None and not self._is_gone:
             metadata = (
-                None if self._version is None else ClientMessageMetadata(headers={MCP_PROTOCOL_VERSION_HEADER: self._version})
+                None
+                if self._version is None
+                else ClientMessageMetadata(headers={MCP_PROTOCOL_VERSION_HEADER: self._version})
             )
             await _send(self._server[1], SessionMessage(message, metadata))
 
@@ -134,10 +136,10 @@ class Proxy:
         if isinstance(message, JSONRPCResponse):
             if asked.method == "initialize":
                 self._version = message.result.get("protocolVersion")
-            answer = McpAnswer(result=message.result, notifications=tuple(asked.notifications))
+            answer = McpAnswer(result=message.result, notifications=asked.notifications)
         else:
             error = message.error.model_dump(exclude_none=True)
-            answer = McpAnswer(error=error, notifications=tuple(asked.notifications))
+            answer = McpAnswer(error=error, notifications=asked.notifications)
         await self._reply(message.id, await self._answering.answered(asked.method, asked.params, answer))
 
     async def _reply(self, request_id: RequestId, answer: McpAnswer) -> None:
@@ -156,8 +158,12 @@ class Proxy:
         if about is None and token is None:
             about = next(reversed(self._open), None)
         if about is not None and isinstance(message, JSONRPCNotification):
-            self._open[about].notifications.append({"method": message.method, "params": message.params})
+            params = {key: value for key, value in (message.params or {}).items() if key != "progressToken"}
+            self._open[about].notifications.append({"method": message.method, "params": params})
         await _send(self._to_client, SessionMessage(message, ServerMessageMetadata(related_request_id=about)))
+
+
+_PROGRESS = "notifications/progress"
 
 
 async def _messages(stream: Any) -> AsyncIterator[JSONRPCMessage]:

@@ -16,8 +16,9 @@ from uuid import uuid4
 import anyio
 from mcp import StdioServerParameters, stdio_client, stdio_server
 from mcp.client.streamable_http import streamable_http_client
-from mcp.server.streamable_http import MCP_PROTOCOL_VERSION_HEADER, MCP_SESSION_ID_HEADER, StreamableHTTPServerTransport
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER, StreamableHTTPServerTransport
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from clawtrace.errors import UsageError
@@ -53,9 +54,7 @@ class Upstream:
             OSError: the command cannot be started.
         """
         if self.command:
-            program = StdioServerParameters(
-                command=self.command[0], args=list(self.command[1:]), env=dict(os.environ)
-            )
+            program = StdioServerParameters(command=self.command[0], args=list(self.command[1:]), env=dict(os.environ))
             async with stdio_client(program, errlog=sys.stderr) as streams:
                 yield streams
         elif self.url:
@@ -94,9 +93,7 @@ async def _lines_of_stdin() -> asyncio.StreamReader:
     return reader
 
 
-async def serve_http(
-    port: int, upstream: Upstream, answering: Answering, ready: Callable[[str], object]
-) -> None:
+async def serve_http(port: int, upstream: Upstream, answering: Answering, ready: Callable[[str], object]) -> None:
     """Serve clients over streamable HTTP, each with a connection of its own to the server, until asked to end.
 
     Args:
@@ -111,7 +108,9 @@ async def serve_http(
     try:
         listening = socket.create_server(("127.0.0.1", port))
     except OSError as error:
-        raise UsageError(f"Port {port} of 127.0.0.1 cannot be used: {error.strerror}. Choose another --http.") from error
+        raise UsageError(
+            f"Port {port} of 127.0.0.1 cannot be used: {error.strerror}. Choose another --http."
+        ) from error
     async with anyio.create_task_group() as tasks:
         app = cast("ASGIApp", _Sessions(upstream, answering, tasks))
         config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)

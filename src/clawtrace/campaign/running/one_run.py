@@ -213,6 +213,8 @@ def _live(record: RunRecord, runner: Runner, request: RunRequest, context: RunCo
         outcome = without_secrets(runner.run(request, target, context.stop), request.folder, context.session.clean)
         if models is not None and models.misses:
             raise _missed(models.misses)
+        if models is not None and (idle := models.faults.not_struck()):
+            raise RunnerError(f"fault: {'; '.join(idle)}; the agent ended as `{outcome.run_status}`")
     except RunnerError as error:
         if models is not None and models.misses and not isinstance(error, CassetteMissError):
             error = _missed(models.misses)
@@ -223,7 +225,7 @@ def _live(record: RunRecord, runner: Runner, request: RunRequest, context: RunCo
         raise error from None
     record = with_outcome(record, outcome)
     if models is not None:
-        record = record._replace(cassette=models.mode, notes=(*record.notes, models.said()))
+        record = record._replace(cassette=models.mode or None, notes=(*record.notes, models.said()))
     if context.stop.is_set and outcome.runner_error is not None:
         context.session.close_run(record, processes_gone=outcome.processes_gone, ended=outcome.ended)
         raise RunInterruptedError

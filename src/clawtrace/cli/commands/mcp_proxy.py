@@ -13,7 +13,7 @@ import click
 from clawtrace.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from clawtrace.cassettes.playing import Mode
+    from clawtrace.config.base import CassetteMode
     from clawtrace.mcp_proxy.answering import Ask
 
 __all__ = ["command"]
@@ -54,7 +54,7 @@ def command(
     headers: tuple[str, ...],
     port: int | None,
     cassette: Path | None,
-    mode: Mode | None,
+    mode: CassetteMode | None,
     name: str | None,
 ) -> int:
     """Pass on what an agent and the MCP server SERVER say to each other, record and replay it, and make tools fail on purpose.
@@ -102,21 +102,20 @@ def _plain(word: str) -> str:
 
 
 @contextmanager
-def _asking(cassette: Path | None, mode: Mode) -> Iterator[tuple[Ask, Mode | None, list[str]]]:
+def _asking(cassette: Path | None, mode: CassetteMode) -> Iterator[tuple[Ask, CassetteMode | None, list[str]]]:
     """Yield what is asked about each request, the mode of its cassette, and where requests go that were not recorded."""
-    from clawtrace.cassettes.faults import Faults
-    from clawtrace.cassettes.mcp_calls import RUN_SERVER, McpCalls
-    from clawtrace.cassettes.playing import Cassette
+    from clawtrace.cassettes.mcp_calls import McpCalls
+    from clawtrace.cassettes.playing import RUN_SERVER, Cassette, Playback
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.config.projects.session_settings import session_settings
     from clawtrace.mcp_proxy.answering import mode_of_run, of_calls, of_run
 
-    misses: list[str] = []
     if cassette is not None:
         redaction = session_settings(load_project()).redaction
         with closing(Cassette(cassette, mode, redaction=redaction)) as opened:
-            yield of_calls(McpCalls(opened, Faults(), set(), misses.append)), mode, misses
+            playback = Playback(opened)
+            yield of_calls(McpCalls(playback)), mode, playback.misses
     elif run := os.environ.get(RUN_SERVER):
-        yield of_run(run), mode_of_run(run), misses
+        yield of_run(run), mode_of_run(run), []
     else:
-        yield of_calls(McpCalls(None, Faults(), set(), misses.append)), None, misses
+        yield of_calls(McpCalls(Playback(None))), None, []

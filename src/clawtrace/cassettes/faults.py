@@ -93,8 +93,8 @@ class Faults:
                 else f" on call {', '.join(map(str, [one.on] if isinstance(one.on, int) else one.on))}"
             )
             reached = " through `clawtrace mcp-proxy`" if fault.model is None else ""
-            times = f"{amount(calls, 'time')}" if calls else "never"
-            found.append(f"the fault of {what}{on} did not strike: {what} was called {times}{reached}")
+            times = f"was called {amount(calls, 'time')}" if calls else "was never called"
+            found.append(f"the fault of {what}{on} did not strike: it {times}{reached}")
         return found
 
     def before(self, answerer: Answerer) -> Answerer:

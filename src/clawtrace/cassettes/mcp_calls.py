@@ -20,6 +20,8 @@ __all__ = ["MCP_PATH", "McpAnswer", "McpCalls", "McpRequest", "with_mcp"]
 MCP_PATH = "/clawtrace/mcp"
 """Where the server of a run is asked by its proxies."""
 _CALL = "tools/call"
+_VERSION = "io.modelcontextprotocol/protocolVersion"
+"""What each request says of itself in the versions without a handshake."""
 _NOT_FOUND, _INTERNAL = -32601, -32603
 _OPTIONAL = frozenset(("server/discover", "subscriptions/listen", "logging/setLevel"))
 """What a client does without where its server does not know it."""
@@ -65,10 +67,9 @@ class McpCalls:
         fault = self._faults.of_tool(asked.params.get("name", "")) if asked.method == _CALL else None
         delay_s = 0.0 if fault is None else fault.delay_ms / 1000
         if fault is not None and fault.error is not None:
-            return replace(_tool_error(fault.error), delay_s=delay_s)
+            return _of_tool(asked, fault.error, is_error=True, delay_s=delay_s)
         if fault is not None and fault.result is not None:
-            content = [{"type": "text", "text": fault.result}] if fault.result else []
-            return McpAnswer(result={"content": content, "isError": False}, delay_s=delay_s)
+            return _of_tool(asked, fault.result, is_error=False, delay_s=delay_s)
         found = self._recorded(asked)
         if found is not None:
             return replace(self._as_shown(asked, found), delay_s=delay_s)
@@ -92,7 +93,7 @@ class McpCalls:
             return McpAnswer(error={"code": _NOT_FOUND, "message": "not recorded"})
         message = cassette.miss(meaning)
         self._playback.misses.append(message)
-        return _tool_error(message) if is_call else McpAnswer(error={"code": _INTERNAL, "message": message})
+        return _of_tool(asked, message, is_error=True) if is_call else McpAnswer(error={"code": _INTERNAL, "message": message})
 
     def answered(self, asked: McpRequest, answer: McpAnswer) -> McpAnswer:
         """Keep what the server answered; return what the client gets."""
@@ -146,5 +147,8 @@ def _request(asked: McpRequest, cassette: Cassette) -> RecordedRequest:
     return RecordedRequest(provider="mcp", api="mcp", path=asked.method, model=f"{asked.server}{name}", body=body)
 
 
-def _tool_error(text: str) -> McpAnswer:
-    return McpAnswer(result={"content": [{"type": "text", "text": text}], "isError": True})
+def _of_tool(asked: McpRequest, text: str, *, is_error: bool, delay_s: float = 0.0) -> McpAnswer:
+    """Return a tool's result, in the form of the protocol's version that the client speaks."""
+    content = [{"type": "text", "text": text}] if text else []
+    kind = {"resultType": "complete"} if _VERSION in (asked.params.get("_meta") or {}) else {}
+    return McpAnswer(result={"content": content, "isError": is_error, **kind}, delay_s=delay_s)

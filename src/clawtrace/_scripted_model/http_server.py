@@ -18,10 +18,10 @@ from clawtrace._scripted_model.wire import Wire
 __all__ = [
     "PROVIDERS",
     "Answerer",
-    "HttpAnswer",
-    "HttpRequest",
     "ModelServer",
     "Provider",
+    "ServerAnswer",
+    "ServerRequest",
     "client_environment",
     "wire_of",
 ]
@@ -82,7 +82,7 @@ def wire_of(path: str) -> Wire | None:
 
 
 @dataclass(frozen=True, slots=True)
-class HttpRequest:
+class ServerRequest:
     """What a client asked."""
 
     method: str
@@ -104,7 +104,7 @@ class HttpRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class HttpAnswer:
+class ServerAnswer:
     """What it is answered."""
 
     body: bytes | Generator[bytes]
@@ -113,12 +113,12 @@ class HttpAnswer:
     headers: Mapping[str, str] = field(default_factory=lambda: {"content-type": "application/json"})
 
     @classmethod
-    def of_json(cls, value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> HttpAnswer:
+    def of_json(cls, value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> ServerAnswer:
         """Return `value` as the whole answer."""
         return cls(json.dumps(value).encode(), status, {"content-type": "application/json", **(headers or {})})
 
 
-Answerer = Callable[[HttpRequest], HttpAnswer | None]
+Answerer = Callable[[ServerRequest], ServerAnswer | None]
 """Gives the answer to a request; None closes the connection in place of one. Called from many threads."""
 
 
@@ -167,7 +167,7 @@ class ModelServer:
             with self._idle:
                 self._idle.wait_for(lambda: not self._answering, last_answers_s)
 
-    def answer(self, handler: _Handler, request: HttpRequest) -> None:
+    def answer(self, handler: _Handler, request: ServerRequest) -> None:
         """Send the answer to a request."""
         with self._idle:
             self._answering += 1
@@ -203,9 +203,9 @@ class _Handler(BaseHTTPRequestHandler):
         address = urlsplit(self.path)
         headers = {name.lower(): text for name, text in self.headers.items()}
         raw = self.rfile.read(min(int(headers.get("content-length") or 0), _MAX_BODY))
-        self.server_of.answer(self, HttpRequest(self.command, address.path, address.query, headers, raw))
+        self.server_of.answer(self, ServerRequest(self.command, address.path, address.query, headers, raw))
 
-    def send(self, answer: HttpAnswer | None) -> None:
+    def send(self, answer: ServerAnswer | None) -> None:
         """Send an answer: a whole one with its length, parts in chunks, so that a client notices where the last is missing."""
         if answer is None:
             self.close_connection = True

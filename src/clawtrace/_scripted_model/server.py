@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from clawtrace._scripted_model.http_server import Answerer, HttpAnswer, HttpRequest, ModelServer, wire_of
+from clawtrace._scripted_model.http_server import Answerer, ModelServer, ServerAnswer, ServerRequest, wire_of
 from clawtrace._scripted_model.script import ModelRequest, Play, Script, ScriptedStep
 from clawtrace._scripted_model.wire import Event, Reply
 
@@ -94,18 +94,18 @@ class ScriptedModel:
         if self._log_file is not None:
             self._log_file.close()
 
-    def _answer(self, play: Play, request: HttpRequest) -> HttpAnswer | None:
+    def _answer(self, play: Play, request: ServerRequest) -> ServerAnswer | None:
         """Answer with the step that matches a request; list the models that the script names where none is asked."""
         if request.method == "GET":
             names = sorted({step.model for step in self.script.steps if step.model}) or ["scripted-model"]
             models = [{"id": name, "object": "model"} for name in names]
-            return HttpAnswer.of_json({"object": "list", "data": models})
+            return ServerAnswer.of_json({"object": "list", "data": models})
         wire, body = wire_of(request.path), request.body
         if wire is None or body is None:
             status, text = (
                 (404, f"no such route {request.path}") if wire is None else (400, "the body is not a JSON object")
             )
-            return HttpAnswer.of_json({"error": {"message": text, "type": "invalid_request_error"}}, status)
+            return ServerAnswer.of_json({"error": {"message": text, "type": "invalid_request_error"}}, status)
         asked = wire.read(request.path, body)
         number, step = play.answer(asked)
         if step.delay_ms:
@@ -118,20 +118,20 @@ class ScriptedModel:
         if closed:
             return None
         if step.body is not None:
-            return HttpAnswer(step.body.encode())
+            return ServerAnswer(step.body.encode())
         if step.error:
             extra = {} if step.error.retry_after is None else {"retry-after": f"{step.error.retry_after:g}"}
-            return HttpAnswer.of_json(wire.error(step.error), step.error.status, extra)
+            return ServerAnswer.of_json(wire.error(step.error), step.error.status, extra)
         prefix = "toolu_" if asked.api == "anthropic" else "call_"
         calls = tuple((c.id or play.new_id(prefix), c.name, c.arguments) for c in step.tool_calls)
         reply = Reply(step, calls, step.model or asked.model, int(time.time()), body, play.new_id)
         self.record(asked, number, step, reply, headers)
         if in_events:
             events = {"content-type": "text/event-stream", "cache-control": "no-cache"}
-            return HttpAnswer(_events(wire.stream(reply), step.cut_after), headers=events)
+            return ServerAnswer(_events(wire.stream(reply), step.cut_after), headers=events)
         if asked.stream:
-            return HttpAnswer.of_json([data for _, data in wire.stream(reply)])
-        return HttpAnswer.of_json(wire.whole(reply))
+            return ServerAnswer.of_json([data for _, data in wire.stream(reply)])
+        return ServerAnswer.of_json(wire.whole(reply))
 
     def record(
         self, asked: ModelRequest, number: int | None, step: ScriptedStep, reply: Reply | None, headers: dict[str, str]

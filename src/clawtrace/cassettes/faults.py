@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from typing import Any
 
-from clawtrace._scripted_model.http_server import Answerer, HttpAnswer, HttpRequest, wire_of
+from clawtrace._scripted_model.http_server import Answerer, ServerAnswer, ServerRequest, wire_of
 from clawtrace._scripted_model.script import ScriptedFailure
 from clawtrace.config.cases.faults import FaultConfig, ModelFault
 from clawtrace.support.figures import amount
@@ -101,10 +101,10 @@ class Faults:
         """Return what answers as `answerer` does, but for the calls that a fault of the model strikes."""
         return before(answerer, self.of_model) if self.strike_models else answerer
 
-    def over_http(self, _request: HttpRequest) -> HttpAnswer:
+    def over_http(self, _request: ServerRequest) -> ServerAnswer:
         """Answer another server, which the agent takes for its providers, that is asked for a model's answer."""
         fault = self.of_model()
-        return HttpAnswer(b"null" if fault is None else fault.model_dump_json(exclude_defaults=True).encode())
+        return ServerAnswer(b"null" if fault is None else fault.model_dump_json(exclude_defaults=True).encode())
 
 
 def of_run(url: str) -> Callable[[], ModelFault | None]:
@@ -128,7 +128,7 @@ def before(answerer: Answerer, of_model: Callable[[], ModelFault | None]) -> Ans
         of_model: counts a call, and returns what goes wrong with it.
     """
 
-    def answer(request: HttpRequest) -> HttpAnswer | None:
+    def answer(request: ServerRequest) -> ServerAnswer | None:
         fault = of_model() if request.method == "POST" and wire_of(request.path) is not None else None
         return answerer(request) if fault is None else _struck(fault, request, answerer)
 
@@ -146,16 +146,16 @@ def said_by(url: str, method: str, path: str, body: Any = None) -> Any:
         return json.loads(connection.getresponse().read())
 
 
-def _struck(fault: ModelFault, request: HttpRequest, answerer: Answerer) -> HttpAnswer | None:
+def _struck(fault: ModelFault, request: ServerRequest, answerer: Answerer) -> ServerAnswer | None:
     """Return what a call of a model is answered that a fault strikes."""
     time.sleep(fault.delay_ms / 1000)
     wire = wire_of(request.path)
     if fault.status is not None and wire is not None:
         failure = ScriptedFailure(status=fault.status, message="a fault of the case", retry_after=fault.retry_after)
         extra = {} if fault.retry_after is None else {"retry-after": f"{fault.retry_after:g}"}
-        return HttpAnswer.of_json(wire.error(failure), fault.status, extra)
+        return ServerAnswer.of_json(wire.error(failure), fault.status, extra)
     if fault.body is not None:
-        return HttpAnswer(fault.body.encode())
+        return ServerAnswer(fault.body.encode())
     found = answerer(request)
     if found is None or not (fault.slow_ms or fault.cut_after is not None):
         return found
@@ -163,7 +163,7 @@ def _struck(fault: ModelFault, request: HttpRequest, answerer: Answerer) -> Http
         time.sleep(fault.slow_ms / 1000)
         return found if fault.cut_after is None else None
     parts = [found.body] if isinstance(found.body, bytes) else found.body
-    return HttpAnswer(_slow_events(parts, fault), found.status, found.headers)
+    return ServerAnswer(_slow_events(parts, fault), found.status, found.headers)
 
 
 def _slow_events(parts: Iterable[bytes], fault: ModelFault) -> Generator[bytes]:

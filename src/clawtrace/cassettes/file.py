@@ -27,7 +27,7 @@ from clawtrace.errors import ConfigError, ConfigProblem, UsageError
 from clawtrace.support.whole_file import whole_text_file
 from clawtrace.support.yaml_writing import OneLine, readable_yaml
 
-__all__ = ["CassetteHead", "Exchange", "RecordedRequest", "append", "load", "lock", "write"]
+__all__ = ["AskedRequest", "CassetteHead", "RecordedExchange", "append", "load", "lock", "write"]
 
 _WORTH_SHARING = 80
 """Characters of JSON that a request must share with another, for it to say only what differs."""
@@ -46,7 +46,7 @@ class CassetteHead(ConfigModel):
     """Base URL of each provider that was asked."""
 
 
-class RecordedRequest(ConfigModel):
+class AskedRequest(ConfigModel):
     """What a provider was asked: never a header, and no secret."""
 
     provider: str
@@ -66,14 +66,14 @@ class RecordedRequest(ConfigModel):
     """With `after`: what follows at the end of lists of that body, as new messages do."""
 
 
-class Exchange(ConfigModel):
+class RecordedExchange(ConfigModel):
     """One request and its answer."""
 
     id: str
     """Name of the exchange in this file, by what its request means."""
     at: str
     """When it was recorded: date and time, UTC."""
-    request: RecordedRequest
+    request: AskedRequest
     """What the provider was asked."""
     answer: RecordedAnswer
     """What it answered."""
@@ -81,14 +81,14 @@ class Exchange(ConfigModel):
     """Tokens that the provider counted: `input` and `output`."""
 
 
-def load(path: Path) -> tuple[CassetteHead, list[Exchange]]:
+def load(path: Path) -> tuple[CassetteHead, list[RecordedExchange]]:
     """Read a cassette; each request has its whole body.
 
     Raises:
         ConfigError: it cannot be read, or is no cassette; with file, line and column.
     """
     head: CassetteHead | None = None
-    found: dict[str, Exchange] = {}
+    found: dict[str, RecordedExchange] = {}
     problems: list[ConfigProblem] = []
     for number, document in enumerate(read_documents(path)):
         if number == 0:
@@ -99,7 +99,7 @@ def load(path: Path) -> tuple[CassetteHead, list[Exchange]]:
                 ]
             if head is None or problems:
                 break
-        elif exchange := validated(Exchange, document.data, in_document(document), problems):
+        elif exchange := validated(RecordedExchange, document.data, in_document(document), problems):
             found[exchange.id] = _whole(exchange, found, document, problems)
     if problems:
         raise ConfigError(problems)
@@ -109,8 +109,8 @@ def load(path: Path) -> tuple[CassetteHead, list[Exchange]]:
 
 
 def _whole(
-    exchange: Exchange, before: dict[str, Exchange], document: Document, problems: list[ConfigProblem]
-) -> Exchange:
+    exchange: RecordedExchange, before: dict[str, RecordedExchange], document: Document, problems: list[ConfigProblem]
+) -> RecordedExchange:
     request = exchange.request
     if exchange.id in before:
         problems.append(document.problem(("id",), f"the exchange `{exchange.id}` is in the file twice"))
@@ -155,16 +155,16 @@ def lock(path: Path) -> TextIOWrapper:
         stream.close()  # it was written anew meanwhile
 
 
-def append(stream: TextIOWrapper, part: CassetteHead | Exchange) -> None:
+def append(stream: TextIOWrapper, part: CassetteHead | RecordedExchange) -> None:
     """Add one document at the end of a cassette."""
     stream.write(_text(part))
     stream.flush()
 
 
-def write(path: Path, head: CassetteHead, exchanges: Sequence[tuple[Meaning, Exchange]]) -> None:
+def write(path: Path, head: CassetteHead, exchanges: Sequence[tuple[Meaning, RecordedExchange]]) -> None:
     """Write a whole cassette, in a stable order: by model and messages; repeated requests stay as they were."""
     ordered = [exchange for _, exchange in sorted(exchanges, key=lambda one: order(one[0]))]
-    before: dict[tuple[str, str, str], Exchange] = {}
+    before: dict[tuple[str, str, str], RecordedExchange] = {}
     with whole_text_file(path) as stream:
         stream.write(_text(head))
         for exchange in ordered:
@@ -174,7 +174,7 @@ def write(path: Path, head: CassetteHead, exchanges: Sequence[tuple[Meaning, Exc
             before[kind] = exchange
 
 
-def _shared(exchange: Exchange, base: Exchange | None) -> Exchange:
+def _shared(exchange: RecordedExchange, base: RecordedExchange | None) -> RecordedExchange:
     """Return an exchange whose request says only what it does not share with `base`, where that is shorter."""
     body, known = exchange.request.body, None if base is None else base.request.body
     if base is None or not isinstance(body, dict) or not isinstance(known, dict) or not set(known) <= set(body):
@@ -191,9 +191,9 @@ def _shared(exchange: Exchange, base: Exchange | None) -> Exchange:
     return exchange.model_copy(update={"request": request})
 
 
-def _text(part: CassetteHead | Exchange) -> str:
+def _text(part: CassetteHead | RecordedExchange) -> str:
     """Return a document as YAML that reads as what was written."""
-    data = part.model_dump(exclude_defaults=isinstance(part, Exchange))
-    if isinstance(part, Exchange) and part.answer.events is not None:
+    data = part.model_dump(exclude_defaults=isinstance(part, RecordedExchange))
+    if isinstance(part, RecordedExchange) and part.answer.events is not None:
         data["answer"]["events"] = list(map(OneLine.of, part.answer.events))
     return "---\n" + readable_yaml(data)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from clawtrace._scripted_model.http_server import PROVIDERS, HttpAnswer, HttpRequest, wire_of
+from clawtrace._scripted_model.http_server import PROVIDERS, ServerAnswer, ServerRequest, wire_of
 
 __all__ = ["KEPT_HEADERS", "Address", "Forwarded", "address_of", "forward", "plain_url"]
 
@@ -41,7 +41,7 @@ class Address:
         return urlunsplit(base._replace(path=path, query="&".join(filter(None, (base.query, self.query)))))
 
 
-def address_of(request: HttpRequest, known: Mapping[str, Any]) -> Address:
+def address_of(request: ServerRequest, known: Mapping[str, Any]) -> Address:
     """Return where a request goes: its path begins with the name of a provider, or its protocol has a usual one.
 
     Args:
@@ -73,7 +73,7 @@ class Forwarded:
     """Whether the connection broke before its end."""
 
 
-def forward(request: HttpRequest, url: str, gone_by: Callable[[Forwarded], None]) -> HttpAnswer:
+def forward(request: ServerRequest, url: str, gone_by: Callable[[Forwarded], None]) -> ServerAnswer:
     """Ask the provider; its answer is passed on as it comes.
 
     Args:
@@ -98,9 +98,9 @@ def forward(request: HttpRequest, url: str, gone_by: Callable[[Forwarded], None]
     kept = {name: found[name] for name in KEPT_HEADERS if name in found}
     passing = _passing(response, lambda data, is_cut: gone_by(Forwarded(response.status, kept, data, is_cut)))
     if found.get("content-encoding") == "gzip":
-        return HttpAnswer(gzip.decompress(b"".join(passing)), response.status, kept)
+        return ServerAnswer(gzip.decompress(b"".join(passing)), response.status, kept)
     is_stream = "text/event-stream" in kept.get("content-type", "") or "content-length" not in found
-    return HttpAnswer(passing if is_stream else b"".join(passing), response.status, kept)
+    return ServerAnswer(passing if is_stream else b"".join(passing), response.status, kept)
 
 
 def _passing(response: Any, ended: Callable[[bytes, bool], None]) -> Generator[bytes]:

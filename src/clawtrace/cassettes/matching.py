@@ -39,7 +39,7 @@ _BUILT_IN: tuple[tuple[str, str], ...] = (
     (r"(?:/private)?(?:/var/folders/[\w+-]+/[\w+-]+/T|/var/tmp|/tmp)/[\w.+-]+", "<temporary folder>"),
     (r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b", "<uuid>"),
 )
-_IDS = frozenset(("id", "call_id", "tool_call_id", "tool_use_id", "toolCallId", "tool_callId"))
+_IDS = re.compile(r"id|(\w+_)?(call|use)_id|toolCallId")
 """Keys of ids that tie a call to its result: what counts is which belong together."""
 _FREE = frozenset(("args", "arguments", "input", "response", "parameters", "input_schema", "properties"))
 """Keys of mappings that tools define: an id in them is what it is."""
@@ -98,7 +98,7 @@ class _Reading:
 
     def value(self, value: Any, key: str = "", *, free: bool = False) -> Any:
         if isinstance(value, str):
-            return self._id(value) if key in _IDS and not free else self.text(value)
+            return self._id(value) if _IDS.fullmatch(key) and not free else self.text(value)
         if isinstance(value, dict):
             free = free or key in _FREE
             return {name: self.value(value[name], name, free=free) for name in sorted(value)}

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from clawtrace._scripted_model.http_server import HttpAnswer, HttpRequest
+from clawtrace._scripted_model.http_server import ServerAnswer, ServerRequest
 from clawtrace.cassettes.answers import RecordedAnswer
 from clawtrace.cassettes.faults import MODEL_CALLS_PATH
-from clawtrace.cassettes.file import RecordedRequest
+from clawtrace.cassettes.file import AskedRequest
 from clawtrace.cassettes.playing import Cassette, Playback
 from clawtrace.receiver.redaction.redact import cleaned
 
@@ -93,7 +93,11 @@ class McpCalls:
             return McpAnswer(error={"code": _NOT_FOUND, "message": "not recorded"})
         message = cassette.miss(meaning)
         self._playback.misses.append(message)
-        return _of_tool(asked, message, is_error=True) if is_call else McpAnswer(error={"code": _INTERNAL, "message": message})
+        return (
+            _of_tool(asked, message, is_error=True)
+            if is_call
+            else McpAnswer(error={"code": _INTERNAL, "message": message})
+        )
 
     def answered(self, asked: McpRequest, answer: McpAnswer) -> McpAnswer:
         """Keep what the server answered; return what the client gets."""
@@ -121,15 +125,15 @@ class McpCalls:
         ]
         return replace(answer, result={**(answer.result or {}), "tools": shown})
 
-    def over_http(self, request: HttpRequest) -> HttpAnswer:
+    def over_http(self, request: ServerRequest) -> ServerAnswer:
         """Answer a proxy that asks over HTTP: what to do with `asked`, or with the server's `answer` to it; or for the mode."""
         if request.method == "GET":
-            return HttpAnswer(json.dumps(self._cassette and self._cassette.mode).encode())
+            return ServerAnswer(json.dumps(self._cassette and self._cassette.mode).encode())
         body = request.body or {}
         asked = McpRequest(**body["asked"])
         given = body.get("answer")
         found = self.answer(asked) if given is None else self.answered(asked, McpAnswer(**given))
-        return HttpAnswer(json.dumps(found and asdict(found)).encode())
+        return ServerAnswer(json.dumps(found and asdict(found)).encode())
 
 
 def with_mcp(playback: Playback) -> Playback:
@@ -138,13 +142,13 @@ def with_mcp(playback: Playback) -> Playback:
     return playback
 
 
-def _request(asked: McpRequest, cassette: Cassette) -> RecordedRequest:
+def _request(asked: McpRequest, cassette: Cassette) -> AskedRequest:
     """Return a request as it is recorded and compared: without what a client says of itself."""
     params = {} if asked.method in ("initialize", "server/discover") else dict(asked.params)
     params.pop("_meta", None)
     name = f"/{params.pop('name')}" if asked.method == _CALL and "name" in params else ""
     body = cleaned(params, cassette.clean)
-    return RecordedRequest(provider="mcp", api="mcp", path=asked.method, model=f"{asked.server}{name}", body=body)
+    return AskedRequest(provider="mcp", api="mcp", path=asked.method, model=f"{asked.server}{name}", body=body)
 
 
 def _of_tool(asked: McpRequest, text: str, *, is_error: bool, delay_s: float = 0.0) -> McpAnswer:

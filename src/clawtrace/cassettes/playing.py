@@ -14,9 +14,9 @@ from typing import Any
 from clawtrace._scripted_model.http_server import (
     PROVIDERS,
     Answerer,
-    HttpAnswer,
-    HttpRequest,
     ModelServer,
+    ServerAnswer,
+    ServerRequest,
     client_environment,
     wire_of,
 )
@@ -24,7 +24,7 @@ from clawtrace._scripted_model.script import ScriptedFailure
 from clawtrace._scripted_model.wire import openai_error
 from clawtrace.cassettes.answers import RecordedAnswer, answer_bytes, clean_answer, read_answer, usage_of
 from clawtrace.cassettes.faults import Faults
-from clawtrace.cassettes.file import CassetteHead, Exchange, RecordedRequest, append, load, lock, write
+from clawtrace.cassettes.file import AskedRequest, CassetteHead, RecordedExchange, append, load, lock, write
 from clawtrace.cassettes.forwarding import Address, Forwarded, address_of, forward, plain_url
 from clawtrace.cassettes.matching import Meaning, Rules, difference, nearest
 from clawtrace.config.base import CassetteMode
@@ -66,7 +66,7 @@ class Cassette:
         self._redactor = Redactor((redaction or RedactionSettings())._replace(enabled=True), env)
         self._lock = threading.Lock()
         self._stream: TextIOWrapper | None = None
-        self._head, self._exchanges = CassetteHead(), list[tuple[Meaning, Exchange]]()
+        self._head, self._exchanges = CassetteHead(), list[tuple[Meaning, RecordedExchange]]()
         self._places: dict[str, list[int]] = {}
         self._new = 0
         if mode == "replay" and not path.exists():
@@ -83,7 +83,7 @@ class Cassette:
         """The file as messages name it."""
         return display(self.path)
 
-    def meaning(self, request: RecordedRequest, at: float) -> Meaning:
+    def meaning(self, request: AskedRequest, at: float) -> Meaning:
         """Return what a request without secrets means."""
         return self.rules.meaning(request.api, request.model, request.path, request.body, at)
 
@@ -92,7 +92,7 @@ class Cassette:
         with self._lock:
             return self._redactor.clean(text).encode("utf-8", "replace").decode()
 
-    def _put(self, meaning: Meaning, exchange: Exchange) -> int:
+    def _put(self, meaning: Meaning, exchange: RecordedExchange) -> int:
         self._exchanges.append((meaning, exchange))
         self._places.setdefault(meaning.digest, []).append(len(self._exchanges) - 1)
         return len(self._exchanges) - 1
@@ -113,14 +113,12 @@ class Cassette:
             used.add(found)
             return found
 
-    def exchange(self, number: int) -> Exchange:
+    def exchange(self, number: int) -> RecordedExchange:
         """Return an exchange."""
         with self._lock:
             return self._exchanges[number][1]
 
-    def record(
-        self, request: RecordedRequest, meaning: Meaning, at: float, answer: RecordedAnswer, base_url: str
-    ) -> int:
+    def record(self, request: AskedRequest, meaning: Meaning, at: float, answer: RecordedAnswer, base_url: str) -> int:
         """Add an exchange to the file; return its number."""
         answer = clean_answer(answer, self.clean)
         with self._lock:
@@ -133,7 +131,7 @@ class Cassette:
             self._head = self._head.model_copy(
                 update={"recorded": _now(time.time()), "providers": {**self._head.providers, request.provider: plain_url(base_url)}}
             )  # fmt: skip
-            exchange = Exchange(id=name, at=_now(at), request=request, answer=answer, usage=usage_of(answer))
+            exchange = RecordedExchange(id=name, at=_now(at), request=request, answer=answer, usage=usage_of(answer))
             append(self._stream, exchange)
             return self._put(meaning, exchange)
 
@@ -278,11 +276,10 @@ class Playback:
             "auto": f"{replayed} replayed, {recorded} recorded",
         }
         missed = f"; {amount(len(self.misses), 'request')} not recorded" if self.misses else ""
-        return f"cassette {self.cassette.name}: {parts[self.mode]}{missed}" + "; ".join(
-            ("", *filter(None, [self.faults.said()]))
-        )
+        faults = f"; {self.faults.said()}" if self.faults.said() else ""
+        return f"cassette {self.cassette.name}: {parts[self.mode]}{missed}{faults}"
 
-    def answer(self, request: HttpRequest) -> HttpAnswer | None:
+    def answer(self, request: ServerRequest) -> ServerAnswer | None:
         """Answer a request from the cassette, or from its provider where the mode allows that."""
         at, address = time.time(), address_of(request, self._addresses)
         if self.cassette is None:
@@ -310,7 +307,9 @@ class Playback:
 
         return self._passed_on(request, address, gone_by)
 
-    def _passed_on(self, request: HttpRequest, address: Address, gone_by: Callable[[Forwarded], None]) -> HttpAnswer:
+    def _passed_on(
+        self, request: ServerRequest, address: Address, gone_by: Callable[[Forwarded], None]
+    ) -> ServerAnswer:
         base_url = self._addresses[address.provider]
         try:
             return forward(request, address.url(base_url), gone_by)
@@ -318,17 +317,17 @@ class Playback:
             why = getattr(error, "reason", None) or error
             return _error(request, 502, "provider_unreachable", f"{plain_url(base_url)} cannot be reached: {why}")
 
-    def _missed(self, request: HttpRequest, message: str) -> HttpAnswer:
+    def _missed(self, request: ServerRequest, message: str) -> ServerAnswer:
         with self._lock:
             self.misses.append(message)
         return _error(request, 400, MISS, message)
 
 
-def _asked(request: HttpRequest, address: Address, clean: Callable[[str], str]) -> RecordedRequest:
+def _asked(request: ServerRequest, address: Address, clean: Callable[[str], str]) -> AskedRequest:
     wire, body = wire_of(address.path.partition("?")[0]), request.body
     read = None if wire is None or body is None else wire.read(address.path.partition("?")[0], body)
     content: Any = request.raw.decode("utf-8", "replace") or None if body is None else body
-    return RecordedRequest(
+    return AskedRequest(
         provider=address.provider,
         api=read.api if read is not None else "other",
         path=clean(address.path if request.method == "POST" else f"{request.method} {address.path}"),
@@ -337,11 +336,11 @@ def _asked(request: HttpRequest, address: Address, clean: Callable[[str], str]) 
     )
 
 
-def _replayed(answer: RecordedAnswer) -> HttpAnswer:
+def _replayed(answer: RecordedAnswer) -> ServerAnswer:
     data = answer_bytes(answer)
     if isinstance(data, bytes) and not answer.cut:
-        return HttpAnswer(data, answer.status, answer.headers)
-    return HttpAnswer(
+        return ServerAnswer(data, answer.status, answer.headers)
+    return ServerAnswer(
         _parts([data] if isinstance(data, bytes) else data, is_cut=answer.cut), answer.status, answer.headers
     )
 
@@ -352,7 +351,7 @@ def _parts(parts: list[bytes], *, is_cut: bool) -> Generator[bytes]:
         raise ConnectionAbortedError
 
 
-def _error(request: HttpRequest, status: int, kind: str, message: str) -> HttpAnswer:
+def _error(request: ServerRequest, status: int, kind: str, message: str) -> ServerAnswer:
     failure = ScriptedFailure(status=status, type=kind, message=message)
     wire = wire_of(request.path)
-    return HttpAnswer.of_json(openai_error(failure) if wire is None else wire.error(failure), status)
+    return ServerAnswer.of_json(openai_error(failure) if wire is None else wire.error(failure), status)

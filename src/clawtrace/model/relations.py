@@ -102,6 +102,7 @@ run_status t success, failed, timed_out, provider_error, invalid; NULL for recor
 final_output t The run's final answer, from the spans' messages or the runner's output.
 answered b Whether there is a final answer: false where the agent's work ended in a failure, NULL where that is unknown.
 workspace t Absolute path of the run's workspace folder; NULL when there is none.
+cassette t How recorded answers took the place of the providers of models: replay (nothing was spent), record, auto; NULL where providers were asked, or that is unknown.
 """,
     ),
     (

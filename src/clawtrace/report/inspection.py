@@ -293,6 +293,8 @@ class InspectedRun(Struct):
     """Why not, in sentences."""
     closed_by: str | None
     """What ended the wait for spans; null while the run is open."""
+    cassette: Literal["record", "replay", "auto"] | None
+    """How recorded answers took the place of the providers of models; null where providers were asked, or that is unknown."""
     traces: int
     """Number of traces."""
     spans: int

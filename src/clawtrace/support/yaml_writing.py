@@ -9,8 +9,8 @@ import yaml
 
 __all__ = ["OneLine", "readable_yaml"]
 
-_LIKE_A_NUMBER = re.compile(r"[-+.]?\d[\d_.eE+-]*")
-"""Texts that a reader of YAML 1.2 may take for numbers."""
+_QUOTED = re.compile(r"[-+.]?\d[\d_.eE+-]*|.*(?:\n\n|[\x85\u2028\u2029\ufeff].*)", re.DOTALL)
+"""Texts that a reader of YAML 1.2 may take for numbers, or whose line ends are not those of YAML alone."""
 
 
 class OneLine(dict[str, Any]):
@@ -35,7 +35,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = '"' if text.endswith("\n\n") or _LIKE_A_NUMBER.fullmatch(text) else "|" if "\n" in text else None
+    style = '"' if _QUOTED.fullmatch(text) else "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 

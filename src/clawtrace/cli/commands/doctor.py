@@ -30,7 +30,7 @@ _MARKS = {"ok": ("ok       ", "green"), "warning": ("warning  ", "yellow"), "pro
 def command(cmd: tuple[str, ...], as_json: bool) -> int:
     """Start the receiver, send it spans over each protocol, and check what may prevent it.
 
-    Reported are versions, the project file, ports, each protocol, who holds stores, room for results, instrumentations of the
+    Reported are versions, the project file, ports, each protocol, who holds stores, room for results, how old cassettes are, instrumentations of the
     last runs whose version or attributes are unknown, and variables of the shell that change what agents export. In the source
     and `.env` files of this folder it looks for exporters with an address in code, samplers, content that is switched off and
     a disabled SDK, in the dependencies for the agent's framework. Nothing is written but facts of stored spans that were

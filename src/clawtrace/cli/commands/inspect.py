@@ -139,6 +139,7 @@ def _print_totals(run: Mapping[str, Any], console: ConsoleOutput) -> None:
     text = (
         f"  llm calls {calls} · tool calls {total_of(totals, 'tool_calls')} · tokens {tokens} · cost {cost_of(totals)}"
     )
+    text += " (replayed from a cassette: not spent)" if run["cassette"] == "replay" else ""
     console.line((text, ""))
     if totals["errors"] != 0:
         console.line((f"  errors {total_of(totals, 'errors')}", "red" if totals["errors_low"] else ""))

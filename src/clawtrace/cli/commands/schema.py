@@ -15,9 +15,12 @@ __all__ = ["command", "schemas"]
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Return every JSON Schema by the name of its file, in alphabetical order."""
+    from pydantic import TypeAdapter
+
     from clawtrace._scripted_model.script import Script
     from clawtrace.campaign.comparing.comparison import Comparison
     from clawtrace.campaign.mutating.mutations import Mutations
+    from clawtrace.cassettes.file import CassetteHead, RecordedExchange
     from clawtrace.cli.projects.checkup import Checkup
     from clawtrace.config.schemas import file_schema
     from clawtrace.config.schemas import schemas as of_files
@@ -37,6 +40,10 @@ def schemas() -> dict[str, dict[str, Any]]:
     }
     found = {**of_files(), **{name: struct.json_schema() for name, struct in written.items()}}
     found["run_details"] = details_schema()
+    of_cassette = TypeAdapter(
+        CassetteHead | RecordedExchange
+    ).json_schema()  # each document of a cassette is one of the two
+    found["cassette"] = {"$schema": found["case"]["$schema"], "title": "clawtrace cassette", **of_cassette}
     found["model_script"] = file_schema("model_script", Script, {})
     return {f"{kind.replace('_', '-')}.schema.json": found[kind] for kind in sorted(found)}
 

@@ -11,16 +11,18 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from clawtrace.config.files.document import display
+from clawtrace.config.files.document import SUFFIXES, case_files, display, read_document
 from clawtrace.errors import ClawtraceError
 from clawtrace.report.struct import Struct
+from clawtrace.support.figures import amount
 
 if TYPE_CHECKING:
     from clawtrace.config.projects.project_file import Project
@@ -74,6 +76,7 @@ def checkup(start: Path, env: Mapping[str, str]) -> Iterator[CheckupFinding]:
         yield from _receiver(project)
         yield from _stores(project)
         yield _outputs(project)
+        yield from _cassettes(project)
         yield from _instrumentations(project)
     yield from _shell(env)
     yield from _agent(start)
@@ -103,6 +106,36 @@ def _project(start: Path, env: Mapping[str, str]) -> tuple[Project | None, Check
             "`clawtrace init` writes one.",
         )
     return project, CheckupFinding("project", "ok", f"{display(project.path)} is valid.")
+
+
+def _cassettes(project: Project) -> Iterator[CheckupFinding]:
+    """Yield how old each cassette is that a case or a run profile names."""
+    files = [file for found in case_files(project.configs / "cases").values() for file in found]
+    files += sorted(file for file in (project.configs / "run_profiles").glob("*") if file.suffix in SUFFIXES)
+    named: set[Path] = set()
+    for file in files:
+        with suppress(ClawtraceError):  # `clawtrace validate` says what is wrong with it
+            said = read_document(file).data.get("cassette")
+            path = said.get("path") if isinstance(said, dict) else None
+            if isinstance(path, str):
+                case_id = file.parent.name if file.stem == "test" else "*"
+                named |= {one.resolve() for one in file.parent.glob(path.replace("{{case_id}}", case_id))}
+    for path in sorted(named):
+        yield _cassette(path)
+
+
+def _cassette(path: Path) -> CheckupFinding:
+    from clawtrace.cassettes.file import load
+
+    try:
+        head, exchanges = load(path)
+        days = (datetime.now(UTC) - datetime.fromisoformat(head.recorded)).days
+    except (ClawtraceError, ValueError) as error:
+        return CheckupFinding("cassette", "problem", str(error), "Record it anew with `--cassette-mode record`.")
+    age = "today" if days < 1 else f"{amount(days, 'day')} ago"
+    models = ", ".join(sorted({one.request.model for one in exchanges if one.request.model})) or "no model"
+    said = f"{display(path)} was recorded {age}: {amount(len(exchanges), 'exchange')} with {models}."
+    return CheckupFinding("cassette", "ok", said)
 
 
 # The receiver -----------------------------------------------------------------------------------

@@ -160,6 +160,7 @@ class Completeness:
             "final_output": answer,
             "answered": True if answer is not None else False if none else None,
             "workspace": record.workspace,
+            "cassette": record.cassette,
         }
 
     def signs(self, facts: RunFacts | None, record: RunRecord) -> ClosingSigns:

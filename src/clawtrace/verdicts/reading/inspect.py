@@ -24,7 +24,7 @@ _DEEP = 500
 """Brackets from which on a value may be nested more deeply than JSON writers follow."""
 
 _RUNS = """
-SELECT s.run_id, r.complete, r.incomplete_because, r.started_ns, r.ended_ns, r.final_output, r.closed_by
+SELECT s.run_id, r.complete, r.incomplete_because, r.started_ns, r.ended_ns, r.final_output, r.closed_by, r.cassette
 FROM selected_runs AS s LEFT JOIN runs AS r ON r.run_id = s.run_id
 """
 
@@ -112,6 +112,7 @@ def _run(run_id: str, found: dict[str, dict[str, list[dict[str, Any]]]]) -> dict
         "complete": run["complete"],
         "incomplete_because": [reason["message"] for reason in json.loads(run["incomplete_because"] or "[]")],
         "closed_by": run["closed_by"],
+        "cassette": run["cassette"],
         "traces": counts["traces"],
         "spans": counts["spans"],
         "dialects": [row["dialect"] for row in facts["dialects"]],

@@ -68,7 +68,7 @@ class Proxy:
 
     async def run(self) -> None:
         """Pass messages on, both ways."""
-        async with anyio.create_task_group() as tasks:
+        async with self._to_client, anyio.create_task_group() as tasks:
             if self._server is not None:
                 tasks.start_soon(self._pass_back, self._server)
             async for message in _messages(self._from_client):

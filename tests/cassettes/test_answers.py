@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawtrace.cassettes.answers import RecordedAnswer, answer_bytes, clean_answer, read_answer, usage_of
-from clawtrace.cassettes.file import AskedRequest, CassetteHead, RecordedExchange, load, write
+from clawtrace.cassettes.file import AskedRequest, CassetteHead, RecordedExchange, append, load, lock, write
 from clawtrace.cassettes.matching import Rules
 from clawtrace.receiver.redaction.redact import Redactor
 
@@ -25,8 +25,13 @@ def through_a_file(folder: Path, answer: RecordedAnswer) -> RecordedAnswer:
     exchange = RecordedExchange(id="a", at="2026-11-28T10:00:00Z", request=request, answer=answer)
     meaning = Rules().meaning("chat", "", request.path, request.body, 0.0)
     write(folder / "c.yaml", CassetteHead(), [(meaning, exchange)])
-    ((read,),) = (load(folder / "c.yaml")[1],)
+    (folder / "killed.yaml").unlink(missing_ok=True)
+    with lock(folder / "killed.yaml") as stream:
+        append(stream, CassetteHead())
+        append(stream, exchange)
+    ((read,), (of_killed,)) = (load(folder / name)[1] for name in ("c.yaml", "killed.yaml"))
     assert read.request == request
+    assert of_killed == read
     return read.answer
 
 

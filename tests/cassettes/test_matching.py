@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -95,6 +96,14 @@ def test_the_nearest_request_is_shown_with_what_differs() -> None:
 
     assert place == 1
     assert [line[0] + line[1:].strip() for line in shown if line[0] in "+-"][2:] == ["-order 7", "+order 8"]
+
+
+def test_long_texts_without_an_end_are_read_at_once() -> None:
+    """An image in a message is one long text of letters and slashes, which no rule may read again from each of its places."""
+    began = time.perf_counter()
+    for unit in ("abcdefg/", "ab-cd.ef+/x", "-a", "2026-", "deadbeef-", "/tmp/"):
+        meaning(chat(unit * 100_000))
+    assert time.perf_counter() - began < 20
 
 
 def test_there_is_no_nearest_of_nothing() -> None:

@@ -127,8 +127,8 @@ def test_every_type_has_an_example():
 @pytest.mark.parametrize("path", sorted((ROOT / "configs").rglob("*.yaml")), ids=lambda path: path.parent.name)
 @pytest.mark.smoke
 def test_every_example_names_its_schema(path: Path):
-    """Editors find the JSON Schema of each configuration file; files of workspaces have none."""
-    if "workspace" in path.parts:
+    """Editors find the JSON Schema of each configuration file; files of workspaces, and what was recorded, have none."""
+    if "workspace" in path.parts or path.name.endswith(".cassette.yaml"):
         return
     first = path.read_text().splitlines()[0]
 

@@ -104,7 +104,9 @@ def test_auto_asks_the_server_only_what_is_missing(tmp_path):
     proxy = proxied("--cassette", tape, "--mode", "auto", *NO_SERVER, "--", *SHOP)
     first = call(proxy, ("search", {"query": "tea"}), SHOP_LOG=str(log))
     second = call(proxy, ("search", {"query": "tea"}), ("search", {"query": "milk"}), SHOP_LOG=str(log))
-    replayed = call(proxied("--cassette", tape, *NO_SERVER), ("search", {"query": "milk"}), ("search", {"query": "tea"}))
+    replayed = call(
+        proxied("--cassette", tape, *NO_SERVER), ("search", {"query": "milk"}), ("search", {"query": "tea"})
+    )
 
     assert second[0] == first[0]
     assert log.read_text().count("call") == 2

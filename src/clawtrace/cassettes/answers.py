@@ -87,11 +87,21 @@ def _json_text(value: Any, layout: str) -> str:
     return text + "\n" * ("newline" in words)
 
 
+def _plain(text: str) -> Any:
+    """Return what a JSON text says, where a file can hold it.
+
+    Raises:
+        ValueError: it is no JSON, or says what only JavaScript has: numbers without an end, half characters.
+    """
+    value = json.loads(text)
+    json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    return value
+
+
 def _layout_of(text: str) -> str:
     """Return the layout that reproduces a JSON text to the last byte; `text` where none does."""
     try:
-        value = json.loads(text)
-        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+        value = _plain(text)
     except ValueError:
         return "text"
     written = isinstance(value, dict | list)
@@ -103,7 +113,7 @@ def _data(text: str, layout: str) -> dict[str, Any] | None:
     found = _EVENT.fullmatch(text)
     with suppress(ValueError):
         event = {} if found is None or found["name"] is None else {"event": found["name"]}
-        event["data"] = json.loads(found["data"]) if found else None
+        event["data"] = _plain(found["data"]) if found else None
         return event if _event_text(event, layout) == text else None
     return None
 

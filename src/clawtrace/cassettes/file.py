@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 from collections.abc import Sequence
 from io import TextIOWrapper
 from pathlib import Path
@@ -29,6 +30,8 @@ from clawtrace.support.yaml_writing import OneLine, readable_yaml
 
 __all__ = ["AskedRequest", "CassetteHead", "RecordedExchange", "append", "load", "lock", "write"]
 
+_NOT_IN_YAML = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+"""What JSON leaves as it is, and YAML does not."""
 _WORTH_SHARING = 80
 """Characters of JSON that a request must share with another, for it to say only what differs."""
 
@@ -156,8 +159,9 @@ def lock(path: Path) -> TextIOWrapper:
 
 
 def append(stream: TextIOWrapper, part: CassetteHead | RecordedExchange) -> None:
-    """Add one document at the end of a cassette."""
-    stream.write(_text(part))
+    """Add one document at the end of a cassette, in one line: the agent waits for it, and `write` makes it readable."""
+    text = json.dumps(part.model_dump(), ensure_ascii=False)
+    stream.write("---\n" + _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
     stream.flush()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -97,8 +96,9 @@ def forward(request: ServerRequest, url: str, gone_by: Callable[[Forwarded], Non
     found = {name.lower(): text for name, text in response.headers.items()}
     kept = {name: found[name] for name in KEPT_HEADERS if name in found}
     passing = _passing(response, lambda data, is_cut: gone_by(Forwarded(response.status, kept, data, is_cut)))
-    if found.get("content-encoding") == "gzip":
-        return ServerAnswer(gzip.decompress(b"".join(passing)), response.status, kept)
+    if (encoding := found.get("content-encoding", "identity")) != "identity":
+        response.close()
+        raise OSError(f"it answers in the encoding {encoding}, which it was asked not to")
     is_stream = "text/event-stream" in kept.get("content-type", "") or "content-length" not in found
     return ServerAnswer(passing if is_stream else b"".join(passing), response.status, kept)
 

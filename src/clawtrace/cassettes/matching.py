@@ -32,13 +32,22 @@ _DAY = rf"""(?xi) \b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day,?[ ])?
 _TIMES = (re.compile(_DAY), re.compile(r"\b(?P<unix>1\d{9})(?:\d{3}|\.\d+)?\b"))
 """Dates with and without a time, and seconds or milliseconds of Unix; what counts is whether they are of the request's day."""
 _NEAR_S = 36 * 3600.0
-_BUILT_IN: tuple[tuple[str, str], ...] = (
-    (r"\[REDACTED:([\w-]+):[0-9a-f]{8}\]", r"<secret \1>"),
-    (r"(?:/[\w.@~+-]+)+/runs/[\w.-]+/[\w.-]+/\d+/workspace\b", "<workspace>"),
-    (r"\b[\w.-]+/[\w.-]+/[\w.-]+/\d+-[0-9a-f]{8}(?:-attempt\d+)?\b", "<run id>"),
-    (r"(?:/private)?(?:/var/folders/[\w+-]+/[\w+-]+/T|/var/tmp|/tmp)/[\w.+-]+", "<temporary folder>"),
-    (r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b", "<uuid>"),
+_BUILT_IN: tuple[tuple[str, str, str], ...] = (
+    (r"\[REDACTED:([\w-]+):[0-9a-f]{8}\]", r"<secret \1>", ""),
+    (
+        r"(?:/[\w.@~+-]{1,255}){1,64}/runs/[\w.-]{1,128}/[\w.-]{1,128}/\d+/workspace\b",
+        "<workspace>",
+        "/workspace",
+    ),
+    (
+        r"\b[\w.-]{1,128}/[\w.-]{1,128}/[\w.-]{1,128}/\d+-[0-9a-f]{8}(?:-attempt\d+)?\b",
+        "<run id>",
+        r"/\d+-[0-9a-f]{8}\b",
+    ),
+    (r"(?:/private)?(?:/var/folders/[\w+-]+/[\w+-]+/T|/var/tmp|/tmp)/[\w.+-]+", "<temporary folder>", ""),
+    (r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b", "<uuid>", ""),
 )
+"""Patterns with what takes their place; the last is found wherever they are, and sooner in a long text that is none."""
 _IDS = re.compile(r"id|(\w+_)?(call|use)_id|toolCallId")
 """Keys of ids that tie a call to its result: what counts is which belong together."""
 _FREE = frozenset(("args", "arguments", "input", "response", "parameters", "input_schema", "properties"))
@@ -77,7 +86,8 @@ class Rules:
             body: JSON value.
             at: when it was asked, in seconds since the epoch: a time of about then says when it was, and no more.
         """
-        reading = _Reading([(re.compile(one), word) for one, word in (*self.normalise, *_BUILT_IN)], at)
+        own = ((pattern, word, "") for pattern, word in self.normalise)
+        reading = _Reading([(re.compile(one), word, re.compile(sign)) for one, word, sign in (*own, *_BUILT_IN)], at)
         if isinstance(body, dict):
             body = {key: value for key, value in body.items() if key not in _LEFT_OUT}
         body = reading.value(without(body, tuple(map(parse_path, self.ignore))))
@@ -90,7 +100,7 @@ class Rules:
 class _Reading:
     """One request being read: which ids and volatile texts it has."""
 
-    def __init__(self, rules: Sequence[tuple[re.Pattern[str], str]], at: float) -> None:
+    def __init__(self, rules: Sequence[tuple[re.Pattern[str], str, re.Pattern[str]]], at: float) -> None:
         self._rules = rules
         self._at = at
         self._ids: dict[str, str] = {}
@@ -109,8 +119,9 @@ class _Reading:
         return self._ids.setdefault(text, f"<id {len(self._ids) + 1}>")
 
     def text(self, text: str) -> str:
-        for pattern, word in self._rules:
-            text = pattern.sub(partial(self._replaced, word=word), text)
+        for pattern, word, sign in self._rules:
+            if sign.search(text):
+                text = pattern.sub(partial(self._replaced, word=word), text)
         for pattern in _TIMES:
             text = pattern.sub(self._time, text)
         return text
@@ -159,18 +170,26 @@ MESSAGES = ("messages", "input", "contents")
 
 
 _SHOWN_LINES = 60
+_COMPARED = 24
+"""Recorded requests that are compared line by line: those with most messages in common."""
 
 
 def nearest(asked: Meaning, recorded: Iterable[Meaning]) -> int | None:
     """Return the number of the recorded request that is most like the one that is asked; None where there is none."""
-    lines = _lines(asked)
-    best, found = -1.0, None
-    for number, one in enumerate(recorded):
-        matcher = difflib.SequenceMatcher(None, lines, _lines(one), autojunk=False)
-        alike = (one.content["api"] == asked.content["api"]) + (one.content["model"] == asked.content["model"])
-        if alike + matcher.real_quick_ratio() > best and (score := alike + matcher.ratio()) > best:
-            best, found = score, number
-    return found
+    parts, lines = set(order(asked)), _lines(asked)
+
+    def in_common(one: Meaning) -> tuple[bool, bool, int]:
+        alike = (one.content[name] == asked.content[name] for name in ("api", "model"))
+        return (*alike, len(parts.intersection(order(one))))
+
+    def likeness(one: Meaning) -> float:
+        return difflib.SequenceMatcher(None, lines, _lines(one), autojunk=False).ratio()
+
+    known = list(enumerate(recorded))
+    best = sorted(known, key=lambda one: in_common(one[1]), reverse=True)[:_COMPARED]
+    most = max((in_common(one)[:2] for _, one in best), default=None)
+    alike = [one for one in best if in_common(one[1])[:2] == most]
+    return max(alike, key=lambda one: (likeness(one[1]), -one[0]))[0] if alike else None
 
 
 def difference(recorded: Meaning, asked: Meaning, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping
@@ -209,9 +210,12 @@ class Playback:
     """What was asked and not recorded, as messages."""
     replayed: int = 0
     recorded: int = 0
-    _addresses: dict[str, str] = field(default_factory=dict)
     used: set[int] = field(default_factory=set)
     """The exchanges that have answered the run."""
+    _addresses: dict[str, str] = field(default_factory=dict)
+    """Base URL of each provider."""
+    _given: dict[str, str] = field(default_factory=dict)
+    """Those that settings name, which go before those of an environment."""
     _server: ModelServer | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -240,7 +244,8 @@ class Playback:
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """Return an agent's environment in which its providers are this server; what is replayed needs no key."""
         own = {name: env[one.base_url] for name, one in PROVIDERS.items() if env.get(one.base_url)}
-        self._addresses |= {name: url for name, url in own.items() if not url.startswith(self.url)}
+        elsewhere = {name: url for name, url in own.items() if not url.startswith(self.url)}
+        self._addresses |= {**elsewhere, **self._given}
         if self.cassette is None and not self.faults.strike_models:
             return {**env, RUN_SERVER: self.url}
         key = PLACEHOLDER if self.mode in ("replay", "auto") else ""
@@ -249,7 +254,7 @@ class Playback:
     def at(self, provider: str, base_url: str | None) -> str:
         """Return the base URL at this server of a provider that would be asked at `base_url`, or else where it usually is."""
         if base_url is not None:
-            self._addresses[provider] = base_url
+            self._addresses[provider] = self._given[provider] = base_url
         version = PROVIDERS[provider].version if provider in PROVIDERS else "/v1"
         return f"{self.url}/{provider}{version}"
 
@@ -284,6 +289,10 @@ class Playback:
         at, address = time.time(), address_of(request, self._addresses)
         if self.cassette is None:
             return self._passed_on(request, address, lambda _: None)
+        if (encoding := request.headers.get("content-encoding", "identity")) != "identity":
+            return _error(
+                request, 415, "unsupported_encoding", f"a cassette reads no requests in the encoding {encoding}"
+            )
         asked = _asked(request, address, self.cassette.clean)
         meaning = self.cassette.meaning(asked, at)
         found = None if self.cassette.mode == "record" else self.cassette.find(meaning, self.used)
@@ -326,7 +335,9 @@ class Playback:
 def _asked(request: ServerRequest, address: Address, clean: Callable[[str], str]) -> AskedRequest:
     wire, body = wire_of(address.path.partition("?")[0]), request.body
     read = None if wire is None or body is None else wire.read(address.path.partition("?")[0], body)
-    content: Any = request.raw.decode("utf-8", "replace") or None if body is None else body
+    content: Any = body
+    if body is None and request.raw:
+        content = {"sha256": hashlib.sha256(request.raw).hexdigest(), "bytes": len(request.raw)}
     return AskedRequest(
         provider=address.provider,
         api=read.api if read is not None else "other",

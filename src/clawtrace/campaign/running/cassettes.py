@@ -77,6 +77,4 @@ def caller_environment(planned: PlannedRun, env: Mapping[str, str]) -> Mapping[s
 
     own = (planned.asked.more.get("api_key_env"), getattr(planned.settings, "api_key_env", None))
     keys = [one.keys for one in PROVIDERS.values()] + [(name,) for name in own if name]
-    return {names[0]: PLACEHOLDER for names in keys if not any(env.get(name) for name in names)} | {
-        name: text for name, text in env.items() if text
-    }
+    return {**env, **{names[0]: PLACEHOLDER for names in keys if not any(env.get(name) for name in names)}}

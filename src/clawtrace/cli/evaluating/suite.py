@@ -149,6 +149,8 @@ def eval_suite(
         return _evaluate(suite, project, flags, out, output, gate, server)
     if flags.dry_run:
         raise click.UsageError("--watch runs the suite again and again, --dry-run starts nothing; give one of them.")
+    if flags.cassette_mode == "record":
+        raise click.UsageError("--watch runs the suite again and again, and each time it would be recorded anew.")
     from clawtrace.cli.evaluating.watch import watch
 
     ours = {(out or project.outputs).absolute(), project.outputs.absolute()}

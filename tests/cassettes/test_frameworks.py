@@ -1,0 +1,81 @@
+"""Agents of three frameworks: recorded from a scripted provider, replayed with the provider gone, judged alike twice."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from clawtrace.testing import scripted_model
+from not_run import not_run
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "tests" / "soak")]
+
+import environments  # noqa: E402
+from tapes import case, evaluated, facts, project, verdicts  # noqa: E402
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+
+STEPS = [
+    {
+        "when": {"last": "user"},
+        "tool_calls": [{"name": "get_weather", "arguments": {"city": "Zürich"}}],
+        "usage": {"input": 80, "output": 9},
+        "repeat": True,
+    },
+    {"text": "It is six degrees in Zürich.", "usage": {"input": 99, "output": 7}, "repeat": True},
+]
+ASSERTIONS = [
+    {"type": "tool_call", "tool": "get_weather", "args": {"city": "Zürich"}, "count": {"min": 1, "max": 1}},
+    {"type": "llm_call_count", "min": 2, "max": 2},
+    {"type": "final_response", "contains": "six degrees"},
+    {"type": "no_span_errors"},
+]
+START = """
+import json, os, sys
+from pathlib import Path
+
+job = {"run": os.environ["CLAWTRACE_RUN_ID"], "url": os.environ["OPENAI_BASE_URL"], "turns": [os.environ["CLAWTRACE_MESSAGE"]]}
+Path("jobs.json").write_text(json.dumps([{**job, "stream": STREAM, "count_stream": True, "helper": None}]))
+Path("log.jsonl").touch()
+os.execvp(sys.argv[1], [*sys.argv[1:], "jobs.json", "log.jsonl"])
+"""
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("name", "instrumentation"), [("pydantic-ai", "native"), ("openai-agents", "openinference"), ("langgraph", "genai")]
+)
+def test_an_agent_of_a_framework_is_replayed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, instrumentation: str, stream: bool
+) -> None:
+    try:
+        program = environments.program_of(environments.frameworks()[name])
+    except environments.CannotInstallError as error:
+        not_run("soak", str(error))
+    monkeypatch.chdir(tmp_path)
+    project(tmp_path)
+    settings = {
+        "type": "command",
+        "command": ["{{python}}", "{{case_dir}}/start.py", *program, instrumentation],
+        "env": {"PYTHONPATH": str(ROOT / "tests" / "soak")},
+    }
+    more = {"runner": settings, "assertions": ASSERTIONS, "cassette": {"path": "tape.yaml"}}
+    file = case(tmp_path, "c", "How warm is it in Zürich?", **more)
+    (file.parent / "start.py").write_text(START.replace("STREAM", str(stream)))
+    with scripted_model(STEPS) as model:
+        (before,) = evaluated(0, "--cassette-mode", "record", provider=model.url)
+    of_provider = facts()
+    replayed = []
+    for _ in range(2):
+        replayed += evaluated(0, "--no-reuse")
+        assert facts() == of_provider
+
+    assert {run["cassette"] for run in replayed} == {"replay"}
+    assert [verdicts(run) for run in replayed] == [verdicts(before)] * 2
+    assert len(of_provider[0]) == len(model.log) == 2
+    case(tmp_path, "c", "How cold is it in Zürich?", **more)
+    (missed,) = evaluated(4)
+    assert "-    - content: How warm is it in Zürich?\n+    - content: How cold is it in Zürich?\n" in missed["error"]

@@ -9,6 +9,7 @@ import sys
 import threading
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from http.client import IncompleteRead
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -44,7 +45,7 @@ def test_repeated_requests_are_answered_in_recorded_order_and_not_more_often(tmp
     assert replayed == recorded
     assert [said(one) for one in replayed] == ["one", "two"]
     assert (status, json.loads(body)["error"]["type"]) == (400, "cassette_miss")
-    assert "more often than the 2 times it was recorded" in replaying.misses[0]
+    assert "was asked more often than it was recorded in" in replaying.misses[0]
 
 
 def test_runs_replay_independently_of_each_other(tmp_path: Path) -> None:
@@ -72,6 +73,37 @@ def test_the_request_that_has_most_in_common_answers(tmp_path: Path) -> None:
         alike = said(post(replaying.url, chat(f"customer {ids[1]}, ticket {ids[2]}")))
 
     assert (equal, again[0], alike) == (["2", "1", "0"], 400, "1")
+
+
+def test_the_day_decides_nothing(tmp_path: Path) -> None:
+    """Answers that were recorded on two days come in their order on any day: the last one is no nearer to the second."""
+    tape = tmp_path / "c.yaml"
+    with provider("one", "two") as url, playing(tape, "record", url) as recording:
+        for _ in range(2):
+            post(recording.url, chat(f"It is {datetime.now(UTC):%Y-%m-%d}."))
+    text = tape.read_text()
+    today, yesterday = (f"{datetime.now(UTC) - timedelta(days=days):%Y-%m-%d}" for days in (0, 1))
+    tape.write_text(text.replace(today, yesterday, text.count(today) // 2))  # the head, and one of the two
+    with playing(tape, "replay") as replaying:
+        assert [said(post(replaying.url, chat(f"It is {today}."))) for _ in range(2)] == ["one", "two"]
+
+
+@pytest.mark.parametrize("body", [{"messages": ["no mapping"]}, {"messages": 7}, ["a list"]])
+def test_a_request_of_no_protocol_is_a_miss_too(tmp_path: Path, body: object) -> None:
+    tape = tmp_path / "c.yaml"
+    tape.write_text("clawtrace_cassette: 1\n")
+    with playing(tape, "replay") as replaying:
+        status, _ = post(replaying.url, body)
+
+    assert (status, len(replaying.misses)) == (400, 1)
+
+
+def test_a_request_that_cannot_be_read_is_a_miss_too(tmp_path: Path) -> None:
+    with playing(tmp_path / "c.yaml", "record", GONE) as recording:
+        status, body = post(recording.url, chat("a"), **{"content-encoding": "zstd"})
+
+    assert (status, len(recording.misses)) == (400, 1)
+    assert b"in the encoding zstd" in body
 
 
 def test_what_was_not_recorded_is_never_asked(tmp_path: Path) -> None:
@@ -352,6 +384,7 @@ EXCHANGE = "id: a\nat: '2026-11-28T10:00:00Z'\nrequest: {provider: openai, api: 
         (HEAD + "---\n" + EXCHANGE + "---\n" + EXCHANGE, "c.yaml:9:5: `id` the exchange `a` is in the file twice"),
         (HEAD + "---\n" + EXCHANGE.replace("body: {}", "after: b"), "`request.after` no exchange before it is called `b`"),
         (HEAD + "---\n" + EXCHANGE + "---\nid: [\n", "c.yaml:10:1: is not valid YAML"),
+        (HEAD + "---\n" + EXCHANGE.replace("{status: 200}", "{status: 200, layout: neat, body: {}}"), "c.yaml:7:9: `answer` cannot be sent as"),
         (HEAD + "---\n- a\n", "c.yaml:4:1: expected a mapping"),
     ],
 )  # fmt: skip

@@ -124,6 +124,8 @@ def test_cases_that_share_a_cassette_record_into_it_together(folder: Path) -> No
     case(folder, "d", "Test it.", cassette={"path": "../c/tape.yaml"})
     recorded("-n", "2")
     runs = evaluated(0)
+    refused = clawtrace("eval", "--suite", "s", "--case", "c", "--cassette-mode", "record")
+    assert (refused.returncode, "without what the case `d` asks, which is not run" in refused.stderr) == (2, True)
 
     assert [run["case"] for run in runs] == ["c", "d"]
 

@@ -199,6 +199,15 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._ask()
 
+    def do_PUT(self) -> None:
+        self._ask()
+
+    def do_PATCH(self) -> None:
+        self._ask()
+
+    def do_DELETE(self) -> None:
+        self._ask()
+
     def _ask(self) -> None:
         address = urlsplit(self.path)
         headers = {name.lower(): text for name, text in self.headers.items()}

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from clawtrace import __version__
-from clawtrace.cassettes.answers import RecordedAnswer
+from clawtrace.cassettes.answers import RecordedAnswer, answer_bytes
 from clawtrace.cassettes.matching import MESSAGES, Meaning, order
 from clawtrace.config.base import ConfigModel
 from clawtrace.config.files.document import Document, display, read_documents
@@ -104,6 +104,10 @@ def load(path: Path) -> tuple[CassetteHead, list[RecordedExchange]]:
                 break
         elif exchange := validated(RecordedExchange, document.data, in_document(document), problems):
             found[exchange.id] = _whole(exchange, found, document, problems)
+            try:
+                answer_bytes(exchange.answer)
+            except (LookupError, TypeError, ValueError):
+                problems.append(document.problem(("answer",), "cannot be sent as its `layout` and `events` say"))
     if problems:
         raise ConfigError(problems)
     if head is None:

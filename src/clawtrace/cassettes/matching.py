@@ -1,8 +1,8 @@
 """What a request means, by which a recorded answer is found: all that a model could answer differently to.
 
-What differs from run to run without a meaning (ids, times, temporary paths) is replaced by a word for its kind, and kept
-as the request's `volatile` texts: of several recorded requests with the same meaning, the one is taken that has most of them
-in common.
+What differs from run to run without a meaning (times, temporary paths, ids) is replaced by a word for its kind. Ids may mean
+something after all, so they are kept apart: of several recorded requests with the same meaning, the one is taken that has most
+of them in common.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, NamedTuple
 
 from clawtrace.assertions.matching.json_path import parse_path, without
@@ -45,9 +44,9 @@ _BUILT_IN: tuple[tuple[str, str, str], ...] = (
         r"/\d+-[0-9a-f]{8}\b",
     ),
     (r"(?:/private)?(?:/var/folders/[\w+-]+/[\w+-]+/T|/var/tmp|/tmp)/[\w.+-]+", "<temporary folder>", ""),
-    (r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b", "<uuid>", ""),
 )
 """Patterns with what takes their place; the last is found wherever they are, and sooner in a long text that is none."""
+_UUID = re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b")
 _IDS = re.compile(r"id|(\w+_)?(call|use)_id|toolCallId")
 """Keys of ids that tie a call to its result: what counts is which belong together."""
 _FREE = frozenset(("args", "arguments", "input", "response", "parameters", "input_schema", "properties"))
@@ -63,8 +62,8 @@ class Meaning(NamedTuple):
     """Of what it means: 64 hex digits."""
     content: Mapping[str, Any]
     """What it means, as JSON values."""
-    volatile: tuple[str, ...]
-    """The texts that were replaced, in order."""
+    ids: tuple[str, ...]
+    """The ids that were replaced, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +93,17 @@ class Rules:
         streamed = {"stream": True} if ":stream" in path else {}
         named = {"path": reading.text(path)} if api in ("other", "mcp") else {}
         content = {"api": api, "model": model, **named, **streamed, "body": body}
-        return Meaning(hashlib.sha256(_canonical(content).encode()).hexdigest(), content, tuple(reading.replaced))
+        return Meaning(hashlib.sha256(_canonical(content).encode()).hexdigest(), content, tuple(reading.ids))
 
 
 class _Reading:
-    """One request being read: which ids and volatile texts it has."""
+    """One request being read: which ids it has."""
 
     def __init__(self, rules: Sequence[tuple[re.Pattern[str], str, re.Pattern[str]]], at: float) -> None:
         self._rules = rules
         self._at = at
-        self._ids: dict[str, str] = {}
-        self.replaced: list[str] = []
+        self._words: dict[str, str] = {}
+        self.ids: list[str] = []
 
     def value(self, value: Any, key: str = "", *, free: bool = False) -> Any:
         if isinstance(value, str):
@@ -115,26 +114,23 @@ class _Reading:
         return [self.value(one, free=free) for one in value] if isinstance(value, list) else value
 
     def _id(self, text: str) -> str:
-        self.replaced.append(text)
-        return self._ids.setdefault(text, f"<id {len(self._ids) + 1}>")
+        self.ids.append(text)
+        return self._words.setdefault(text, f"<id {len(self._words) + 1}>")
 
     def text(self, text: str) -> str:
         for pattern, word, sign in self._rules:
             if sign.search(text):
-                text = pattern.sub(partial(self._replaced, word=word), text)
+                text = pattern.sub(word, text)
         for pattern in _TIMES:
             text = pattern.sub(self._time, text)
-        return text
-
-    def _replaced(self, found: re.Match[str], word: str) -> str:
-        self.replaced.append(found[0])
-        return found.expand(word)
+        self.ids += _UUID.findall(text)
+        return _UUID.sub("<uuid>", text)
 
     def _time(self, found: re.Match[str]) -> str:
         """Return what stands for a time of the request's day; any other means what it says."""
         when = _seconds(found.groupdict())
         near = when is not None and abs(when - self._at) <= _NEAR_S
-        return self._replaced(found, "<now>") if near else found[0]
+        return "<now>" if near else found[0]
 
 
 def _seconds(of: Mapping[str, str | None]) -> float | None:

@@ -132,7 +132,12 @@ class McpCalls:
         body = request.body or {}
         asked = McpRequest(**body["asked"])
         given = body.get("answer")
-        found = self.answer(asked) if given is None else self.answered(asked, McpAnswer(**given))
+        try:
+            found = self.answer(asked) if given is None else self.answered(asked, McpAnswer(**given))
+        except Exception as error:  # whatever it is, the run must not go on as if nothing were missing
+            message = f"`{asked.method}` could not be answered: {type(error).__name__}: {error}"
+            self._playback.misses.append(message)
+            found = McpAnswer(error={"code": _INTERNAL, "message": message})
         return ServerAnswer(json.dumps(found and asdict(found)).encode())
 
 

@@ -6,6 +6,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import TextIOWrapper
@@ -101,16 +102,16 @@ class Cassette:
     def find(self, asked: Meaning, used: set[int]) -> int | None:
         """Return the number of the exchange that answers a request, and note it in `used`; None where none is left.
 
-        Of several with its meaning, those that are equal to it to the last letter go before all others, and alone; else those
-        that have more of the volatile texts in common. Equal ones come in recorded order.
+        Of several with its meaning, those with the very same ids go before all others, and alone; else those that have more of
+        them in common. Equal ones come in recorded order.
         """
         with self._lock:
             places = self._places.get(asked.digest, [])
-            equal = [one for one in places if self._exchanges[one][0].volatile == asked.volatile]
+            equal = [one for one in places if self._exchanges[one][0].ids == asked.ids]
             left = [one for one in equal or places if one not in used]
             if not left:
                 return None
-            found = max(left, key=lambda one: (_in_common(self._exchanges[one][0].volatile, asked.volatile), -one))
+            found = max(left, key=lambda one: (_in_common(self._exchanges[one][0].ids, asked.ids), -one))
             used.add(found)
             return found
 
@@ -153,13 +154,12 @@ class Cassette:
             known = list(self._exchanges)
             times = len(self._places.get(asked.digest, ()))
         to_do = f"If the new request is meant, record it with `--mode auto`, or `eval --cassette-mode auto`{why}."
+        what = f"a request to `{asked.content['model'] or asked.content['path']}`"
         if times:
-            again = (
-                "once more than it was recorded" if times == 1 else f"more often than the {times} times it was recorded"
-            )
-            return f"a request to `{asked.content['model']}` was asked {again} in {self.name}. {to_do}"
+            often = "once" if times == 1 else f"{times} times"
+            return f"{what} was asked more often than it was recorded in {self.name}: {often}. {to_do}"
         place = nearest(asked, [meaning for meaning, _ in known])
-        head = f"a request to `{asked.content['model']}` was not recorded in {self.name}"
+        head = f"{what} was not recorded in {self.name}"
         if place is None:
             return f"{head}, which holds no exchange. {to_do}"
         meaning, exchange = known[place]
@@ -284,28 +284,32 @@ class Playback:
         faults = f"; {self.faults.said()}" if self.faults.said() else ""
         return f"cassette {self.cassette.name}: {parts[self.mode]}{missed}{faults}"
 
-    def answer(self, request: ServerRequest) -> ServerAnswer | None:
+    def answer(self, request: ServerRequest) -> ServerAnswer:
         """Answer a request from the cassette, or from its provider where the mode allows that."""
-        at, address = time.time(), address_of(request, self._addresses)
         if self.cassette is None:
-            return self._passed_on(request, address, lambda _: None)
+            return self._passed_on(request, address_of(request, self._addresses), lambda _: None)
+        try:
+            return self._answer(request, self.cassette)
+        except Exception as error:  # whatever it is, the run must not go on as if nothing were missing
+            return self._missed(request, f"a request could not be answered: {type(error).__name__}: {error}")
+
+    def _answer(self, request: ServerRequest, cassette: Cassette) -> ServerAnswer:
         if (encoding := request.headers.get("content-encoding", "identity")) != "identity":
-            return _error(
-                request, 415, "unsupported_encoding", f"a cassette reads no requests in the encoding {encoding}"
-            )
-        asked = _asked(request, address, self.cassette.clean)
-        meaning = self.cassette.meaning(asked, at)
-        found = None if self.cassette.mode == "record" else self.cassette.find(meaning, self.used)
+            return self._missed(request, f"a cassette reads no requests in the encoding {encoding}")
+        at, address = time.time(), address_of(request, self._addresses)
+        asked = _asked(request, address, cassette.clean)
+        meaning = cassette.meaning(asked, at)
+        found = None if cassette.mode == "record" else cassette.find(meaning, self.used)
         if found is not None:
             with self._lock:
                 self.replayed += 1
-            return _replayed(self.cassette.exchange(found).answer)
+            return _replayed(cassette.exchange(found).answer)
         no_key = any(PLACEHOLDER in text for text in (request.query, *request.headers.values()))
-        if self.cassette.mode == "replay":
-            return self._missed(request, self.cassette.miss(meaning))
+        if cassette.mode == "replay":
+            return self._missed(request, cassette.miss(meaning))
         if no_key:
-            return self._missed(request, self.cassette.miss(meaning, " with its provider's key, which is not set"))
-        base_url, cassette = self._addresses[address.provider], self.cassette
+            return self._missed(request, cassette.miss(meaning, " with its provider's key, which is not set"))
+        base_url = self._addresses[address.provider]
 
         def gone_by(got: Forwarded) -> None:
             answer = read_answer(got.status, got.headers, got.data, cut=got.is_cut)
@@ -334,7 +338,9 @@ class Playback:
 
 def _asked(request: ServerRequest, address: Address, clean: Callable[[str], str]) -> AskedRequest:
     wire, body = wire_of(address.path.partition("?")[0]), request.body
-    read = None if wire is None or body is None else wire.read(address.path.partition("?")[0], body)
+    read = None
+    with suppress(AttributeError, TypeError, LookupError):  # it is no request of that protocol
+        read = None if wire is None or body is None else wire.read(address.path.partition("?")[0], body)
     content: Any = body
     if body is None and request.raw:
         content = {"sha256": hashlib.sha256(request.raw).hexdigest(), "bytes": len(request.raw)}

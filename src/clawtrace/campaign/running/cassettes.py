@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
+from clawtrace.config.files.document import display
+from clawtrace.errors import UsageError
 
 if TYPE_CHECKING:
     from clawtrace.cassettes.playing import Cassette, Playback
@@ -48,7 +50,7 @@ def opened_cassettes(plan: Plan, runs: Sequence[PlannedRun], env: Mapping[str, s
 
     Raises:
         ConfigError: a file is no cassette.
-        UsageError: a file cannot be written, or another process records into it.
+        UsageError: a file cannot be written, another process records into it, or a case is left out that it is recorded for.
     """
     uses = {use.path: use for planned in runs if (use := planned.case.cassette) is not None}
     if not uses:
@@ -58,6 +60,14 @@ def opened_cassettes(plan: Plan, runs: Sequence[PlannedRun], env: Mapping[str, s
     from clawtrace.cassettes.playing import Cassette
     from clawtrace.config.projects.session_settings import session_settings
 
+    ran = {planned.case.config.case_id for planned in runs}
+    for case in plan.suite.cases:
+        use = uses.get(case.cassette.path) if case.cassette is not None and case.config.case_id not in ran else None
+        if use is not None and use.settings.mode == "record":
+            raise UsageError(
+                f"the cassette {display(use.path)} would be written anew without what the case `{case.config.case_id}` asks, which "
+                "is not run: use `--cassette-mode auto`, or record all cases that share it"
+            )
     redaction = session_settings(plan.suite.project).redaction
     with ExitStack() as stack:
         found = {}

@@ -14,7 +14,8 @@
     ├── ProviderError              a model cannot be asked: a package or a key is missing
     └── RunnerError                an agent could not be started or supervised
         ├── PreconditionError      a precondition does not hold; the agent was not started
-        └── CassetteMissError      the agent asked a model what was not recorded
+        ├── CassetteMissError      the agent asked a model or a tool what was not recorded
+        └── FaultNotStruckError    what a case makes to fail was not called
 
 Errors are mapped to text and exit code once, at the edge (`cli`). A message says what,
 where, and what to do; identifiers are in backticks, values are shown with ``repr``.
@@ -31,6 +32,7 @@ __all__ = [
     "ConfigError",
     "ConfigProblem",
     "ExitCode",
+    "FaultNotStruckError",
     "InputError",
     "PreconditionError",
     "ProviderError",
@@ -140,7 +142,11 @@ class RunnerError(ClawtraceError):
 
 
 class CassetteMissError(RunnerError):
-    """The agent asked a model what its cassette does not hold."""
+    """The agent asked a model or a tool what its cassette does not hold."""
+
+
+class FaultNotStruckError(RunnerError):
+    """The agent did not call what its case makes to fail, so that the run says nothing about it."""
 
 
 class PreconditionError(RunnerError):

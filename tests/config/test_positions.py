@@ -74,8 +74,9 @@ class TestYaml:
         assert yaml_problems("b:\n  c: 1\n  c: 2\n") == ["f.yaml:3:3: the key `c` is used twice, first in line 2"]
 
     def test_keys_are_text(self):
-        """YAML 1.1 reads `on` and `1` as no text: a key is said to need quotes, never silently renamed."""
-        assert yaml_problems("on: 1\n") == ['f.yaml:1:1: a key must be text, found on. Write "on": in quotes.']
+        """YAML reads `true` and `1` as no text: a key is said to need quotes, never silently renamed."""
+        assert parse_document("on: 1\nOff: 2\n", "f.yaml").data == {"on": 1, "Off": 2}
+        assert yaml_problems("true: 1\n") == ['f.yaml:1:1: a key must be text, found true. Write "true": in quotes.']
         assert yaml_problems("1: x\n") == ['f.yaml:1:1: a key must be text, found 1. Write "1": in quotes.']
 
     def test_an_empty_file_and_a_list_are_named(self):

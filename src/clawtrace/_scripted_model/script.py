@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from dataclasses import dataclass, field
@@ -85,10 +86,12 @@ class When(_ScriptPart):
     """No tool is offered at all."""
     last: Literal["user", "tool", "assistant"] | None = None
     """Role of the last message."""
+    last_message: str | None = None
+    """Regular expression found in the last message as JSON, such as in the result of a tool."""
     api: Api | None = None
     """Protocol of the request."""
 
-    @field_validator("model", "system", "user")
+    @field_validator("model", "system", "user", "last_message")
     @classmethod
     def _compiles(cls, value: str | None) -> str | None:
         if value is not None:
@@ -107,6 +110,7 @@ class When(_ScriptPart):
             and set(self.tools) <= set(asked.tools)
             and not (self.no_tools and asked.tools)
             and (self.last is None or self.last == asked.last)
+            and (self.last_message is None or re.search(self.last_message, asked.last_message, re.DOTALL) is not None)
             and (self.api is None or self.api == asked.api)
         )
 
@@ -182,6 +186,12 @@ class ModelRequest:
     user: str
     last: str
     tools: tuple[str, ...]
+
+    @property
+    def last_message(self) -> str:
+        """The last message as it was sent; empty where there is none."""
+        found = next((self.body[key] for key in ("messages", "input", "contents") if self.body.get(key)), None)
+        return json.dumps(found[-1] if isinstance(found, list) else found, ensure_ascii=False) if found else ""
 
     @property
     def stream(self) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from clawtrace._scripted_model.http_server import ModelServer, ServerAnswer, ServerRequest, wire_of
+from clawtrace._scripted_model.http_server import Answerer, ModelServer, ServerAnswer, ServerRequest, wire_of
 from clawtrace._scripted_model.script import ModelRequest, Play, Script, ScriptedStep
 from clawtrace._scripted_model.wire import Event, Reply
 
@@ -63,6 +63,8 @@ class ScriptedModel:
     log_path: Path | None = None
     """JSON lines, one `Exchange` each, written as it happens."""
     log: list[Exchange] = field(default_factory=list)
+    around: Callable[[Answerer], Answerer] | None = None
+    """What may answer in the script's place."""
     _server: ModelServer | None = None
     _log_file: IO[str] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -78,7 +80,8 @@ class ScriptedModel:
 
     def start(self) -> ScriptedModel:
         """Listen on the loopback interface; the server answers when this returns."""
-        self._server = ModelServer(partial(self._answer, self.play()), self.port).start()
+        answerer: Answerer = partial(self._answer, self.play())
+        self._server = ModelServer(self.around(answerer) if self.around else answerer, self.port).start()
         self.port = self._server.port
         if self.log_path is not None:
             self._log_file = self.log_path.open("w", encoding="utf-8")

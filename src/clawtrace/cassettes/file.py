@@ -55,11 +55,12 @@ class AskedRequest(ConfigModel):
     provider: str
     """Who was asked, as in `providers`."""
     api: str
-    """The protocol: `chat`, `responses`, `anthropic`, `gemini`; `other` for one that is known by its path alone."""
+    """The protocol: `chat`, `responses`, `anthropic`, `gemini`; `other` for one that is known by its path alone, `mcp` for an
+    MCP server."""
     path: str
-    """At the provider."""
+    """At the provider; of an MCP server the method."""
     model: str = ""
-    """Which model was asked."""
+    """Which model was asked; of an MCP server its name, and after a `/` the tool."""
     after: str | None = None
     """The earlier exchange whose request has the same body but for what is said here."""
     body: Any = None

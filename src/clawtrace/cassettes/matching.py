@@ -79,7 +79,7 @@ class Rules:
         """Return what a request means.
 
         Args:
-            api: its protocol; `other` for one that is known by its path alone.
+            api: its protocol; `other` for one that is known by its path alone, `mcp` for a server of tools.
             model: which model is asked.
             path: at the provider.
             body: JSON value.
@@ -91,7 +91,7 @@ class Rules:
             body = {key: value for key, value in body.items() if key not in _LEFT_OUT}
         body = reading.value(without(body, tuple(map(parse_path, self.ignore))))
         streamed = {"stream": True} if ":stream" in path else {}
-        named = {"path": reading.text(path)} if api == "other" else {}
+        named = {"path": reading.text(path)} if api in ("other", "mcp") else {}
         content = {"api": api, "model": model, **named, **streamed, "body": body}
         return Meaning(hashlib.sha256(_canonical(content).encode()).hexdigest(), content, tuple(reading.ids))
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from clawtrace._scripted_model.http_server import (
     PROVIDERS,
+    Answerer,
     ModelServer,
     ServerAnswer,
     ServerRequest,
@@ -24,6 +25,7 @@ from clawtrace._scripted_model.http_server import (
 from clawtrace._scripted_model.script import ScriptedFailure
 from clawtrace._scripted_model.wire import openai_error
 from clawtrace.cassettes.answers import RecordedAnswer, answer_bytes, clean_answer, read_answer, usage_of
+from clawtrace.cassettes.faults import Faults
 from clawtrace.cassettes.file import AskedRequest, CassetteHead, RecordedExchange, append, load, lock, write
 from clawtrace.cassettes.forwarding import Address, Forwarded, address_of, forward, plain_url
 from clawtrace.cassettes.matching import Meaning, Rules, difference, nearest
@@ -33,10 +35,12 @@ from clawtrace.errors import UsageError
 from clawtrace.receiver.redaction.redact import RedactionSettings, Redactor, cleaned
 from clawtrace.support.figures import amount
 
-__all__ = ["MISS", "PLACEHOLDER", "Cassette", "Playback"]
+__all__ = ["MISS", "PLACEHOLDER", "RUN_SERVER", "Cassette", "Playback"]
 
 MISS = "cassette_miss"
 """Type of the error that is the answer to a request that was not recorded."""
+RUN_SERVER = "CLAWTRACE_RUN_SERVER"
+"""The variable by which what an agent starts finds the server of its run."""
 PLACEHOLDER = "clawtrace-replays"
 """What takes the place of a key where none is set."""
 _LAST_ANSWERS_S = 10.0
@@ -140,7 +144,7 @@ class Cassette:
             self._stream.truncate(0)
             append(self._stream, self._head.model_copy(update={"recorded": _now(time.time())}))
 
-    def miss(self, asked: Meaning, why: str) -> str:
+    def miss(self, asked: Meaning, why: str = "") -> str:
         """Return what to say of a request that was not recorded: the nearest one as a difference, and what to do.
 
         Args:
@@ -192,20 +196,26 @@ def _seconds(at: str) -> float:
 
 @dataclass(slots=True)
 class Playback:
-    """One run of an agent with a cassette: a server that the agent takes for its providers."""
+    """One run of an agent with a cassette, with faults, or both: a server that the agent takes for its providers."""
 
-    cassette: Cassette
+    cassette: Cassette | None
+    """None passes all on to the providers."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Where the base URLs of providers are looked up that the agent's own environment does not name."""
+    faults: Faults = field(default_factory=Faults)
+    """Which of the run's calls are made to fail."""
+    routes: Mapping[str, Answerer] = field(default_factory=dict)
+    """What answers at paths that are no provider's."""
     misses: list[str] = field(default_factory=list)
     """What was asked and not recorded, as messages."""
     replayed: int = 0
     recorded: int = 0
+    used: set[int] = field(default_factory=set)
+    """The exchanges that have answered the run."""
     _addresses: dict[str, str] = field(default_factory=dict)
     """Base URL of each provider."""
     _given: dict[str, str] = field(default_factory=dict)
     """Those that settings name, which go before those of an environment."""
-    _used: set[int] = field(default_factory=set)
     _server: ModelServer | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -216,7 +226,8 @@ class Playback:
             OSError: the port cannot be used.
         """
         self._addresses = {name: self.env.get(one.base_url) or one.address for name, one in PROVIDERS.items()}
-        self._server = ModelServer(self.answer, port).start()
+        models = self.faults.before(self.answer)
+        self._server = ModelServer(lambda asked: self.routes.get(asked.path, models)(asked), port).start()
         return self
 
     def stop(self) -> None:
@@ -235,8 +246,10 @@ class Playback:
         own = {name: env[one.base_url] for name, one in PROVIDERS.items() if env.get(one.base_url)}
         elsewhere = {name: url for name, url in own.items() if not url.startswith(self.url)}
         self._addresses |= {**elsewhere, **self._given}
-        key = "" if self.cassette.mode == "record" else PLACEHOLDER
-        return {**env, **client_environment(self.url, key, env)}
+        if self.cassette is None and not self.faults.strike_models:
+            return {**env, RUN_SERVER: self.url}
+        key = PLACEHOLDER if self.mode in ("replay", "auto") else ""
+        return {**env, **client_environment(self.url, key, env), RUN_SERVER: self.url}
 
     def at(self, provider: str, base_url: str | None) -> str:
         """Return the base URL at this server of a provider that would be asked at `base_url`, or else where it usually is."""
@@ -247,16 +260,20 @@ class Playback:
 
     @property
     def mode(self) -> str:
-        """Whether it records or replays."""
-        return self.cassette.mode
+        """Whether it records or replays; empty where it does neither."""
+        return "" if self.cassette is None else self.cassette.mode
 
     @property
     def resource(self) -> dict[str, str]:
         """What spans of the run are to say of it, as resource attributes."""
+        if self.cassette is None:
+            return {}
         return {"clawtrace.cassette.mode": self.mode, "clawtrace.cassette.path": self.cassette.name}
 
     def said(self) -> str:
         """Return what was done, in one sentence."""
+        if self.cassette is None:
+            return self.faults.said()
         replayed, recorded = (amount(one, "request") for one in (self.replayed, self.recorded))
         parts = {
             "replay": f"{replayed} replayed: no provider was asked, and nothing was spent",
@@ -264,40 +281,49 @@ class Playback:
             "auto": f"{replayed} replayed, {recorded} recorded",
         }
         missed = f"; {amount(len(self.misses), 'request')} not recorded" if self.misses else ""
-        return f"cassette {self.cassette.name}: {parts[self.mode]}{missed}"
+        faults = f"; {self.faults.said()}" if self.faults.said() else ""
+        return f"cassette {self.cassette.name}: {parts[self.mode]}{missed}{faults}"
 
     def answer(self, request: ServerRequest) -> ServerAnswer:
         """Answer a request from the cassette, or from its provider where the mode allows that."""
+        if self.cassette is None:
+            return self._passed_on(request, address_of(request, self._addresses), lambda _: None)
         try:
-            return self._answer(request)
+            return self._answer(request, self.cassette)
         except Exception as error:  # whatever it is, the run must not go on as if nothing were missing
             return self._missed(request, f"a request could not be answered: {type(error).__name__}: {error}")
 
-    def _answer(self, request: ServerRequest) -> ServerAnswer:
+    def _answer(self, request: ServerRequest, cassette: Cassette) -> ServerAnswer:
         if (encoding := request.headers.get("content-encoding", "identity")) != "identity":
             return self._missed(request, f"a cassette reads no requests in the encoding {encoding}")
         at, address = time.time(), address_of(request, self._addresses)
-        asked = _asked(request, address, self.cassette.clean)
-        meaning = self.cassette.meaning(asked, at)
-        found = None if self.cassette.mode == "record" else self.cassette.find(meaning, self._used)
+        asked = _asked(request, address, cassette.clean)
+        meaning = cassette.meaning(asked, at)
+        found = None if cassette.mode == "record" else cassette.find(meaning, self.used)
         if found is not None:
             with self._lock:
                 self.replayed += 1
-            return _replayed(self.cassette.exchange(found).answer)
+            return _replayed(cassette.exchange(found).answer)
         no_key = any(PLACEHOLDER in text for text in (request.query, *request.headers.values()))
-        if self.cassette.mode == "replay":
-            return self._missed(request, self.cassette.miss(meaning, ""))
+        if cassette.mode == "replay":
+            return self._missed(request, cassette.miss(meaning))
         if no_key:
-            return self._missed(request, self.cassette.miss(meaning, " with its provider's key, which is not set"))
+            return self._missed(request, cassette.miss(meaning, " with its provider's key, which is not set"))
         base_url = self._addresses[address.provider]
 
         def gone_by(got: Forwarded) -> None:
             answer = read_answer(got.status, got.headers, got.data, cut=got.is_cut)
-            number = self.cassette.record(asked, meaning, at, answer, base_url)
+            number = cassette.record(asked, meaning, at, answer, base_url)
             with self._lock:
-                self._used.add(number)
+                self.used.add(number)
                 self.recorded += 1
 
+        return self._passed_on(request, address, gone_by)
+
+    def _passed_on(
+        self, request: ServerRequest, address: Address, gone_by: Callable[[Forwarded], None]
+    ) -> ServerAnswer:
+        base_url = self._addresses[address.provider]
         try:
             return forward(request, address.url(base_url), gone_by)
         except OSError as error:

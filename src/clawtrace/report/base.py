@@ -48,7 +48,7 @@ class CaseLabels(NamedTuple):
     unjudged: Mapping[str, Any] = MappingProxyType({})
     """Its `expectations` and its `rubric`, where no judge looked at them."""
     row_of: str | None = None
-    """The `case_id` of the case file where it is a row of that file's dataset."""
+    """The `case_id` of the case file where it is a row of that file's dataset, or one of its runs with and without named faults."""
 
 
 class AssertionLines(NamedTuple):

@@ -138,7 +138,7 @@ class Case(Struct):
     unjudged: Mapping[str, Any]
     """The case's `expectations` and `rubric`, of which nothing was judged because there is no judge; else empty."""
     row_of: str | None
-    """The `case_id` of the case file, where the case is a row of its dataset; null where it is none."""
+    """The `case_id` of the case file, where the case is a row of its dataset, or has its named faults or none of them; null where it is none."""
     passed: int
     """Runs that passed; one that only warned, and not for missing data, is among them."""
     failed: int

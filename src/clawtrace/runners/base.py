@@ -97,6 +97,14 @@ class ModelRequested:
     """Names of the tools that the case gives the model, where the runner has tools."""
 
 
+class FaultsOfRun(TypingProtocol):
+    """What is made to fail in a run."""
+
+    def not_struck(self) -> list[str]:
+        """Return what to say of each fault that had to strike and did not."""
+        ...
+
+
 class ModelAddresses(TypingProtocol):
     """Where a run's models are asked: at a server of ours, in place of their providers."""
 
@@ -104,8 +112,13 @@ class ModelAddresses(TypingProtocol):
     """What was asked there and could not be answered, as messages."""
 
     @property
+    def faults(self) -> FaultsOfRun:
+        """What was made to fail."""
+        ...
+
+    @property
     def mode(self) -> str:
-        """Whether it records or replays."""
+        """Whether it records or replays; empty where it does neither."""
         ...
 
     @property

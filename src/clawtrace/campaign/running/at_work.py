@@ -12,7 +12,14 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from clawtrace.campaign.planning.expand import PlannedRun
-from clawtrace.errors import CassetteMissError, ClawtraceError, PreconditionError, ReceiverError, RunnerError
+from clawtrace.errors import (
+    CassetteMissError,
+    ClawtraceError,
+    FaultNotStruckError,
+    PreconditionError,
+    ReceiverError,
+    RunnerError,
+)
 from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import StopSignal
 
@@ -161,7 +168,7 @@ def attempt(
             if result.run_status != "provider_error" or number > retries or spent():
                 return result
             why = "the agent's provider failed"
-        except (PreconditionError, CassetteMissError):
+        except (PreconditionError, CassetteMissError, FaultNotStruckError):
             raise
         except (RunnerError, ReceiverError) as error:
             if number > retries or spent():

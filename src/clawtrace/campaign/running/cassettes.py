@@ -28,13 +28,16 @@ class Cassettes:
     @contextmanager
     def played(self, planned: PlannedRun) -> Iterator[Playback | None]:
         """Run the server that a run's agent takes for its providers; None where the agent asks them itself."""
-        use = planned.case.cassette
-        if use is None:
+        use, faults = planned.case.cassette, planned.case.faults
+        if use is None and not faults:
             yield None
             return
+        from clawtrace.cassettes.faults import Faults
+        from clawtrace.cassettes.mcp_calls import with_mcp
         from clawtrace.cassettes.playing import Playback
 
-        playback = Playback(self.by_path[use.path], self.env).start()
+        cassette = None if use is None else self.by_path[use.path]
+        playback = with_mcp(Playback(cassette, self.env, Faults(faults))).start()
         try:
             yield playback
         finally:
@@ -51,7 +54,7 @@ def opened_cassettes(plan: Plan, runs: Sequence[PlannedRun], env: Mapping[str, s
     """
     uses = {use.path: use for planned in runs if (use := planned.case.cassette) is not None}
     if not uses:
-        yield Cassettes()
+        yield Cassettes(env)
         return
     from clawtrace.cassettes.matching import Rules
     from clawtrace.cassettes.playing import Cassette

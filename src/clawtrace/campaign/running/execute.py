@@ -41,7 +41,15 @@ from clawtrace.campaign.running.opening import note_finished, refusals, write_ma
 from clawtrace.campaign.running.reuse import Decision, decide, evaluation_folder, remember_inputs, remember_reports
 from clawtrace.campaign.running.reused_run import at_home, judge_stored
 from clawtrace.config.loading.judges import hook_policy, panel_of
-from clawtrace.errors import CassetteMissError, ClawtraceError, ConfigError, InputError, PreconditionError, RunnerError
+from clawtrace.errors import (
+    CassetteMissError,
+    ClawtraceError,
+    ConfigError,
+    FaultNotStruckError,
+    InputError,
+    PreconditionError,
+    RunnerError,
+)
 from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import Runner, StopSignal, runner_types
 from clawtrace.verdicts.gating.gate import Gate
@@ -254,7 +262,7 @@ class _Execution:
             return
         except ConfigError as error:
             result = failed_result(planned, assertion_problem(error))
-        except (PreconditionError, CassetteMissError) as error:
+        except (PreconditionError, CassetteMissError, FaultNotStruckError) as error:
             result = self._broken(planned, error)
         except RunnerError as error:
             result = self._broken(planned, error)

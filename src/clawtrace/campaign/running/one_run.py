@@ -30,7 +30,7 @@ from clawtrace.campaign.running.reuse import RunFingerprint
 from clawtrace.campaign.running.run_files import clean_streams, keep_run, without_secrets
 from clawtrace.config.cases.case import ContextSection
 from clawtrace.config.cases.conversation import Conversation
-from clawtrace.errors import CassetteMissError, ConfigError, InputError, RunnerError
+from clawtrace.errors import CassetteMissError, ConfigError, FaultNotStruckError, InputError, RunnerError
 from clawtrace.judge.judging import Judging
 from clawtrace.model.run import RunRecord, SentTurn
 from clawtrace.model.verdict import RunResult, Status
@@ -124,7 +124,8 @@ def run_one(
         )
         with _its_own_input():
             said = _read_logs(context.session, outcome.logs, planned.run_id)
-        record, outcome = with_provider_failure(record, outcome, context.session)
+        if not any(one.model is not None for one in planned.case.faults):  # else the provider failed on purpose
+            record, outcome = with_provider_failure(record, outcome, context.session)
     else:
         said = ()
         outcome = runner.run(request, None, context.stop)
@@ -213,6 +214,8 @@ def _live(record: RunRecord, runner: Runner, request: RunRequest, context: RunCo
         outcome = without_secrets(runner.run(request, target, context.stop), request.folder, context.session.clean)
         if models is not None and models.misses:
             raise _missed(models.misses)
+        if models is not None and (idle := models.faults.not_struck()):
+            raise FaultNotStruckError("; ".join((*idle, *with_last_words(outcome, context.session).notes)))
     except RunnerError as error:
         if models is not None and models.misses and not isinstance(error, CassetteMissError):
             error = _missed(models.misses)
@@ -223,7 +226,7 @@ def _live(record: RunRecord, runner: Runner, request: RunRequest, context: RunCo
         raise error from None
     record = with_outcome(record, outcome)
     if models is not None:
-        record = record._replace(cassette=models.mode, notes=(*record.notes, models.said()))
+        record = record._replace(cassette=models.mode or None, notes=(*record.notes, models.said()))
     if context.stop.is_set and outcome.runner_error is not None:
         context.session.close_run(record, processes_gone=outcome.processes_gone, ended=outcome.ended)
         raise RunInterruptedError

@@ -163,7 +163,7 @@ def _case_entry(case: LoadedCase) -> dict[str, Any]:
     """Return what a manifest says of a case: its labels, its agent, and what waits for a judge."""
     labels = case.config.model_dump(mode="json", include={"title", "description", "tags", "metadata"})
     agent = case.agent.config.model_dump(mode="json", exclude={"schema_version"}) if case.agent else None
-    labels |= {"row_of": case.file_id} if case.dataset is not None else {}
+    labels |= {"row_of": case.row_of} if case.row_of is not None else {}
     return labels | case.config.for_judges() | ({"agent": agent} if agent else {})
 
 

@@ -8,6 +8,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -102,8 +103,12 @@ def _script(script: Path, port: int, log: Path | None) -> Iterator[_Serving]:
     from clawtrace._scripted_model.http_server import PROVIDERS, client_environment
     from clawtrace._scripted_model.script import load_script
     from clawtrace._scripted_model.server import ScriptedModel
+    from clawtrace.cassettes.faults import before, of_run
+    from clawtrace.cassettes.playing import RUN_SERVER
 
     model = ScriptedModel(load_script(script), port, log)
+    if run := os.environ.get(RUN_SERVER):  # of `clawtrace eval`: its faults strike here
+        model.around = partial(before, of_model=of_run(run))
     keys = {name for one in PROVIDERS.values() for name in one.keys}
 
     def environment(env: Mapping[str, str]) -> dict[str, str]:
@@ -120,13 +125,14 @@ def _script(script: Path, port: int, log: Path | None) -> Iterator[_Serving]:
 
 @contextmanager
 def _cassette(path: Path, mode: CassetteMode, port: int) -> Iterator[_Serving]:
+    from clawtrace.cassettes.mcp_calls import with_mcp
     from clawtrace.cassettes.playing import Cassette, Playback
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.config.projects.session_settings import session_settings
 
     redaction = session_settings(load_project()).redaction
     with closing(Cassette(path, mode, redaction=redaction)) as cassette:
-        playback = Playback(cassette, os.environ)
+        playback = with_mcp(Playback(cassette, os.environ))
         try:
             with _port_is_free(port):
                 playback.start(port)

@@ -344,7 +344,7 @@ def _report_of(
             said.metadata,
             agent.config.agent_id if agent else None,
             {} if judged else said.for_judges(),
-            case.file_id if case.dataset is not None else None,
+            case.row_of,
         )
         labels[said.case_id] = CaseLabels(*cleaned(case_labels, clean))
         lines[said.case_id] = AssertionLines(case.path, case.assertions.lines)

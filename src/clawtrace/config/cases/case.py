@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from clawtrace.config.base import CassetteSettings, ConfigModel, Metadata, SchemaVersion, Slug, distinct
+from clawtrace.config.cases.faults import FaultsConfig
 from clawtrace.config.expectations import Expectations, Rubric, for_judges
 from clawtrace.config.openclaw import TaskContext
 
@@ -114,6 +115,9 @@ class CaseConfig(ConfigModel):
     `<case_id>-<id of the row, else its number>`, with `{{row.field}}` in strings standing for the row's values."""
     input: InputSection
     """What the agent is given."""
+    faults: FaultsConfig = Field(default_factory=list)
+    """What is made to fail, by call: a list for the case's run; or lists by name, each of which makes a run of its own,
+    `<case_id>-<name>`, beside the run without faults."""
     expectations: Expectations = Expectations.model_construct()
     """What a judge holds the run against, in words."""
     rubric: Rubric | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from clawtrace.config.cases.case import CaseConfig, InputSection
 from clawtrace.config.cases.cassette import CassetteUse, cassette_of
 from clawtrace.config.cases.conversation import Conversation, load_conversation
 from clawtrace.config.cases.dataset import DatasetRow, load_rows
+from clawtrace.config.cases.faults import FaultConfig
 from clawtrace.config.expectations import rubric_problems
 from clawtrace.config.files.document import Document, KeyPath, read_document
 from clawtrace.config.files.problems import (
@@ -50,6 +51,8 @@ class LoadedCase:
     """By model id (None: the suite lists no models)."""
     agent: LoadedAgent | None = None
     """Whose workspace it starts from; None where the suite and its profile give it no agent."""
+    faults: Sequence[FaultConfig] = ()
+    """What is made to fail in its runs."""
     cassette: CassetteUse | None = None
     """Recorded answers that take the place of its agent's providers; None where those are asked."""
     dataset: Path | None = None
@@ -70,8 +73,13 @@ class LoadedCase:
         return replace(self, cassette=replace(self.cassette, settings=settings))
 
     @property
+    def row_of(self) -> str | None:
+        """The case file's id where it makes several cases: by the rows of its dataset, or by faults that have names."""
+        return self.file_id if self.dataset is not None or isinstance(self.config.faults, dict) else None
+
+    @property
     def file_id(self) -> str:
-        """The `case_id` of the case file: the id of the case, or what the cases of all its rows have in common."""
+        """The `case_id` of the case file: the id of the case, or what all cases of its file have in common."""
         return self.path.parent.name
 
 
@@ -95,9 +103,9 @@ def load_cases(
         return []
     if document.data.get("dataset") is None:
         case = _load(path, document, models, profile, env, problems)
-        return [] if case is None else [case]
+        return [] if case is None else list(_with_faults(case))
     file, rows = load_rows(document.data["dataset"], document, problems)
-    found = []
+    found: list[LoadedCase] = []
     seen: set[ConfigProblem] = set()
     for row in rows:
         wrong: list[ConfigProblem] = []
@@ -106,8 +114,20 @@ def load_cases(
         seen.update(wrong)
         if case is not None and not wrong:
             config = case.config.model_copy(update={"case_id": f"{case.config.case_id}-{row.name}"})
-            found.append(replace(case, config=config, dataset=file))
+            found += _with_faults(replace(case, config=config, dataset=file))
     return found
+
+
+def _with_faults(case: LoadedCase) -> Iterator[LoadedCase]:
+    """Yield the case with its faults; with those that have names, the case without any and one for each name."""
+    faults = case.config.faults
+    if isinstance(faults, list):
+        yield replace(case, faults=faults)
+        return
+    yield case
+    for name, ones in faults.items():
+        config = case.config.model_copy(update={"case_id": f"{case.config.case_id}-{name}"})
+        yield replace(case, config=config, faults=ones)
 
 
 def _load(
@@ -147,6 +167,8 @@ def _load(
     cassette = cassette_of(
         config.cassette, document, general, path.parent.name, runner, list(settings.values()), problems
     )
+    if config.faults and (why := next(filter(None, map(runner.why_no_cassette, settings.values())), None)):
+        problems.append(document.problem(("faults",), f"a fault strikes at the server of a run: {why}", key=True))
     if len(problems) > before:
         return None
     return LoadedCase(config, path, conversation, preconditions, assertions, runner, settings, cassette=cassette)

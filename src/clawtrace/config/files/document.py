@@ -45,6 +45,8 @@ MAX_NODES = 200_000
 
 _NO_TEXT: re.Pattern[str] = yaml.reader.Reader.NON_PRINTABLE
 """Characters that YAML has only as escapes."""
+_BOOL = "tag:yaml.org,2002:bool"
+"""As a key only `true` and `false` are one: `on` and its like are text in YAML 1.2, which editors read."""
 _SCALARS = {"timestamp": "date", "int": "number", "float": "number", "bool": "truth value"}
 """What YAML's own names of scalars mean."""
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+")
@@ -274,7 +276,8 @@ class _Builder:
             name = key.value
             if key.tag == "tag:yaml.org,2002:merge":
                 continue
-            if key.tag != "tag:yaml.org,2002:str" or not isinstance(name, str):
+            is_text = key.tag == "tag:yaml.org,2002:str" or (key.tag == _BOOL and name.lower() not in ("true", "false"))
+            if not is_text or not isinstance(name, str):
                 shown = name if isinstance(name, str) else _kind(key)
                 self.add(key, f"a key must be text, found {shown}", f'Write "{shown}": in quotes.')
             elif name in seen:

@@ -1,0 +1,1 @@
+"""A proxy between an MCP client and its server: passes on, records and replays tool calls, and makes them fail on purpose."""

@@ -51,6 +51,7 @@ class Receiver:
         deleted: Iterable[tuple[str, int]] = (),
         questions: Questions | None = None,
         idle: Callable[[], None] | None = None,
+        mend: Callable[[], None] | None = None,
     ) -> None:
         """Make a receiver that does not listen yet.
 
@@ -64,6 +65,7 @@ class Receiver:
             deleted: (run id, number) of runs that the store held.
             questions: what answers other processes on the ports; None answers none.
             idle: called, in the thread that commits, when nothing came for a while after something did.
+            mend: called there, now and then, after the sink failed, until it raises no `StoreError`.
 
         Raises:
             ReceiverError: the redaction settings are invalid.
@@ -96,6 +98,10 @@ class Receiver:
             self._writer.forward = self._tee.put
         if idle is not None:
             self._writer.idle = idle
+        if mend is not None:
+            self._writer.mend = mend
+        if questions is not None:
+            self._writer.troubled = questions.troubled
         self._writing = False
 
     def _make_writer(self, sink: RawSink, redactor: Redactor) -> Writer:
@@ -261,6 +267,10 @@ class Receiver:
     def admit(self, producers: Mapping[str, str]) -> None:
         """Let in who carries the token of one of these producers, by name, from now on; no other producer."""
         self._desk.producers = dict(producers)
+
+    def suspect_store(self) -> None:
+        """Have the sink mended, if it needs that: a question failed on it."""
+        self._writer.suspect()
 
     # -- what was counted ------------------------------------------------------------------------------------------
 

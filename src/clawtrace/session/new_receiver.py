@@ -29,4 +29,5 @@ def new_receiver(store: DuckStore, settings: SessionSettings, questions: Questio
         deleted=[(run.run_id, run.run_no) for run in deleted],
         questions=questions,
         idle=store.checkpoint,
+        mend=store.mend,
     )

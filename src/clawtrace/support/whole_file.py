@@ -39,8 +39,10 @@ def whole_file(path: Path, *, mode: int = 0o666, sync: bool = True) -> Iterator[
             if sync:
                 os.fsync(stream.fileno())
         draft.replace(path)
-    except BaseException:
+    except BaseException as error:
         draft.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno and not error.filename:
+            error.filename = str(path)  # a disk that is full names no file
         raise
 
 

@@ -252,6 +252,12 @@ class DuckStore(QuestionSide):
             sessions = [(session, number) for record, number in runs for session in record.session_ids]
             return sessions, [(turn.trace_id, number) for record, number in runs for turn in record.turns]
 
+    def last_request(self) -> int:
+        """Return the largest number of a request that was received, or up to which a run was closed; 0 when there is none."""
+        closed = "SELECT max((record ->> '$.closed_at')::BIGINT) FROM run_records"
+        ((last,),) = self._rows(f"SELECT greatest(max(request_no), ({closed}), 0) FROM receipts")
+        return int(last)
+
     def record(self, run_id: str) -> RunRecord | None:
         """Return what is known of a run apart from its spans; None when nothing was recorded."""
         rows = self._rows("SELECT record FROM run_records WHERE run_id = ?", [run_id])

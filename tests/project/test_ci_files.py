@@ -120,6 +120,24 @@ def test_the_image_is_built_from_what_is_there() -> None:
     assert re.search(r"^USER (?!root)", text, re.MULTILINE)
 
 
+def test_a_release_is_made_of_what_is_pinned() -> None:
+    """Actions are named by commit and the image's base by digest; only the job that needs a right has it."""
+    text = (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")
+    workflow = yaml.safe_load(text)
+    bases = re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text("utf-8"), re.MULTILINE)
+    rights = {name: job.get("permissions", {}) for name, job in workflow["jobs"].items()}
+
+    assert [
+        one for one in re.findall(r"uses: (.*)", text) if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+", one)
+    ] == []
+    assert len(set(bases)) == 1
+    assert re.fullmatch(r"python:[\d.]+-slim@sha256:[0-9a-f]{64}", bases[0])
+    assert workflow["permissions"] == {"contents": "read"}
+    assert [name for name, given in rights.items() if "write" in given.values()] == ["pypi", "image"]
+    assert {"test", "build"} <= set(workflow["jobs"]["pypi"]["needs"])
+    assert (ROOT / workflow["jobs"]["test"]["steps"][-1]["run"]).is_file()
+
+
 @pytest.mark.full
 def test_the_commands_of_the_image(tmp_path: Path) -> None:
     """From what the Dockerfile copies, and nothing else, its commands build and install a program that judges a recording."""

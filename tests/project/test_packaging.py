@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from importlib.metadata import distribution, packages_distributions
@@ -14,6 +15,8 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+
+from not_run import not_run
 
 pytestmark = pytest.mark.full
 
@@ -66,6 +69,44 @@ def test_the_program_runs_from_the_unpacked_wheel(wheel: Path, tmp_path: Path):
 
     assert (done.returncode, done.stderr) == (0, "")
     assert "openinference" in done.stdout
+
+
+def test_the_source_distribution_builds_the_same_wheel(wheel: Path, tmp_path: Path):
+    """Who builds from what PyPI has as source gets the files of the wheel."""
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path)]
+    subprocess.run([*build, "-t", "sdist"], cwd=ROOT, check=True, capture_output=True, timeout=120)
+    (packed,) = tmp_path.glob("clawtrace_eval-*.tar.gz")
+    with tarfile.open(packed) as archive:
+        archive.extractall(tmp_path, filter="data")
+    source = tmp_path / packed.name.removesuffix(".tar.gz")
+    subprocess.run([*build, "-t", "wheel"], cwd=source, check=True, capture_output=True, timeout=120)
+    (again,) = tmp_path.glob("clawtrace_eval-*.whl")
+
+    assert again.name == wheel.name
+    with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(again) as other:
+        assert {file.filename: file.CRC for file in one.infolist()} == {
+            file.filename: file.CRC for file in other.infolist()
+        }
+
+
+def test_a_fresh_installation_with_the_newest_releases_judges(wheel: Path, tmp_path: Path):
+    """No lock: each dependency is as new as it comes, and they agree. The program judges a recording."""
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True, timeout=120)
+    uv = [sys.executable, "-m", "uv", "pip"]
+    install = [*uv, "install", "--quiet", "--python", str(venv), "--upgrade", str(wheel)]
+    installed = subprocess.run(install, capture_output=True, text=True, timeout=300)
+    if installed.returncode and "No solution found" not in installed.stderr:
+        not_run("registry", "this machine lacks a package registry")
+    assert installed.returncode == 0, installed.stderr
+    subprocess.run([*uv, "check", "--quiet", "--python", str(venv)], check=True, timeout=60)
+    (tmp_path / "checks.yaml").write_text("assert:\n- tool_was_called: get_weather\n")
+    recording = ROOT / "tests" / "recordings" / "pydantic-ai" / "one_tool" / "traces.otlp.jsonl"
+    judge = [str(venv / "bin" / "clawtrace"), "eval", "--traces", str(recording), "--assertions", "checks.yaml"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    judged = subprocess.run(judge, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+
+    assert (judged.returncode, judged.stderr) == (0, ""), judged.stdout
 
 
 def _declared() -> set[str]:

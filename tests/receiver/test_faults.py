@@ -264,7 +264,7 @@ class TestTheWorld:
         assert "after" in names_in(path)
 
     def test_a_full_disk(self, tmp_path):
-        """A full disk: `UNAVAILABLE` and 503; acknowledged data stays, retries are stored once there is room."""
+        """A full disk: `UNAVAILABLE` and 503; acknowledged data stays, retries are stored once there is room; the service says so once, and is not ready."""
         path = tmp_path / "spans.duckdb"
         with Starved(path, limit=400_000) as starved:
             body = {n: traces(span(f"s{n}", span_id=f"{n:x}", attributes={"a": "x" * 20_000}), resource={RUN: "r"}).SerializeToString() for n in range(1, 60)}  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -110,3 +111,36 @@ def test_an_earlier_session_closed_it(tmp_path) -> None:
     with Session.open(store, receive=True) as session:
         session.take("r", calls("cat"))
         assert standing(session) == (Status.INCONCLUSIVE, False, ClosedBy.EXIT, ["late"])
+
+
+@pytest.mark.parametrize("day", [-1, 1])
+def test_the_clock_is_set_while_the_receiver_is_away(tmp_path, monkeypatch, day: int) -> None:
+    """Order of arrival does not rest on the clock: what comes to the next receiver is late, also if it says that it is yesterday."""
+    with Session.open(tmp_path / "spans.duckdb", receive=True) as before:
+        before.open_run(RECORD)
+        before.take("r", calls("ls"))
+        before.close_run(RECORD, processes_gone=True)
+        assert standing(before) == (Status.PASS, True, ClosedBy.EXIT, [])
+    now = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: now() + day * 86_400 * 10**9)
+    with Session.open(tmp_path / "spans.duckdb", receive=True) as after:
+        assert standing(after) == (Status.PASS, True, ClosedBy.EXIT, [])
+        after.take("r", calls("cat"))
+
+        assert standing(after) == (Status.INCONCLUSIVE, False, ClosedBy.EXIT, ["late"])
+
+
+@pytest.mark.parametrize("day", [-1, 1])
+def test_the_clock_is_set_while_a_run_is_open(monkeypatch, day: int) -> None:
+    """Waiting and closing rest on the clock that cannot be set."""
+    with Session.open(receive=True, settings=SessionSettings(settle_ms=100)) as session:
+        session.open_run(RECORD)
+        session.take("r", calls("ls"))
+        now = time.time_ns
+        monkeypatch.setattr(time, "time_ns", lambda: now() + day * 86_400 * 10**9)
+        session.take("r", calls("cat"))
+        session.close_run(RECORD, processes_gone=False)
+
+        assert standing(session) == (Status.PASS, True, ClosedBy.SETTLED, [])
+        session.take("r", calls("rm"))
+        assert standing(session)[0] is Status.FAIL

@@ -12,7 +12,7 @@ from typing import Any
 
 from clawtrace.sidecar.client import Client
 
-__all__ = ["Running", "environment"]
+__all__ = ["Running", "clawtrace", "environment"]
 
 PROGRAM = Path(sys.executable).parent / "clawtrace"
 
@@ -20,6 +20,12 @@ PROGRAM = Path(sys.executable).parent / "clawtrace"
 def environment(**more: str) -> dict[str, str]:
     unwanted = ("OTEL_", "CLAWTRACE_", "NO_COLOR", "CI", "COLUMNS", "TRACEPARENT")
     return {name: value for name, value in os.environ.items() if not name.startswith(unwanted)} | more
+
+
+def clawtrace(folder: Path, *args: object, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    command = [str(PROGRAM), *map(str, args)]
+    return subprocess.run(command, cwd=folder, env=environment(**env), capture_output=True, text=True, timeout=60)
 
 
 class Running:
@@ -53,10 +59,7 @@ class Running:
         return Client.at(str(self.ready))
 
     def clawtrace(self, *args: object, **env: str) -> subprocess.CompletedProcess[str]:
-        command = [str(PROGRAM), *map(str, args)]
-        return subprocess.run(
-            command, cwd=self.folder, env=environment(**env), capture_output=True, text=True, timeout=60
-        )
+        return clawtrace(self.folder, *args, **env)
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """Send a signal; return exit code and what was said on stderr."""

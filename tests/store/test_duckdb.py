@@ -264,7 +264,7 @@ class TestFiles:
         path = tmp_path / "cut.duckdb"
         DuckStore(path).close()
         path.write_bytes(path.read_bytes()[:6_000])
-        with pytest.raises(StoreError, match=r"cut\.duckdb.*\. Move the file away"):
+        with pytest.raises(StoreError, match=r"cut\.duckdb.*The file is damaged: .* move it away"):
             DuckStore(path)
 
     def test_an_sqlite_file_is_refused_without_the_network(self, tmp_path: Path, monkeypatch) -> None:

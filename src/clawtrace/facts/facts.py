@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from itertools import chain, islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from clawtrace.dialects import Dialect
+from clawtrace.errors import StoreError
 from clawtrace.facts.columns import columns, columns_of
 from clawtrace.facts.normaliser import Normaliser, read_sql
 from clawtrace.facts.runs.completeness import ClosingSigns, Completeness
@@ -116,7 +117,8 @@ def _transaction(side: FactSide) -> Iterator[None]:
         yield
         side.script("COMMIT")
     except BaseException:
-        side.script("ROLLBACK")
+        with suppress(StoreError):  # a COMMIT that fails ends the transaction itself
+            side.script("ROLLBACK")
         raise
 
 

@@ -374,6 +374,6 @@ def write_record(file: Path, measured: Sequence[Calibrated]) -> None:
         one.judge.judge_id: {"key": one.key, "agreement": asdict(one.agreement), "scores": one.scores}
         for one in measured
     }
-    with whole_text_file(file) as stream:
+    with whole_text_file(file, shared=True) as stream:
         json.dump({"schema": RECORD_SCHEMA, "judges": judges}, stream, indent=1, ensure_ascii=False)
         stream.write("\n")

@@ -140,13 +140,13 @@ class Intake:
         run_key: str | None = None,
         session_keys: Sequence[str] = (),
         span_window: int = 262_144,
+        first: int | None = None,
     ) -> None:
         self._attribution = attribution
         self._decoder = RequestDecoder(redactor, ClaimReader(run_key, session_keys))
         self._span_window = SpanWindow(span_window)
         self._request_window = RequestWindow()
-        # Numbers keep growing over restarts without asking the store: microseconds pass faster than requests come.
-        self._request_numbers = itertools.count(time.time_ns() // 1_000)
+        self._request_numbers = itertools.count(time.time_ns() // 1_000 if first is None else first)
         self._parts: dict[SpanBatch | LogBatch, set[int]] = {}
         """Batches of the next commit, and the rows of each that are not written."""
         self._notes: list[Note] = []

@@ -49,8 +49,10 @@ class Receiver:
         traces: Iterable[tuple[str, int, str]] = (),
         sessions: Iterable[tuple[str, int]] = (),
         deleted: Iterable[tuple[str, int]] = (),
+        after: int = 0,
         questions: Questions | None = None,
         idle: Callable[[], None] | None = None,
+        mend: Callable[[], None] | None = None,
     ) -> None:
         """Make a receiver that does not listen yet.
 
@@ -62,16 +64,18 @@ class Receiver:
             traces: (trace id, run number, rule) that the store holds.
             sessions: (session id, run number) that runs announced earlier.
             deleted: (run id, number) of runs that the store held.
+            after: the largest number of a request that the store knows.
             questions: what answers other processes on the ports; None answers none.
             idle: called, in the thread that commits, when nothing came for a while after something did.
+            mend: called there, now and then, after the sink failed, until it raises no `StoreError`.
 
         Raises:
             ReceiverError: the redaction settings are invalid.
         """
         self.settings = settings or ReceiverSettings()
-        self._began_at = (
-            time.time_ns() // 1_000 - 1
-        )  # the numbers of requests are larger, those of earlier receivers smaller
+        # The numbers of requests are larger, those of earlier receivers smaller: microseconds pass faster than requests
+        # come, and a clock that was set back is no earlier than what the store holds.
+        self._began_at = max(time.time_ns() // 1_000, after)
         self._changes = Changes()
         self._connections = Connections(self._changes)
         self._counters = Counters()
@@ -96,6 +100,10 @@ class Receiver:
             self._writer.forward = self._tee.put
         if idle is not None:
             self._writer.idle = idle
+        if mend is not None:
+            self._writer.mend = mend
+        if questions is not None:
+            self._writer.troubled = questions.troubled
         self._writing = False
 
     def _make_writer(self, sink: RawSink, redactor: Redactor) -> Writer:
@@ -106,6 +114,7 @@ class Receiver:
             run_key=settings.run_key,
             session_keys=settings.session_keys,
             span_window=settings.span_window,
+            first=self._began_at + 1,
         )
         return Writer(
             sink,
@@ -261,6 +270,10 @@ class Receiver:
     def admit(self, producers: Mapping[str, str]) -> None:
         """Let in who carries the token of one of these producers, by name, from now on; no other producer."""
         self._desk.producers = dict(producers)
+
+    def suspect_store(self) -> None:
+        """Have the sink mended, if it needs that: a question failed on it."""
+        self._writer.suspect()
 
     # -- what was counted ------------------------------------------------------------------------------------------
 

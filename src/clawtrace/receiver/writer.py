@@ -1,13 +1,15 @@
 """The one thread that decodes and commits: many requests, one transaction, then all answers.
 
 An answer says "durable", so it goes out after the commit. A payload that cannot be read rejects itself; a commit that
-fails turns all of its requests away, to be retried, and the thread lives on.
+fails turns all of its requests away, to be retried, and the thread lives on: it says once that the store cannot be written,
+and once that it can again.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from clawtrace.errors import StoreError
@@ -33,7 +35,7 @@ _IDLE_SECONDS = 2.0
 class Writer:
     """Takes requests from any thread and answers them from its own.
 
-    `lost`, `forward` and `idle` are set before `start`, by the code that assembles the receiver.
+    `lost`, `forward`, `idle`, `mend` and `troubled` are set before `start`, by the code that assembles the receiver.
     """
 
     def __init__(
@@ -64,6 +66,15 @@ class Writer:
         """Called with a request that was answered for good; must return at once."""
         self.idle: Callable[[], None] = lambda: None
         """Called when nothing came for a while after something did."""
+        self.mend: Callable[[], None] = lambda: None
+        """Called now and then after the sink failed, until it raises no `StoreError`."""
+        self.troubled: Callable[[bool], None] = lambda _: None
+        """Called when the sink cannot be written, and when it can again."""
+        self._trouble = False
+        self._suspected = False
+        """Whether another thread met an error of the store."""
+        self._mend_at = 0.0
+        """Not before, on the monotonic clock."""
         self._pending: list[Note] = []
         """Refusals to be written with the next commit; guarded by the lock."""
         self._lock = threading.Lock()
@@ -90,6 +101,11 @@ class Writer:
         done = threading.Event()
         return done.wait(seconds) if self._inbox.put(done) else True
 
+    def suspect(self) -> None:
+        """Have the sink mended, if it needs that: a question failed on it."""
+        self._suspected = True
+        self._inbox.put(threading.Event())
+
     def refused(self, receipt: Receipt, port: int) -> None:
         """Record that something was turned away; it is written with the next commit."""
         with self._lock:
@@ -102,9 +118,13 @@ class Writer:
         resting = True
         while (work := self._inbox.drain(self._group_bytes, None if resting else _IDLE_SECONDS)) is not None:
             requests, events = work
-            resting = not (requests or events)
-            if resting:
+            idle = not (requests or events)
+            if self._trouble or self._suspected:
+                self._mend()
+            elif idle:
                 self._rest()
+            resting = idle and not self._trouble
+            if idle:
                 continue
             size = sum(len(request.body) for request in requests)
             with collector_paused():
@@ -119,8 +139,31 @@ class Writer:
     def _rest(self) -> None:
         try:
             self.idle()
+        except StoreError as error:
+            self._failed(error)
         except Exception:
             _LOG.exception("work between requests failed")
+
+    def _mend(self) -> None:
+        if time.monotonic() < self._mend_at:
+            return
+        self._suspected = False
+        self._mend_at = time.monotonic() + _IDLE_SECONDS
+        try:
+            self.mend()
+        except StoreError as error:
+            self._failed(error)
+            return
+        if self._trouble:
+            self._trouble = False
+            self.troubled(False)
+            _LOG.warning("the store can be written again")
+
+    def _failed(self, error: StoreError) -> None:
+        if not self._trouble:
+            self._trouble = True
+            self.troubled(True)
+            _LOG.error("%s Until then exporters are asked to send again, and questions are refused.", error)
 
     def _process(self, requests: list[Request]) -> None:
         answers = [
@@ -181,7 +224,9 @@ class Writer:
         try:
             self._sink.commit(taken.spans, taken.logs, receipts, taken.adopted)
         except Exception as error:  # after any error of a store the process lives and the exporters retry
-            if not isinstance(error, StoreError):
+            if isinstance(error, StoreError):
+                self._failed(error)
+            else:
                 _LOG.exception("a commit failed")
             self._intake.failed(taken)
             return f"the store could not write: {error}"

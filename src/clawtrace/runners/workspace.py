@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from clawtrace.errors import RunnerError
+from clawtrace.support.private_files import share
 from clawtrace.support.whole_file import whole_file
 
 __all__ = [
@@ -72,6 +73,7 @@ def fresh_workspace(folder: Path, scaffold: Path | None, agent: AgentFiles | Non
         RunnerError: one of them is no folder, or cannot be copied.
     """
     folder.mkdir(parents=True)
+    share(folder)
     if agent is not None:
         _copy(agent.workspace, folder, f"the workspace of the agent `{agent.agent_id}`")
     if scaffold is not None:

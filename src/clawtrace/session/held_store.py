@@ -11,7 +11,7 @@ import logging
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from clawtrace.errors import ClawtraceError, QueryError, UsageError
+from clawtrace.errors import ClawtraceError, QueryError, StoreError, UsageError
 
 if TYPE_CHECKING:
     from clawtrace.receiver.transport.questions import HttpQuestion, QuestionReply
@@ -60,6 +60,8 @@ def _answered(store: SessionContents, body: bytes) -> tuple[int, bytes]:
             raise QueryError(f"the answer is larger than {MAX_ANSWER_BYTES >> 20} MiB; {_LESS}")
     except (QueryError, UsageError) as error:
         return 400, _no(type(error).__name__, str(error))
+    except StoreError as error:
+        return 503, _no("StoreError", str(error))
     except ClawtraceError as error:
         return 500, _no("StoreError", str(error))
     except Exception as error:

@@ -27,6 +27,8 @@ def new_receiver(store: DuckStore, settings: SessionSettings, questions: Questio
         traces=[*gone, *((trace_id, number, RunRule.TRACE.value) for trace_id, number in announced), *traces],
         sessions=sessions,
         deleted=[(run.run_id, run.run_no) for run in deleted],
+        after=store.last_request(),
         questions=questions,
         idle=store.checkpoint,
+        mend=store.mend,
     )

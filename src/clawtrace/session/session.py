@@ -211,6 +211,11 @@ class Session(SessionContents):
         receiver = self._receiving()
         return receiver.counters(), receiver.forwarded(), receiver.waiting_bytes()
 
+    def suspect_store(self) -> None:
+        """Have the store mended, if it needs that: a question failed on it."""
+        if self._receiver is not None:
+            self._receiver.suspect_store()
+
     def last_received(self) -> float | None:
         """Return when spans or log records of any run last arrived, in seconds of the monotonic clock; None: never."""
         return self._receiver.counters().last_counted if self._receiver is not None else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from clawtrace.receiver.transport.answers import Code
@@ -18,7 +19,7 @@ _WATCHERS = 16
 
 
 class HealthService:
-    """Serving from the start until `stop`; safe to use from several threads.
+    """Serving from the start until `stop`, while it is ready; safe to use from several threads.
 
     Args:
         services: names that may be asked for, in addition to the empty one.
@@ -29,10 +30,17 @@ class HealthService:
         self._changed = threading.Condition()
         self._watching: set[Call] = set()
         self._stopped = False
+        self._ready = True
 
     def work(self, method: str) -> Work | None:
         """Return what answers a call; None where there is no such method."""
         return {"Check": self._check, "Watch": self._watch}.get(method)
+
+    def ready(self, ready: bool) -> None:
+        """Tell who watches."""
+        with self._changed:
+            self._ready = ready
+            self._changed.notify_all()
 
     def stop(self) -> None:
         """Tell who watches, and end their calls."""
@@ -44,7 +52,14 @@ class HealthService:
         service = _service_of(call)
         if service not in self._services:
             raise RefusedError(Code.NOT_FOUND, f"there is no service {service[:100]!r}")
-        yield _answer(_NOT_SERVING if self._stopped else _SERVING)
+        yield _answer(self._status_of(service))
+
+    def _status_of(self, service: str) -> int:
+        if self._stopped:
+            return _NOT_SERVING
+        if service not in self._services:
+            return _SERVICE_UNKNOWN  # as the protocol has it
+        return _SERVING if self._ready else _NOT_SERVING
 
     def _watch(self, call: Call) -> Iterator[bytes]:
         service = _service_of(call)
@@ -53,12 +68,17 @@ class HealthService:
                 raise RefusedError(Code.RESOURCE_EXHAUSTED, f"{_WATCHERS} watch already")
             self._watching.add(call)
         call.when_gone(lambda: self._forget(call))
-        yield _answer(_SERVING if service in self._services else _SERVICE_UNKNOWN)  # as the protocol has it
-        with self._changed:
-            self._changed.wait_for(lambda: self._stopped or call not in self._watching)
-            watching = call in self._watching
-        if watching:
-            yield _answer(_NOT_SERVING)
+        yield _answer(said := self._status_of(service))
+        while not self._stopped:
+            with self._changed:
+                self._changed.wait_for(partial(self._differs, call, service, said))
+                if call not in self._watching:
+                    return
+                said = self._status_of(service)
+            yield _answer(said)
+
+    def _differs(self, call: Call, service: str, said: int) -> bool:
+        return self._status_of(service) != said or self._stopped or call not in self._watching
 
     def _forget(self, call: Call) -> None:
         with self._changed:

@@ -41,6 +41,10 @@ class ControlGrpc:
         self._health = HealthService(_CONTROL)
         self._free = threading.BoundedSemaphore(_CALLS)
 
+    def troubled(self, trouble: bool) -> None:
+        """Tell who watches whether the store cannot be written."""
+        self._health.ready(not trouble)
+
     def stop(self) -> None:
         """Tell who watches the health of the service that it ends."""
         self._health.stop()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from clawtrace.errors import ClawtraceError, ConfigError, QueryError, UsageError
+from clawtrace.errors import ClawtraceError, ConfigError, QueryError, StoreError, UsageError
 from clawtrace.receiver.transport.answers import Code
 from clawtrace.receiver.transport.questions import HttpQuestion, QuestionReply
 from clawtrace.report.console import console_for
@@ -58,6 +58,7 @@ _REFUSALS = (
     (NoSuchRunError, 404, Code.NOT_FOUND),
     (RunExistsError, 409, Code.ALREADY_EXISTS),
     ((ConfigError, QueryError, UsageError), 400, Code.INVALID_ARGUMENT),
+    (StoreError, 503, Code.UNAVAILABLE),
     (ClawtraceError, 500, Code.INTERNAL),
 )
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from clawtrace.errors import UsageError
+from clawtrace.errors import StoreError, UsageError
 from clawtrace.receiver.limits import Endpoints, TeeSettings
 from clawtrace.receiver.transport.questions import METRICS_PATH, HttpQuestion, QuestionReply, Questions
 from clawtrace.session.held_store import answer_question
@@ -92,6 +92,7 @@ class Service:
             events=self._events,
             calls=lambda call, asked: self._grpc.work(call, asked, self._busy),
             page=_page(),
+            troubled=self._grpc.troubled,
         )
         endpoints = self._session.serve(questions, self.token)
         self.retention.start()
@@ -145,7 +146,10 @@ class Service:
         if asked.path == METRICS_PATH:  # a scraper does not keep the service from being idle
             return QuestionReply(200, prometheus_text(self._telemetry.measured()).encode(), "text/plain; version=0.0.4")
         with self._busy():
-            return self._http(asked)
+            reply = self._http(asked)
+        if reply.status == 503:
+            self._session.suspect_store()
+        return reply
 
     def _events(self, query: Mapping[str, Sequence[str]]) -> AsyncIterator[bytes] | None:
         after, follow = query.get("after", ["0"])[-1], query.get("follow", ["true"])[-1]
@@ -156,6 +160,9 @@ class Service:
         self._last_request = time.monotonic()
         try:
             yield
+        except StoreError:
+            self._session.suspect_store()
+            raise
         finally:
             self._last_request = time.monotonic()
 

@@ -9,6 +9,7 @@ first.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
@@ -20,6 +21,7 @@ from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.run import RunRecord, read_record, write_record
 from clawtrace.store.files.cached_blocks import CachedBlocks, move_log
+from clawtrace.store.files.failures import as_store_errors, store_error
 from clawtrace.store.files.owner import PATIENCE_SECONDS, connect, load_duckdb, patiently
 from clawtrace.store.files.schema import create_tables, holds_store, renew
 from clawtrace.store.questions.question_side import QuestionSide
@@ -40,6 +42,9 @@ _CHECKPOINT_BYTES = 16 << 20
 
 _MERGED_BYTES = 64 << 20
 """Row groups of a file of at most so many are merged when it is closed: each session leaves one more in every table."""
+
+_ROOM_BYTES = 16 << 20
+"""A full disk has room again when so much can be written: as much as the journal may hold (`clawtrace.store.raw.raw_rows`)."""
 
 _SIDES = 2
 """Question sides of one store. In parallel two do 1.7 times the work of one; what they cannot share is Python."""
@@ -67,9 +72,20 @@ class DuckStore(QuestionSide):
 
     def __init__(self, path: str | Path = MEMORY, *, patience_s: float = PATIENCE_SECONDS) -> None:
         load_duckdb()
+        self.path = str(path)
+        self._writer_lock = threading.RLock()  # taken after `lock` where both are needed, never before it
+        self._lost = ""
+        """Why the file could not be opened again; empty while it is open."""
+        self._numbers: dict[str, int] = {}
+        self._last_number = 0
+        self._retired: list[str] = []
+        self._unsaved: list[tuple[int, str]] = []
+        super().__init__(self._open(patience_s), self.path, self._settle)
+
+    def _open(self, patience_s: float) -> DuckDBPyConnection:
+        """Open the file, and move what its journal holds; return the connection that asks."""
         import duckdb
 
-        self.path = str(path)
         self._db = patiently(partial(connect, self.path), patience_s)
         try:
             stored = self.path != MEMORY and holds_store(self._db, self.path)
@@ -87,22 +103,96 @@ class DuckStore(QuestionSide):
             self._writer = self._db.cursor()
             self._raw = RawRows(self._writer, self.path, MemoryJournal() if self.path == MEMORY else Journal(self.path))
             self._raw.recover()
-            super().__init__(self._db.cursor(), self.path, self._settle)
-            self._more_sides: list[QuestionSide] = []
-            self._blocks = CachedBlocks(self._writer, self.path, self._reader_lock)
-            self._writer_lock = threading.RLock()  # taken after `lock` where both are needed, never before it
-            known = "SELECT run_id, run_no FROM run_numbers ORDER BY run_no"
-            numbers = self._db.execute(known).fetchall() if stored else []
-            self._numbers: dict[str, int] = {run_id: number for run_id, number in numbers if run_id != RETIRED}
-            self._last_number: int = numbers[-1][1] if numbers else 0
-            self._retired: list[str] = self._facts_left_behind() if len(self._numbers) < len(numbers) else []
-            self._unsaved: list[tuple[int, str]] = []
+            if stored:
+                self._know(self._db.execute("SELECT run_id, run_no FROM run_numbers ORDER BY run_no").fetchall())
+            return self._db.cursor()
         except duckdb.Error as error:
             self._db.close()
-            raise StoreError(f"cannot read the store {self.path!r}: {error}") from error
+            raise store_error(self.path, error, "read") from error
         except BaseException:
             self._db.close()
             raise
+
+    def _know(self, numbers: Sequence[tuple[str, int]]) -> None:
+        """Take in the numbers of runs that the file holds; new ones that it does not are written with the next commit."""
+        held = {number for _, number in numbers}
+        self._unsaved = [pair for pair in self._unsaved if pair[0] not in held]
+        self._numbers = {run_id: number for run_id, number in numbers if run_id != RETIRED}
+        if len(self._numbers) < len(numbers):
+            self._retired = self._facts_left_behind()
+        self._numbers |= {run_id: number for number, run_id in self._unsaved}
+        self._last_number = max([self._last_number, *held])
+
+    def _use(self, connection: DuckDBPyConnection) -> None:
+        super()._use(connection)
+        self._more_sides: list[QuestionSide] = []
+        self._blocks = CachedBlocks(self._writer, self.path, self._reader_lock)
+
+    def mend(self) -> None:
+        """Have the store work again after it failed: open it again if its engine has stopped, and move what waits.
+
+        What another thread asks meanwhile is refused. It is called again until it succeeds.
+
+        Raises:
+            StoreError: it still does not work; what was acknowledged is as durable as before.
+        """
+        if self.path != MEMORY:
+            self._try_to_write()
+            if not self._reader_lock.acquire(blocking=False):
+                raise StoreError(f"the store {self.path!r} is being asked")
+            try:
+                with self._writer_lock:
+                    if self._has_stopped():
+                        self._open_again()
+            finally:
+                self._reader_lock.release()
+        self.checkpoint()
+
+    def _try_to_write(self) -> None:
+        """Write as much as waits at most, into a file without a name next to the store."""
+        import tempfile
+
+        try:
+            with tempfile.TemporaryFile(dir=Path(self.path).absolute().parent) as file:
+                file.write(bytes(_ROOM_BYTES))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise store_error(self.path, error) from error
+
+    def _has_stopped(self) -> bool:
+        import duckdb
+
+        try:
+            self._writer.execute("SELECT 1")
+        except duckdb.Error:
+            return True
+        return False
+
+    def _open_again(self) -> None:
+        """Let go of the file and open it anew: DuckDB does nothing more with one whose checkpoint failed."""
+        import duckdb
+
+        self._lost = f"the store {self.path!r} is being opened again"
+        self._raw.abandon()
+        for connection in self._connections():
+            with contextlib.suppress(duckdb.Error):
+                connection.close()
+        try:
+            with as_store_errors(self.path, "open"):
+                self._use(self._open(0))
+        except StoreError as error:
+            self._lost = str(error)
+            raise
+        self._lost = ""
+
+    def _connections(self) -> list[DuckDBPyConnection]:
+        return [self._writer, *(side._reader for side in self._more_sides), self._reader, self._db]
+
+    def _rows(self, sql: str, params: object = None) -> list[tuple[Any, ...]]:
+        """Return the rows of one SELECT, beside what is written and asked."""
+        with self._writer_lock, as_store_errors(self.path):
+            return self._db.execute(sql, params).fetchall()
 
     # Raw rows ---------------------------------------------------------------------------------
 
@@ -136,7 +226,7 @@ class DuckStore(QuestionSide):
 
     def _facts_left_behind(self) -> list[str]:
         left = "SELECT run_id FROM fact_state WHERE run_id NOT IN (SELECT run_id FROM run_numbers)"
-        return [row[0] for row in self._db.execute(left).fetchall()]
+        return [row[0] for row in self._rows(left)]
 
     def known_runs(self) -> tuple[list[tuple[str, int]], list[tuple[str, int, str]]]:
         """Return what attribution starts from: (run id, number) of every run, and (trace id, number, rule) of every trace.
@@ -145,36 +235,41 @@ class DuckStore(QuestionSide):
         """
         with self._writer_lock:
             self._settle()
-            traces = self._db.execute(
+            traces = self._rows(
                 'SELECT "TraceId", arg_min(run_no, unattributed), '
                 "CASE WHEN min(unattributed) = 1 THEN 'none' ELSE 'trace' END FROM ("
                 "SELECT DISTINCT \"TraceId\", run_no, CASE WHEN run_rule = 'none' THEN 1 ELSE 0 END AS unattributed "
                 'FROM otel_traces) GROUP BY "TraceId"'
-            ).fetchall()
+            )
             return list(self._numbers.items()), traces
 
     def announced(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
         """Return (session id, run number) and (trace id, run number) of what the records of runs announce."""
         with self._writer_lock:
             said = "SELECT record FROM run_records WHERE record LIKE ? OR record LIKE ? ORDER BY written_ns"
-            rows = self._db.execute(said, ['%"session_ids": ["%', '%"turns": [[%']).fetchall()
+            rows = self._rows(said, ['%"session_ids": ["%', '%"turns": [[%'])
             runs = [(record, self._numbers[record.run_id]) for record in (read_record(text) for (text,) in rows)]
             sessions = [(session, number) for record, number in runs for session in record.session_ids]
             return sessions, [(turn.trace_id, number) for record, number in runs for turn in record.turns]
 
+    def last_request(self) -> int:
+        """Return the largest number of a request that was received, or up to which a run was closed; 0 when there is none."""
+        closed = "SELECT max((record ->> '$.closed_at')::BIGINT) FROM run_records"
+        ((last,),) = self._rows(f"SELECT greatest(max(request_no), ({closed}), 0) FROM receipts")
+        return int(last)
+
     def record(self, run_id: str) -> RunRecord | None:
         """Return what is known of a run apart from its spans; None when nothing was recorded."""
-        with self._writer_lock:
-            rows = self._db.execute("SELECT record FROM run_records WHERE run_id = ?", [run_id]).fetchall()
+        rows = self._rows("SELECT record FROM run_records WHERE run_id = ?", [run_id])
         return read_record(rows[0][0]) if rows else None
 
     def deleted(self, run_id: str | None = None) -> list[DeletedRun]:
         """Return the runs that were taken out and have not come again, the oldest first; or the one of that id."""
         with self._writer_lock:
-            rows = self._db.execute(
+            rows = self._rows(
                 "SELECT * FROM deleted_runs WHERE $id IS NULL OR run_id = $id ORDER BY deleted_ns, run_no",
                 {"id": run_id},
-            ).fetchall()
+            )
             return [found for row in rows if (found := DeletedRun(*row)).run_id not in self._numbers]
 
     def why_gone(self, run_id: str) -> str:
@@ -191,6 +286,8 @@ class DuckStore(QuestionSide):
     ) -> None:
         """Write one group of requests in one transaction (see `clawtrace.model.raw.RawSink`)."""
         with self._writer_lock:
+            if self._lost:  # what is in the journal has not been read yet
+                raise StoreError(self._lost)
             group = Group(list(self._unsaved), spans, logs, receipts)
             retired: list[str] = []
             if adopted or not self._raw.take(group):
@@ -284,7 +381,7 @@ class DuckStore(QuestionSide):
         """
         self._settle()
         if self.path != MEMORY:
-            with self._writer_lock:
+            with self._writer_lock, as_store_errors(self.path, "write to"):
                 move_log(self._writer, self.path, 0 if whole else _CHECKPOINT_BYTES)
 
     def files(self) -> list[str]:
@@ -306,11 +403,13 @@ class DuckStore(QuestionSide):
 
         A thread of its allocator does it. At other times there is none, since the process may fork.
         """
-        self._db.cursor().execute("SET allocator_background_threads = true")
+        with as_store_errors(self.path, "use"):
+            self._db.cursor().execute("SET allocator_background_threads = true")
         try:
             yield
         finally:
-            self._db.cursor().execute("SET allocator_background_threads = false")
+            with as_store_errors(self.path, "use"):
+                self._db.cursor().execute("SET allocator_background_threads = false")
 
     def _merge_when_small(self) -> None:
         """Let the last checkpoint merge row groups, where that takes little memory."""
@@ -330,10 +429,13 @@ class DuckStore(QuestionSide):
 
         with self._reader_lock, self._writer_lock:
             try:
+                if self._lost:
+                    self._raw.abandon()
+                    raise StoreError(self._lost)
                 self._raw.close()
                 self._merge_when_small()
             finally:
-                for connection in (self._writer, *(side._reader for side in self._more_sides), self._reader, self._db):
+                for connection in self._connections():
                     try:
                         connection.close()
                     except duckdb.Error as error:

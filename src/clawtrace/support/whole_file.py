@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
+from clawtrace.support.private_files import share
+
 __all__ = ["whole_file", "whole_text_file"]
 
 
 @contextmanager
-def whole_file(path: Path, *, mode: int = 0o666, sync: bool = True) -> Iterator[BinaryIO]:
+def whole_file(path: Path, *, mode: int = 0o666, sync: bool = True, shared: bool = False) -> Iterator[BinaryIO]:
     """Open a draft next to `path`, which takes its place when the block ends, and is removed when the block raises.
 
     Args:
@@ -21,6 +23,7 @@ def whole_file(path: Path, *, mode: int = 0o666, sync: bool = True) -> Iterator[
         mode: the new file's permissions, from which the umask takes its share, as from those of any new file.
         sync: whether the content is on the disk before it takes the place: after a crash of the machine, too, the file is
             then whole.
+        shared: whether its permissions are those that the user's own umask leaves.
 
     Raises:
         OSError: the file cannot be written.
@@ -34,20 +37,26 @@ def whole_file(path: Path, *, mode: int = 0o666, sync: bool = True) -> Iterator[
     stream = os.fdopen(handle, "wb")
     try:
         with stream:
+            if shared:
+                share(handle)
             yield stream
             stream.flush()
             if sync:
                 os.fsync(stream.fileno())
         draft.replace(path)
-    except BaseException:
+    except BaseException as error:
         draft.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno and not error.filename:
+            error.filename = str(path)  # a disk that is full names no file
         raise
 
 
 @contextmanager
-def whole_text_file(path: Path, *, mode: int = 0o666, sync: bool = True, errors: str = "strict") -> Iterator[TextIO]:
+def whole_text_file(
+    path: Path, *, mode: int = 0o666, sync: bool = True, shared: bool = False, errors: str = "strict"
+) -> Iterator[TextIO]:
     """Do as `whole_file` does for text in UTF-8; `errors` says what becomes of what UTF-8 cannot carry."""
-    with whole_file(path, mode=mode, sync=sync) as stream:
+    with whole_file(path, mode=mode, sync=sync, shared=shared) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8", errors=errors)
         yield text
         text.detach()

@@ -14,6 +14,7 @@ from typing import Any
 
 from clawtrace.assertions.probing.shell import kill_group
 from clawtrace.errors import ClawtraceError
+from clawtrace.support.private_files import users_umask
 
 __all__ = ["HookError", "call_hook", "network_can_be_denied"]
 
@@ -58,7 +59,7 @@ def call_hook(order: Mapping[str, Any], *, network: str, env: Mapping[str, str],
         stdin.seek(0)
         process = subprocess.Popen(
             argv, env=dict(env), stdin=stdin, stdout=stderr, stderr=stderr, pass_fds=(answers.fileno(),),
-            start_new_session=True,
+            start_new_session=True, umask=users_umask(),
         )  # fmt: skip
         try:
             process.wait(limit_s)

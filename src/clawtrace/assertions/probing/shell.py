@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from clawtrace.support.private_files import users_umask
+
 __all__ = ["Ended", "kill_group", "run_shell"]
 
 _MOST = 4 * 1024 * 1024
@@ -42,6 +44,7 @@ def run_shell(command: str, folder: Path, env: Mapping[str, str], limit_s: float
             stdout=stdout,
             stderr=stderr,
             start_new_session=True,
+            umask=users_umask(),
         )
         code: int | None = None
         try:

@@ -15,6 +15,7 @@ import click
 from clawtrace.cli.output.data import stdout_console
 from clawtrace.cli.sources.source import TraceSource, source_options
 from clawtrace.errors import ExitCode, RunnerError, UsageError
+from clawtrace.support.private_files import keep_private
 
 if TYPE_CHECKING:
     from clawtrace.campaign.comparing.observed import Observation
@@ -86,6 +87,7 @@ def command(
     """
     from clawtrace.config.projects.project_file import load_project
 
+    keep_private()
     if agent is not None and not agent.strip():
         raise click.UsageError("--command is empty: give the command that starts the agent.")
     recorded = source.is_named or from_run is not None

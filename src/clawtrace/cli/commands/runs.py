@@ -22,6 +22,7 @@ from clawtrace.cli.sources.source import (
     source_of,
 )
 from clawtrace.errors import InputError
+from clawtrace.support.private_files import keep_private
 
 if TYPE_CHECKING:
     from clawtrace.sidecar.client import Client
@@ -242,5 +243,6 @@ def _held(store: Path | None) -> Iterator[DuckStore]:
             "runs are adopted and deleted in a DuckDB file: name it with --store. Nothing is changed in the ClickHouse of "
             "clawtrace.yaml."
         )
+    keep_private()
     with closing(DuckStore(path)) as held:
         yield held

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clawtrace.errors import ConfigError, StoreError
+from clawtrace.support.private_files import keep_private
 
 if TYPE_CHECKING:
     from clawtrace.config.projects.project_file import Project
@@ -156,6 +157,7 @@ def _serve(
     from clawtrace.store.questions.address_space import bound_user_sql
 
     bound_user_sql()
+    keep_private()
     try:
         store.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -17,6 +17,7 @@ from click.core import ParameterSource
 from clawtrace.cli.flags import together
 from clawtrace.cli.output.outcome import Output, details_of, finish, trees_of
 from clawtrace.cli.sources.completions import complete_cases
+from clawtrace.support.private_files import keep_private
 
 if TYPE_CHECKING:
     from clawtrace.campaign.planning.expand import Plan
@@ -144,6 +145,7 @@ def eval_suite(
     """
     from clawtrace.config.projects.project_file import load_project
 
+    keep_private()
     project = load_project()
     if not flags.watch:
         return _evaluate(suite, project, flags, out, output, gate, server)

@@ -135,8 +135,9 @@ def finish(report: CampaignReport, output: Output, *, folder: Path | None = None
     from clawtrace.report.console import console_for
     from clawtrace.report.terminal import print_campaign
 
-    targets = [*output.reports, *(in_every_format(folder) if folder else ())]
-    unwritten = write_reports(targets, report)
+    ours = in_every_format(folder) if folder else []
+    unwritten = write_reports(output.reports, report, ours)
+    targets = [*output.reports, *ours]
     written = {word: Path(path) for word, path in reversed(targets) if path != "-" and Path(path).is_file()}
     report = report._replace(results_file=written.get("json"), page=written.get("html"))
     stream = sys.stderr if to_stderr or writes_to_stdout(output.reports) else sys.stdout

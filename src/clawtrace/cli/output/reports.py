@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from clawtrace.support.private_files import shared_folder
 from clawtrace.support.whole_file import whole_text_file
 
 if TYPE_CHECKING:
@@ -82,16 +83,24 @@ def writes_to_stdout(targets: Sequence[ReportTarget]) -> bool:
     return any(path == "-" for _, path in targets)
 
 
-def write_reports(targets: Sequence[ReportTarget], report: CampaignReport) -> list[str]:
-    """Write each report; a file appears whole or not at all. Return which could not be written, one sentence each."""
+def write_reports(
+    targets: Sequence[ReportTarget], report: CampaignReport, private: Sequence[ReportTarget] = ()
+) -> list[str]:
+    """Write each report; a file appears whole or not at all. Return which could not be written, one sentence each.
+
+    Args:
+        targets: those that the user asked for.
+        private: those for this user alone.
+    """
     from clawtrace.cli.output.progress import working
 
     unwritten = []
     with working() as shown:
-        for done, (word, path) in enumerate(target for target in targets if target[1] != "-"):
-            shown(f"writing the report {word}", done, len(targets))
+        files = [*(target for target in targets if target[1] != "-"), *private]
+        for done, (word, path) in enumerate(files):
+            shown(f"writing the report {word}", done, len(files))
             try:
-                _write_file(word, report, Path(path))
+                _write_file(word, report, Path(path), shared=done < len(files) - len(private))
             except OSError as error:
                 unwritten.append(f"The report {path!r} cannot be written: {error.strerror}.")
     for word, path in targets:
@@ -100,10 +109,11 @@ def write_reports(targets: Sequence[ReportTarget], report: CampaignReport) -> li
     return unwritten
 
 
-def _write_file(word: str, report: CampaignReport, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _write_file(word: str, report: CampaignReport, path: Path, *, shared: bool) -> None:
+    if shared:
+        shared_folder(path.parent)  # that of results is there
     whole = path.is_file() or not path.exists()  # else a pipe or a device, which keeps its place
-    with whole_text_file(path, sync=False) if whole else path.open("w", encoding="utf-8") as stream:
+    with whole_text_file(path, sync=False, shared=shared) if whole else path.open("w", encoding="utf-8") as stream:
         _write(word, report._replace(folder=path.parent), stream)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.errors import UsageError
+from clawtrace.support.private_files import shared_folder
 from clawtrace.support.whole_file import whole_text_file
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ class NewPaths:
         """
         try:
             for path, text in texts.items():
-                path.parent.mkdir(parents=True, exist_ok=True)
+                shared_folder(path.parent)
                 replace_file(path, text)
         except OSError as error:
             self.undo()
@@ -256,5 +257,5 @@ def last_words(folder: Path) -> str:
 
 def replace_file(path: Path, text: str) -> None:
     """Write `text`, whole or not at all."""
-    with whole_text_file(path) as stream:
+    with whole_text_file(path, shared=True) as stream:
         stream.write(text)

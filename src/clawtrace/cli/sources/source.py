@@ -13,6 +13,7 @@ import click
 from clawtrace.cli.flags import together
 from clawtrace.cli.sources.clickhouse import ClickHouseSource, store_options
 from clawtrace.errors import StoreLockedError, UsageError
+from clawtrace.support.private_files import keep_private
 
 if TYPE_CHECKING:
     from clawtrace.config.projects.project_file import Project
@@ -124,6 +125,7 @@ class TraceSource(NamedTuple):
             with self.store.opened(settings, shown, wanted) as there:
                 yield there, there.run_ids()
             return
+        keep_private()
         with Session.open(*(() if self.store is None else (self.store,)), settings=settings) as session:
             session.progress = shown
             yield session, load_recordings(session, self.recordings) if self.store is None else session.run_ids()
@@ -156,6 +158,8 @@ def open_or_ask(path: Path, settings: SessionSettings) -> Session | HeldStore:
     """Open a store, or find the process that holds it and answers; both are tried for as long as a lock is retried."""
     from clawtrace.session.session import Session
     from clawtrace.store.files.owner import patiently
+
+    keep_private()
 
     def attempt() -> Session | HeldStore:
         try:

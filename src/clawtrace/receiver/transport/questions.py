@@ -85,6 +85,7 @@ class Questions:
         events: returns what is sent piece by piece to a request for `EVENTS_PATH`, None where too many follow already.
         page: what a browser gets at `PAGE_PATH`, without the token; it holds nothing of a run.
         calls: returns what answers a gRPC call, None where there is no such method; it looks at the token.
+        troubled: called when the store cannot be written, and when it can again.
     """
 
     def __init__(
@@ -97,12 +98,15 @@ class Questions:
         events: Callable[[Mapping[str, Sequence[str]]], AsyncIterator[bytes] | None] | None = None,
         page: QuestionReply | None = None,
         calls: Callable[[Call, Questions], Work | None] | None = None,
+        troubled: Callable[[bool], None] = lambda _: None,
     ) -> None:
         self._answer = answer
         self._token = token
         self._events = events
         self._page = page
         self._calls = calls
+        self._told = troubled
+        self._trouble = False
         self._bodies = ByteBudget(waiting * _BODY_BYTES)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="clawtrace-questions")
         self._lock = threading.Lock()
@@ -158,6 +162,11 @@ class Questions:
         same = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self._token.encode())
         return same and scheme.lower() == "bearer"
 
+    def troubled(self, trouble: bool) -> None:
+        """Say whether the store cannot be written: the service is not ready then."""
+        self._trouble = trouble
+        self._told(trouble)
+
     def submit(self, work: Callable[[], T]) -> Future[T] | None:
         """Have one of the threads do something; None where too much waits, or this is stopping."""
         with self._lock:
@@ -182,11 +191,11 @@ class Questions:
         if path == LIVE_PATH:
             return QuestionReply(200, b'{"status": "alive"}')
         if path == HEALTH_PATH:
-            return (
-                refusal(503, "the store is being closed")
-                if self.stopping
-                else QuestionReply(200, b'{"status": "serving"}')
-            )
+            if self.stopping:
+                return refusal(503, "the store is being closed")
+            if self._trouble:
+                return refusal(503, "the store cannot be written; what the service says on standard error tells why")
+            return QuestionReply(200, b'{"status": "serving"}')
         if not self.allowed(headers):
             return refusal(
                 401,

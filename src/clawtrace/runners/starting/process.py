@@ -21,6 +21,7 @@ from typing import Any
 
 from clawtrace.errors import RunnerError
 from clawtrace.runners.base import StopSignal
+from clawtrace.support.private_files import users_umask
 
 __all__ = ["ProcessEnd", "ProcessSpec", "supervise"]
 
@@ -131,6 +132,7 @@ def _started(spec: ProcessSpec, streams: Mapping[str, int], channel: int) -> sub
                 pass_fds=[channel],
                 start_new_session=spec.own_group,
                 cwd="/",
+                umask=users_umask(),
             )
         except OSError as error:
             raise RunnerError(f"the command's supervisor process could not be started: {error}") from error

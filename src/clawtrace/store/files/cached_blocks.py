@@ -29,10 +29,14 @@ _LOG_BYTES = 4 << 20
 
 
 def move_log(db: DuckDBPyConnection, path: str, at_least: int) -> None:
-    """Move the write-ahead log into the file when it has so many bytes; one that cannot be moved now stays."""
+    """Move the write-ahead log into the file when it has so many bytes; one that cannot be moved now stays.
+
+    Raises:
+        duckdb.Error: the engine has stopped, as it does when the file cannot be written.
+    """
     import duckdb
 
-    with contextlib.suppress(FileNotFoundError, duckdb.Error):
+    with contextlib.suppress(FileNotFoundError, duckdb.TransactionException):
         if Path(f"{path}.wal").stat().st_size >= at_least:
             db.execute("CHECKPOINT")
 

@@ -20,6 +20,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from clawtrace.errors import StoreError, StoreLockedError, StoreSchemaError
+from clawtrace.store.files.failures import store_error
 from clawtrace.support.whole_file import whole_text_file
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ __all__ = [
     "Owner",
     "command_of",
     "connect",
-    "is_damage",
     "load_duckdb",
     "owner_file",
     "patiently",
@@ -51,7 +51,6 @@ LOG_BYTES = 64 << 20
 _STEPS_SECONDS = (0.02, 0.25)
 """First and longest pause between two tries; the system does not report when a file lock ends."""
 
-_DAMAGED = ("not a valid DuckDB database", "Corrupt database file", "Could not read enough bytes")
 _COMMAND_LIMIT = 120
 
 
@@ -131,9 +130,7 @@ def connect(path: str) -> DuckDBPyConnection:
             raise StoreSchemaError(
                 f"{path!r} is the file of another database; name another file with --store."
             ) from error
-        damaged = is_damage(text)
-        hint = " Move the file away; a campaign then runs its agents anew." if damaged else ""
-        raise StoreError(f"cannot open the store {path!r}: {text.rstrip('!.')}.{hint}") from error
+        raise store_error(path, error, "open") from error
 
 
 def _settings(path: str) -> dict[str, str | bool | int | float | list[str]]:
@@ -155,11 +152,6 @@ def _settings(path: str) -> dict[str, str | bool | int | float | list[str]]:
         # and insertions cost a tenth less (ADR 008).
         "threads": max(1, (os.cpu_count() or 1) - 1),
     }
-
-
-def is_damage(text: str) -> bool:
-    """Return whether DuckDB's words are of a file that is not DuckDB's, or not whole."""
-    return any(words in text for words in _DAMAGED)
 
 
 def patiently(attempt: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clawtrace import __version__
-from clawtrace.errors import StoreError, StoreSchemaError
+from clawtrace.errors import StoreSchemaError
 from clawtrace.model.relations import RELATIONS
+from clawtrace.store.files.failures import store_error
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -41,7 +42,7 @@ def holds_store(db: DuckDBPyConnection, path: str) -> bool:
             )
         found = db.execute("SELECT max(schema_version) FROM store_meta").fetchone() if tables else (SCHEMA_VERSION,)
     except duckdb.Error as error:
-        raise StoreError(f"cannot read the store {path!r}: {error}") from error
+        raise store_error(path, error, "read") from error
     if found is None or found[0] != SCHEMA_VERSION:
         raise StoreSchemaError(
             f"{path!r} has store schema {found and found[0]}, this clawtrace reads {SCHEMA_VERSION}: "
@@ -62,7 +63,7 @@ def create_tables(db: DuckDBPyConnection, path: str) -> None:
     try:
         db.execute(";\n".join(("BEGIN", *_definitions(), origin, journal_state(), "COMMIT")))
     except duckdb.Error as error:
-        raise StoreError(f"cannot set up the store {path!r}: {error}") from error
+        raise store_error(path, error, "set up") from error
 
 
 def renew(db: DuckDBPyConnection, path: str) -> None:
@@ -79,7 +80,7 @@ def renew(db: DuckDBPyConnection, path: str) -> None:
         _renew_relations(db)
         _renew_logs(db)
     except duckdb.Error as error:
-        raise StoreError(f"cannot migrate the store {path!r} to this version: {error}") from error
+        raise store_error(path, error, "migrate") from error
 
 
 def _renew_relations(db: DuckDBPyConnection) -> None:

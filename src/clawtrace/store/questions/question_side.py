@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from clawtrace.errors import QueryError, StoreError
 from clawtrace.model.query import BoundRelation, Query, Scalar
 from clawtrace.store.api import Answer, Columns
-from clawtrace.store.files.owner import is_damage
+from clawtrace.store.files.failures import as_store_errors, is_of_the_store, store_error
 from clawtrace.store.questions.statements import Statements, rewrite_markers
 
 if TYPE_CHECKING:
@@ -45,6 +45,11 @@ class QuestionSide:
     def __init__(self, connection: DuckDBPyConnection, path: str, settle: Callable[[], None]) -> None:
         self.path = path
         self._settle_rows = settle
+        self._reader_lock = threading.RLock()
+        self._use(connection)
+
+    def _use(self, connection: DuckDBPyConnection) -> None:
+        """Ask on this connection from now on, on which nothing is loaded and selected yet."""
         self._reader = connection
         self._statements = Statements(connection)
         self._reader.execute("CREATE TEMP TABLE selected_runs (run_id VARCHAR)")
@@ -52,7 +57,6 @@ class QuestionSide:
         self._loaded: dict[str, bool] = {}
         self._bound: dict[str, tuple[tuple[str, int], ...]] = {}
         """The rows that a relation was bound with last; most questions are followed by that for their evidence."""
-        self._reader_lock = threading.RLock()
 
     @property
     def asked(self) -> int:
@@ -75,7 +79,7 @@ class QuestionSide:
                 cursor = self._statements.run(sql, params)
                 return cursor.fetchall() if cursor.description else []
             except duckdb.Error as error:
-                raise StoreError(f"the store {self.path!r} rejected a statement: {error}") from error
+                raise self._rejected(error) from error
 
     def columns(self, sql: str) -> ColumnAnswer:
         """Run one SELECT of the engine's own and return its rows in Arrow's columns (see `ask_columns`).
@@ -92,7 +96,7 @@ class QuestionSide:
             try:
                 return ColumnAnswer(self._statements.relation(sql))
             except (duckdb.Error, RuntimeError) as error:  # what fails while rows are read comes through nanoarrow
-                raise StoreError(f"the store {self.path!r} rejected a statement: {error}") from error
+                raise self._rejected(error) from error
 
     def stream(self, sql: str, take: Callable[[Any], None]) -> None:
         """Run one SELECT of the engine's own and hand its rows over, as what has ``__arrow_c_stream__`` and is read at once.
@@ -107,7 +111,7 @@ class QuestionSide:
             try:
                 take(self._statements.relation(sql))
             except duckdb.Error as error:
-                raise StoreError(f"the store {self.path!r} rejected a statement: {error}") from error
+                raise self._rejected(error) from error
 
     def load(self, name: str, columns: Mapping[str, tuple[str, Sequence[Any]]]) -> None:
         """Make the temporary relation `name` of the question side hold exactly these columns.
@@ -119,7 +123,7 @@ class QuestionSide:
 
         rows = rows_table(columns)
         copied = len(next(iter(columns.values()))[1]) > _COPIED_ROWS
-        with self._reader_lock:
+        with self._reader_lock, as_store_errors(self.path):
             self._bound.pop(name, None)
             if self._loaded.get(name, copied) != copied:
                 self._reader.execute(f'DROP {"VIEW" if copied else "TABLE"} "{name}"')
@@ -141,7 +145,7 @@ class QuestionSide:
 
         if not next(iter(columns.values()))[1]:
             return
-        with self._reader_lock:
+        with self._reader_lock, as_store_errors(self.path):
             self._reader.register("incoming", rows_table(columns))
             self.script(f'INSERT INTO "{table}" BY NAME SELECT * FROM incoming')
             self._reader.unregister("incoming")
@@ -160,7 +164,7 @@ class QuestionSide:
     def select_runs(self, run_ids: Iterable[str]) -> None:
         """Make ``selected_runs`` hold exactly `run_ids`."""
         wanted = list(run_ids)
-        with self._reader_lock:
+        with self._reader_lock, as_store_errors(self.path):
             if wanted == self._selected:
                 return
             self._selected = []
@@ -242,9 +246,13 @@ class QuestionSide:
         """
         if struck := _OF_A_SIGNAL.search(str(error)):
             raise (SystemExit(int(struck[1])) if struck[1] else KeyboardInterrupt) from error
-        if is_damage(str(error)):
-            return StoreError(f"cannot read the store {self.path!r}: {error}")
-        return QueryError(str(error))
+        return store_error(self.path, error, "read") if is_of_the_store(error) else QueryError(str(error))
+
+    def _rejected(self, error: Exception) -> StoreError:
+        """Return what an error of the engine's own statement is."""
+        if is_of_the_store(error):
+            return store_error(self.path, error, "use")
+        return StoreError(f"the store {self.path!r} rejected a statement: {error}")
 
     def ask_user(
         self,
@@ -264,7 +272,7 @@ class QuestionSide:
         from clawtrace.store.questions.user_sql import check_single_select, run_interruptibly
 
         self._settle_rows()
-        with self._reader_lock:
+        with self._reader_lock, as_store_errors(self.path):
             check_single_select(rewrite_markers(sql, "$"))
             if time_limit_s is not None:
                 self._bound_memory()

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import Batch, LogBatch, MapColumn, NestedMap, Receipt, SpanBatch, StrList
+from clawtrace.store.files.failures import store_error
 
 __all__ = ["Group", "Journal", "MemoryJournal", "problem"]
 
@@ -53,6 +54,7 @@ class Journal:
 
     def __init__(self, store: str) -> None:
         self.path = Path(f"{os.path.realpath(store)}.journal")
+        self._store = store
         self._file: int | None = None
         self._start = 0
         self._end = 0
@@ -75,7 +77,7 @@ class Journal:
                 os.ftruncate(file, self._end)
                 raise
         except OSError as error:
-            raise StoreError(f"cannot write to {str(self.path)!r}: {error.strerror or error}") from error
+            raise store_error(self._store, error) from error
         self._end += _HEAD.size + len(data)
 
     @property

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch, joined
 from clawtrace.store.arrow import ArrowTable, logs_table, rows_table, spans_table
+from clawtrace.store.files.failures import store_error
 from clawtrace.store.files.schema import journal_state
 from clawtrace.store.raw.journal import Group, Journal, MemoryJournal, problem
 
@@ -28,15 +29,15 @@ def transaction(db: DuckDBPyConnection, path: str) -> Iterator[DuckDBPyConnectio
     """BEGIN … COMMIT, ROLLBACK on any error; engine errors become `StoreError`."""
     import duckdb
 
-    db.execute("BEGIN")
     try:
+        db.execute("BEGIN")
         yield db
         db.execute("COMMIT")
     except BaseException as error:
         with contextlib.suppress(duckdb.Error):
             db.execute("ROLLBACK")
         if isinstance(error, duckdb.Error):
-            raise StoreError(f"cannot write to the store {path!r}: {error}") from error
+            raise store_error(path, error) from error
         raise
 
 
@@ -243,6 +244,10 @@ class RawRows:
             self._journal.remove()
         finally:
             self._journal.close()
+
+    def abandon(self) -> None:
+        """Let go of the journal, with what waits in it: the next one to open the store moves it."""
+        self._journal.close()
 
     def _begin(self) -> None:
         state = self._state()

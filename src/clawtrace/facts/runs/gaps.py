@@ -232,9 +232,9 @@ def _knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, age
         (span.source == "log" or span.kind == "agent") and run.records(index, "tool_calls") is False
         for index, span in enumerate(run.spans)
     )
-    if not answered or in_part:
-        return False
-    return recorded
+    # Where every request to a model failed, no tool was asked for.
+    known = bool(answered) or (bool(models) and all(call.outcome == "error" for call in models))
+    return recorded and known and not in_part
 
 
 def _tells(run: RunSpans, call: LlmCall) -> bool:

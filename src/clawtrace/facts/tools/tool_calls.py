@@ -219,9 +219,10 @@ def _fill_from_history(execution: Execution, conversations: Histories) -> None:
 def _asked(request: ToolRequest, answer: Result | None, index: int, sure: bool) -> ToolCallRow:
     """Return the attempt that a request may have become, or that a message tells of."""
     failed = None if answer is None else answer.failed
+    arguments = None if _is_broken(request.arguments) else _unwrapped(request.arguments)  # see `_fill_from_request`
     return ToolCallRow(
-        None, request.call_id, request.name, request.agent, request.turn, request.start_ns, None,
-        _unwrapped(request.arguments), answer and answer.text, None if failed is None else "error" if failed else "ok", None, "message", None, None,
+        None, request.call_id, request.name, request.agent, request.turn, request.start_ns, None, arguments,
+        answer and answer.text, None if failed is None else "error" if failed else "ok", None, "message", None, None,
         [] if sure else [Doubt(None, "asked-not-seen", index)],
     )  # fmt: skip
 

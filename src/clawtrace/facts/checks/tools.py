@@ -172,9 +172,8 @@ def _find_asked_in_silence(run: RunSpans, models: Sequence[LlmCall], findings: F
         if place == len(work) or (until is not None and work[place] > until):
             limits = {"agent": _name(run, call.agent), "turn": call.turn, "start_ns": call.start_ns, "end_ns": until}
             findings.gap("errors", "asked-not-seen", call.index, **limits)
-            agent = call.agent
-            written = agent is not None and "spans" in (run.executions_of(call.index), run.executions_of(agent))
-            if not written or agent is None or run.spans[agent].end_ns is None:
+            above = [] if call.agent is None or run.spans[call.agent].end_ns is None else [call.agent, call.index]
+            if "spans" not in map(run.executions_of, above):
                 findings.gap("tool_calls", "asked-not-seen", call.index, **limits)
 
 

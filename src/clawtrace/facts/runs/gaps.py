@@ -233,8 +233,7 @@ def _knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, age
         for index, span in enumerate(run.spans)
     )
     # Where every request to a model failed, no tool was asked for.
-    known = bool(answered) or (bool(models) and all(call.outcome == "error" for call in models))
-    return recorded and known and not in_part
+    return recorded and not in_part and (bool(answered) or {call.outcome for call in models} == {"error"})
 
 
 def _tells(run: RunSpans, call: LlmCall) -> bool:

@@ -45,6 +45,7 @@ class S:
     kind: str = "Internal"
     state: str = ""
     dropped: int = 0
+    dropped_events: int = 0
     service: str = "test"
     language: str = "python"
 
@@ -143,7 +144,7 @@ def batch_of(spans: Sequence[S], run_no: int, arrival: int = 1) -> SpanBatch:
             links.offsets.append(0)
         b.flags.append(s.flags)
         b.dropped_attributes.append(s.dropped)
-        b.dropped_events.append(0)
+        b.dropped_events.append(s.dropped_events)
         b.dropped_links.append(0)
         b.arrival_ns.append(arrival + n)
         b.request_no.append(1)

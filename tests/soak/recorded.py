@@ -88,4 +88,5 @@ def _truth(said: dict[str, Any]) -> _RecordedTruth:
         output=said["final_output"],
         ordered=not beside,
         unclear=unclear,
+        may_have_begun=frozenset(said.get("may_have_begun", ())),
     )

@@ -291,6 +291,11 @@ def as_recording(truth: Truth, client: str, notes: str, *, named_agents: bool = 
             "cache_write_tokens": usage.get("cache_write"), "reasoning_tokens": usage.get("reasoning"),
             "requested_tools": [call["name"] for call in one.tool_calls], "usage_sent": bool(usage),
         })  # fmt: skip
+    unjudged = [] if named_agents else ["agents", "delegations"]
+    counted_otherwise = [
+        kind for kind in ("input", "output") if truth.begun(kind) or isinstance(truth.may_be(kind), _Anything)
+    ]
+    unjudged += [f"{kind}_tokens" for kind in counted_otherwise]
     return {
         "client": client,
         "tools": [
@@ -305,6 +310,7 @@ def as_recording(truth: Truth, client: str, notes: str, *, named_agents: bool = 
         "raised": truth.raised,
         "refused": truth.refused,
         **({"unclear": list(truth.unclear)} if truth.unclear else {}),
-        **({} if named_agents else {"unjudged": ["agents", "delegations"]}),
+        **({"unjudged": unjudged} if unjudged else {}),
+        **({"may_have_begun": sorted(truth.may_have_begun)} if truth.may_have_begun else {}),
         "notes": notes,
     }

@@ -227,6 +227,9 @@ class DialectFile(SpanTests, DialectPart):
     whose first group is the answer. Without that group the text is of the form, and which part of it answers is not known."""
     answer_on_agent: bool = False
     """An agent's answer is known from its own span only: the text of its last model call may be a part of it."""
+    only_models_answer: bool = False
+    """An agent answers with what its last model call says. Where that failed, or asked for tools none of which was begun, the
+    framework raises an error, also if no span failed: there is no answer."""
     handoff_tools: Annotated[list[str], Merge.BEFORE] = []
     """Names of tools by which a model hands over to another agent: regular expressions of the whole name, whose first group is
     the agent's name, with `_` for what is neither letter nor digit; an argument may name it, too."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from building import Lab, S, agent, asks, chat, hex_id, tool
@@ -104,6 +106,18 @@ def test_dropped_attributes(lab: Lab) -> None:
     lab.put(span)
 
     assert lab.reasons() == ["dropped"]
+
+
+@pytest.mark.parametrize(
+    ("events", "reasons"),
+    [([("chunk", {})] * 2, []), ([("chunk", {"n": 1})] * 2, ["dropped"]), ([("chunk", {}), ("end", {})], ["dropped"]), ([], ["dropped"])],
+    ids=["say nothing", "say something", "of two kinds", "none kept"],
+)  # fmt: skip
+def test_dropped_events(lab: Lab, events: list[tuple[str, dict[str, Any]]], reasons: list[str]) -> None:
+    """An event for each chunk of a stream, without attributes: more of the kind are no loss."""
+    lab.put(replace(chat("m"), events=events, dropped_events=1500))
+
+    assert lab.reasons() == reasons
 
 
 class TestReusedIds:

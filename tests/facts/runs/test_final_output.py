@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from building import Lab, S, agent, asks, chat, says, tool
@@ -186,7 +187,7 @@ def test_a_later_conversation_that_said_nothing_takes_no_answer_from_the_earlier
 def worker(id: str, parent: str, at: int, to: int, word: str | None) -> S:
     """An agent span of OpenInference, whose output is the agent's own word."""
     attrs = {"openinference.span.kind": "AGENT", "agent.name": id} | ({} if word is None else {"output.value": word})
-    return S(id, parent, at, to, f"{id}.run", attrs, scope="openinference.instrumentation.agno")
+    return S(id, parent, at, to, f"{id}.run", attrs, scope="openinference.instrumentation.instructor")
 
 
 def test_the_topmost_agents_own_word_goes_before_the_models(lab: Lab) -> None:
@@ -330,3 +331,48 @@ def test_work_after_a_failed_agent_may_have_answered(lab: Lab) -> None:
     lab.put(failed, call, chat("o", at=40, **{"gen_ai.output.messages": None}))
 
     assert lab.rows("SELECT answered FROM runs WHERE run_id = :run") == [(None,)]
+
+
+FRAMEWORK = "opentelemetry.instrumentation.genai.openai_agents"
+"""Scope of a framework that raises where a model does not answer."""
+ANSWERED = "SELECT answered FROM runs WHERE run_id = :run"
+
+
+@pytest.mark.parametrize("asked", [False, True], ids=["failed", "asked in vain"])
+@pytest.mark.parametrize(("scope", "status"), [(FRAMEWORK, False), ("somebody's own", None)])
+def test_where_only_models_answer_an_agent_without_a_failure_gave_no_answer(
+    lab: Lab, scope: str, status: bool | None, asked: bool
+) -> None:
+    """Some frameworks end the agent's span as if nothing had happened; others answer in the place of the model."""
+    last = chat("n", "a", at=20, **{"gen_ai.output.messages": asks(("c", "t", {}))} if asked else dict.fromkeys(GIVEN))
+    last.error = None if asked else "500"
+    lab.put(replace(agent("a"), scope=scope), said("m", "a", 1, "x"), last)
+
+    assert lab.rows(ANSWERED) == [(status,)]
+
+
+def test_a_tool_that_the_last_model_call_asked_for_may_have_answered(lab: Lab) -> None:
+    """A framework may end with its result."""
+    asking = chat("n", "a", at=20, **{"gen_ai.output.messages": asks(("call_t", "get_weather", {}))})
+    lab.put(replace(agent("a"), scope=FRAMEWORK), asking, tool("t", "a", at=30))
+
+    assert lab.rows(ANSWERED) == [(None,)]
+
+
+@pytest.mark.parametrize(
+    ("scope", "answer"),
+    [("opentelemetry.instrumentation.genai.agno", "Let me see.It rains."), ("somebody's own", None)],
+)
+def test_texts_of_several_answers_are_one_where_the_agent_s_span_has_what_the_program_gets(
+    lab: Lab, scope: str, answer: str | None
+) -> None:
+    word = {"gen_ai.output.messages": says("Let me see.It rains.")}
+    lab.put(replace(agent("a", **word), scope=scope), said("m", "a", 1, "Let me see."), said("n", "a", 20, "It rains."))
+
+    assert lab.rows(ANSWER) == [(answer,)]
+
+
+def test_an_empty_text_is_an_answer(lab: Lab) -> None:
+    lab.put(agent("a"), said("m", "a", 1, ""))
+
+    assert lab.rows(ANSWER) == [("",)]

@@ -305,3 +305,37 @@ class TestAutoGenThroughOpenInference:
         seen = self.seen(tmp_path, "autogen-core", "messages")
 
         assert seen[-3:] == [("get_weather", None), ("get_weather", None), ("lookup_order", None)]
+
+
+@pytest.mark.parametrize(
+    ("scope", "ended", "verdict"),
+    [("pydantic-ai", True, Status.PASS), ("pydantic-ai", False, Status.INCONCLUSIVE), ("somebody's own", True, Status.INCONCLUSIVE)],
+)  # fmt: skip
+def test_what_was_asked_for_in_silence_was_not_run_where_every_execution_has_a_span(
+    scope: str, ended: bool, verdict: Status
+) -> None:
+    """The agent has ended; whether it ended in a failure stays open."""
+    asking = chat("m", "a" if ended else "", at=1, **{"gen_ai.response.finish_reasons": ["tool_calls"]})
+    lab = as_written_by(scope, agent("a"), asking)
+
+    assert status(lab, type="tool_not_invoked", tool="pay") is verdict
+    assert status(lab, type="no_span_errors") is Status.INCONCLUSIVE
+
+
+def test_where_every_request_to_a_model_failed_no_tool_was_asked_for() -> None:
+    given = ("response.finish_reasons", "usage.input_tokens", "usage.output_tokens", "response.model")
+    failed = chat("m", at=1, **{f"gen_ai.{key}": None for key in given})
+    failed.error = "500"
+
+    assert status(as_written_by(SDK, failed), type="tool_not_invoked", tool="pay") is Status.PASS
+
+
+def test_what_a_tool_got_for_a_broken_text_is_the_program_s_choice() -> None:
+    """A result tells that the call was carried out, not what of the arguments the program made."""
+    broken = [
+        {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "add", "arguments": '{"a": 1'}]}
+    ]
+    first, second = {OUTPUT: json.dumps(broken)}, {INPUT: answered("c1", "2"), OUTPUT: says("so")}
+    lab = as_written_by(SDK, chat("m", at=1, **first), chat("n", at=10, **second))
+
+    assert lab.rows("SELECT name, arguments, certain FROM tool_calls WHERE run_id = :run") == [("add", None, True)]

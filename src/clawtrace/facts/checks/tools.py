@@ -152,7 +152,10 @@ def _asks_in_silence(run: RunSpans, call: LlmCall) -> bool:
 
 
 def _find_asked_in_silence(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
-    """Find model calls that asked for tools in words that are not recorded, and after which no work of any is."""
+    """Find model calls that asked for tools in words that are not recorded, and after which no work of any is.
+
+    Where a span is written for every execution, and the agent that asked has ended, nothing was carried out.
+    """
     work = sorted(
         span.start_ns
         for span, role in zip(run.spans, run.role, strict=True)
@@ -168,8 +171,10 @@ def _find_asked_in_silence(run: RunSpans, models: Sequence[LlmCall], findings: F
         place = bisect_left(work, call.start_ns)
         if place == len(work) or (until is not None and work[place] > until):
             limits = {"agent": _name(run, call.agent), "turn": call.turn, "start_ns": call.start_ns, "end_ns": until}
-            findings.gap("tool_calls", "asked-not-seen", call.index, **limits)
             findings.gap("errors", "asked-not-seen", call.index, **limits)
+            above = [] if call.agent is None or run.spans[call.agent].end_ns is None else [call.agent, call.index]
+            if "spans" not in map(run.executions_of, above):
+                findings.gap("tool_calls", "asked-not-seen", call.index, **limits)
 
 
 def _find_ends(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings) -> None:

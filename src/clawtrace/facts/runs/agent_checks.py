@@ -106,9 +106,8 @@ def _doubt_given_up(run: RunSpans, models: Sequence[LlmCall], rows: Mapping[int,
     unmade = {call.agent for call in models if not certain(call.doubts)}
     if not cancelled and not unmade:
         return
-    works = {"agent", "tool"}
-    made = {call.agent for call in models if certain(call.doubts)}
-    at_work = made | {run.agent[index] for index, span in enumerate(run.spans) if span.kind in works}
+    at_work = {call.agent for call in models if certain(call.doubts)}
+    at_work |= {run.agent[index] for index in (*rows, *run.kinds.get("tool", ()))}
     inside = run.inside(cancelled)
     for index, one in rows.items():
         nested = run.agent[index] is not None and (index in cancelled or inside(index))

@@ -55,7 +55,8 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
         side_by_side = any(run.spans[index].last_ns > run.spans[topmost[-1]].start_ns for index in topmost[:-1])
         word = _own_word(run, topmost[-1])
         own = [call for call in models if call.agent == topmost[-1]] or models
-        doubtful = side_by_side or _is_repeated(run, models, word) or _is_joined(run, own, word)
+        joined = _is_joined(run, own, word) and not run.words(topmost[-1]).answer_on_agent
+        doubtful = side_by_side or joined or _is_repeated(run, models, word)
         return None if doubtful or _is_error(run, models, word) else word
     if tellers and not models:
         return _message(run, [index for index in agents if homes[run.root[index]] == last], tellers)
@@ -74,19 +75,20 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
 def ended_without_answer(run: RunSpans, models: Sequence[LlmCall]) -> bool:
     """Return whether there certainly is no final answer.
 
-    The topmost agent that started last failed, nothing worked on after it, and its last model call failed or only asked for a tool.
+    The last model call of the topmost agent that started last failed or only asked for a tool, and after it nothing worked: that
+    agent failed and was the last at work, or nothing was carried out and only models answer in its framework.
     """
     agents = [index for index in run.kinds.get("agent", ()) if run.agent[index] is None]
     if not agents or not models:
         return False
     top = max(agents, key=lambda index: run.spans[index].start_ns)
     last = max(models, key=lambda call: run.spans[call.index].start_ns)
-    if not run.spans[top].failed or not run.encloses(top, last.index):
-        return False
-    working = (run.spans[index] for kind in ("agent", "llm", "tool") for index in run.kinds.get(kind, ()))
-    if any(span.last_ns > run.spans[top].last_ns for span in working):
-        return False
-    return last.outcome == "error" or (last.voice is not None and _asks(run.said(last.voice, "output")))
+    working = [run.spans[index] for kind in ("agent", "llm", "tool") for index in run.kinds.get(kind, ())]
+    is_over = run.spans[top].failed and all(span.last_ns <= run.spans[top].last_ns for span in working)
+    if run.words(top).only_models_answer:
+        is_over = is_over or all(span.start_ns <= run.spans[last.index].start_ns for span in working)
+    failed = last.outcome == "error" or (last.voice is not None and _asks(run.said(last.voice, "output")))
+    return is_over and failed and run.encloses(top, last.index)
 
 
 def _answers_a_tool(run: RunSpans, models: Sequence[LlmCall], call: LlmCall) -> bool:

@@ -232,9 +232,8 @@ def _knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, age
         (span.source == "log" or span.kind == "agent") and run.records(index, "tool_calls") is False
         for index, span in enumerate(run.spans)
     )
-    if not answered or in_part:
-        return False
-    return recorded
+    # Where every request to a model failed, no tool was asked for.
+    return recorded and not in_part and (bool(answered) or {call.outcome for call in models} == {"error"})
 
 
 def _tells(run: RunSpans, call: LlmCall) -> bool:

@@ -190,8 +190,7 @@ def _outcome(layers: Sequence[Span], generic: bool) -> tuple[Outcome | None, str
 
 def _fill_from_request(execution: Execution, request: ToolRequest, answer: Result) -> None:
     """Add what the request says of an execution, and the answer to it."""
-    if execution.arguments is None and not _is_broken(request.arguments):
-        execution.arguments = request.arguments  # what a tool is given for a broken text is the framework's choice
+    execution.arguments = _given(request) if execution.arguments is None else execution.arguments
     execution.result = answer.text if execution.result is None else execution.result
     if execution.outcome is None and not execution.doubts and answer.failed is not None:
         execution.outcome = "error" if answer.failed else "ok"
@@ -220,8 +219,8 @@ def _asked(request: ToolRequest, answer: Result | None, index: int, sure: bool) 
     """Return the attempt that a request may have become, or that a message tells of."""
     failed = None if answer is None else answer.failed
     return ToolCallRow(
-        None, request.call_id, request.name, request.agent, request.turn, request.start_ns, None,
-        _unwrapped(request.arguments), answer and answer.text, None if failed is None else "error" if failed else "ok", None, "message", None, None,
+        None, request.call_id, request.name, request.agent, request.turn, request.start_ns, None, _given(request),
+        answer and answer.text, None if failed is None else "error" if failed else "ok", None, "message", None, None,
         [] if sure else [Doubt(None, "asked-not-seen", index)],
     )  # fmt: skip
 
@@ -233,10 +232,11 @@ def _not_run(request: ToolRequest, index: int, answer: Result | None, reason: Re
     )  # fmt: skip
 
 
-def _is_broken(arguments: str | None) -> bool:
-    """Return whether arguments are a JSON object that was begun and is none, as such or written as a JSON string."""
-    text = (_unwrapped(arguments) or "").lstrip()
-    return text.startswith("{") and read_json(text) is None
+def _given(request: ToolRequest) -> str | None:
+    """Return the arguments of a request; of a JSON object that was begun and is none a tool gets what its program chooses."""
+    arguments = _unwrapped(request.arguments)
+    text = (arguments or "").lstrip()
+    return None if text.startswith("{") and read_json(text) is None else arguments
 
 
 def _unwrapped(arguments: str | None) -> str | None:

@@ -200,6 +200,8 @@ class SpanTests(DialectPart):
     """A tool call ended in an error before the tool was run: none has that name, or the arguments are invalid."""
     tool_cancelled: Annotated[Condition | None, RecordEffect.ANY] = None
     """A tool call was given up because something else failed: the tool may have been run, or not."""
+    tool_paused: Annotated[Condition | None, RecordEffect.ANY] = None
+    """A tool call waits for someone's approval or answer: it was not carried out yet, and may never be."""
     tool_unknown: Annotated[Condition | None, RecordEffect.ALL] = None
     """The span of a tool call does not show whether it failed."""
     answer_unread: Annotated[Condition | None, RecordEffect.ANY] = None

@@ -173,7 +173,7 @@ _OF_CALLS = (
     ),
     Reason(
         "ended-on-request",
-        "A step writes down what a model is asked next, and nothing of the run started after it.",
+        "A step writes down what a model is asked next, or a model is asked after a tool call, and nothing of the run started after it.",
         "some instrumentations never export the spans of a step or a model call that failed, and the failure ends the run",
         _SDK, always=True,
     ),
@@ -257,6 +257,11 @@ _OF_TOOLS = (
         "tool-cancelled",
         "The call was cancelled, and nothing tells how far it had come.",
         "a task that is cancelled ends its spans wherever it is", "Look at the log of the program.", always=True,
+    ),
+    Reason(
+        "tool-paused",
+        "The call waits for someone's approval or answer where its span ends: it may have been carried out later, or never.",
+        "frameworks pause before or inside of a tool until a person decides", _EXECUTIONS, always=True,
     ),
     Reason(
         "one-request-or-another",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
+from itertools import takewhile
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
@@ -123,9 +124,10 @@ def check_failed_agents(run: RunSpans, models: Sequence[LlmCall], findings: Find
 
 
 def unmade_request(run: RunSpans) -> int | None:
-    """Return the step that a run ends with, where a model is asked after it: that call is in no span."""
+    """Return the step, or one of the tool calls, that a run ends with, where a model is asked after it: that call is in no span."""
     at_work = [index for index, span in enumerate(run.spans) if span.kind != "infra"]  # in order of start
-    return at_work[-1] if at_work and run.role[at_work[-1]] == "request" else None
+    tools = list(takewhile(lambda index: run.spans[index].kind == "tool", reversed(at_work)))
+    return next((index for index in tools or at_work[-1:] if run.role[index] == "request"), None)
 
 
 def _lost_its_parent(run: RunSpans, index: int) -> bool:

@@ -136,6 +136,8 @@ class Span(NamedTuple):
     """The call ended in an error before the tool was run."""
     tool_cancelled: bool = False
     """The call was given up, before or while the tool ran."""
+    tool_paused: bool = False
+    """The call waits for someone: it was not carried out yet."""
     tool_unknown: bool = False
     """What is recorded of the tool call does not show whether it failed."""
     answer_unread: bool = False

@@ -26,6 +26,8 @@ __all__ = ["Execution", "ToolCallRow", "ToolCalls", "background_calls", "final_a
 
 _NO_EXECUTIONS = frozenset(("handoff",))
 
+_NOTHING = frozenset(("", "None", "null"))
+
 _LIKE_A_FAILURE = re.compile(
     r"""(?ix) [\W_]* ((result|error|output|content|text|message|type) \W+)*
     ((an\s)? (error|exception) (:|\s) | (failed|failure) \s (to|while|in) \s | (tool|function) \s .{0,80}? (failed|raised|error))"""
@@ -57,6 +59,7 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
     groups = run.groups("tool", _NO_EXECUTIONS)
     executions = [_execution(run, number, members) for number, members in groups.items()]
     executions = [execution for execution in executions if execution.name is None or execution.name not in finals]
+    executions = _without_resumed(executions)
     asked = [one for one in requests(run, models) if one.name not in finals]
     asked = [one._replace(number=number) for number, one in enumerate(asked)] if finals else asked
     answers = results(run, models, asked)
@@ -79,7 +82,10 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
             if execution.arguments is None:
                 execution.doubt("one-request-or-another", "arguments")
         elif request is not None:
-            _fill_from_request(execution, request, answers.get(request.number, Result(None)))
+            answer = answers.get(request.number, Result(None))
+            if answer.text in _NOTHING:  # the result of a tool that was run and returned nothing
+                execution.doubts = [doubt for doubt in execution.doubts if doubt.reason != "tool-paused"]
+            _fill_from_request(execution, request, answer)
             if not (execution.arguments or "{").startswith(("{", '"{')) and offers.hold(request):
                 # What a tool gets by name for a text or a number is the framework's choice.
                 execution.forget("arguments-not-recorded", "arguments")
@@ -166,7 +172,7 @@ def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
         as_json(facts.tool_arguments), facts.tool_result, outcome,
         next((span.error for span in reversed(layers) if span.error is not None), None),
         "log" if facts.source == "log" else "span", facts.exit_code, facts.tool_command,
-        [] if reason is None else [Doubt("outcome", reason, outer)], group=number,
+        [] if reason is None else [Doubt(None if reason == "tool-paused" else "outcome", reason, outer)], group=number,
     )  # fmt: skip
 
 
@@ -179,6 +185,8 @@ def _outcome(layers: Sequence[Span], generic: bool) -> tuple[Outcome | None, str
         return "error", None
     if any(span.tool_cancelled for span in layers):
         return None, "tool-cancelled"
+    if any(span.tool_paused for span in layers):
+        return None, "tool-paused"
     if any(span.failed or span.tool_failed for span in layers if not span.tool_blocked):
         return "error", None
     if any(span.tool_blocked for span in layers):
@@ -186,6 +194,16 @@ def _outcome(layers: Sequence[Span], generic: bool) -> tuple[Outcome | None, str
     unknown = any(span.end_ns is None for span in layers) or all(span.tool_unknown for span in layers)
     unknown = unknown or (generic and any(_LIKE_A_FAILURE.match(span.tool_result or "") for span in layers))
     return (None if unknown else "ok"), None
+
+
+def _without_resumed(executions: Sequence[Execution]) -> list[Execution]:
+    """Leave out what waits for someone where a later span carries the same call out: both are one call."""
+    carried_out = {(one.call_id, one.name) for one in executions if one.call_id is not None and not _is_paused(one)}
+    return [one for one in executions if not (_is_paused(one) and (one.call_id, one.name) in carried_out)]
+
+
+def _is_paused(execution: Execution) -> bool:
+    return any(doubt.reason == "tool-paused" for doubt in execution.doubts)
 
 
 def _fill_from_request(execution: Execution, request: ToolRequest, answer: Result) -> None:

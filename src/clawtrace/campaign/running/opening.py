@@ -13,8 +13,9 @@ from clawtrace.campaign.results.stored import StoredRun, campaign_lock, kept_run
 from clawtrace.campaign.running.at_work import attempt_ids
 from clawtrace.campaign.running.judged_run import unavailable_judge
 from clawtrace.campaign.running.reuse import Decision
-from clawtrace.campaign.running.run_files import clean_streams, cleaned
+from clawtrace.campaign.running.run_files import clean_streams
 from clawtrace.config.cases.case_file import LoadedCase
+from clawtrace.receiver.redaction.redact import cleaned
 from clawtrace.runners.base import runner_types
 
 if TYPE_CHECKING:

@@ -18,10 +18,11 @@ from clawtrace.campaign.results.stored import RUN_SCHEMA, write_json
 from clawtrace.campaign.running.reuse import RunFingerprint
 from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult
+from clawtrace.receiver.redaction.redact import cleaned
 from clawtrace.runners.base import RunOutcome
 from clawtrace.support.whole_file import whole_file
 
-__all__ = ["clean_streams", "cleaned", "keep_run", "without_secrets"]
+__all__ = ["clean_streams", "keep_run", "without_secrets"]
 
 _STREAMS = (
     "stdin",
@@ -56,15 +57,6 @@ def clean_streams(folder: Path, clean: Callable[[str], str]) -> None:
         for file in folder.glob(pattern):
             if file.is_file() and not file.is_symlink():
                 _clean_file(file, clean)
-
-
-def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
-    """Return a JSON value with every text in it cleaned; keys stay as they are."""
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, Mapping):
-        return {key: cleaned(item, clean) for key, item in value.items()}
-    return [cleaned(item, clean) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _clean_file(file: Path, clean: Callable[[str], str]) -> None:

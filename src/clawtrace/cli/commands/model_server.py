@@ -1,4 +1,4 @@
-"""`clawtrace model-server SCRIPT.yaml`: a scripted model over HTTP, for good or around one command."""
+"""`clawtrace model-server SCRIPT.yaml`, or with `--cassette`: a model over HTTP, for good or around one command."""
 
 from __future__ import annotations
 
@@ -6,27 +6,50 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from clawtrace.errors import UsageError
+from clawtrace.config.files.document import SUFFIXES
+from clawtrace.errors import ExitCode, UsageError
 from clawtrace.support.whole_file import whole_text_file
 
 if TYPE_CHECKING:
-    from clawtrace._scripted_model.server import ScriptedModel
+    from clawtrace.cassettes.playing import Mode
 
 __all__ = ["command"]
 
 
+class _Serving(NamedTuple):
+    """A server that runs."""
+
+    url: str
+    environment: Callable[[Mapping[str, str]], dict[str, str]]
+    """The environment of the command that it runs for, from the caller's."""
+    said: Callable[[], tuple[str, bool]]
+    """What there is to say at the end, and whether a request could not be answered."""
+
+
 @click.command(
-    short_help="Play a scripted model over HTTP, for tests without a provider.",
-    epilog="Example: clawtrace model-server script.yaml --log asked.jsonl -- python agent.py",
+    short_help="Play a scripted or recorded model over HTTP, for tests without a provider.",
+    epilog="Example: clawtrace model-server --cassette refund.yaml --mode record -- python agent.py",
 )
-@click.argument("script", type=click.Path(path_type=Path))
-@click.argument("cmd", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
+@click.argument("words", metavar="[SCRIPT] [-- CMD...]", nargs=-1, type=click.UNPROCESSED)
+@click.option(
+    "--cassette",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Replay recorded answers, or record them, in place of SCRIPT.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["record", "replay", "auto"]),
+    help="`record` asks the provider and writes FILE anew, `replay` asks no provider, `auto` records what is missing.  "
+    "[default: replay]",
+)
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port on 127.0.0.1.  [default: any free one]"
 )
@@ -36,56 +59,106 @@ __all__ = ["command"]
 @click.option(
     "--ready-file", type=click.Path(path_type=Path), metavar="FILE", help="Write the server's URL here once it answers."
 )
-def command(script: Path, cmd: tuple[str, ...], port: int, log: Path | None, ready_file: Path | None) -> int:
-    """Play the steps of SCRIPT.yaml over the APIs of OpenAI (chat, responses), OpenRouter, Anthropic and Gemini.
+def command(
+    words: tuple[str, ...],
+    cassette: Path | None,
+    mode: Mode | None,
+    port: int,
+    log: Path | None,
+    ready_file: Path | None,
+) -> int:
+    """Play the steps of SCRIPT.yaml, or the recorded answers of a cassette, over the APIs of OpenAI (chat, responses), OpenRouter, Anthropic and Gemini.
 
     The URL is printed, and the server runs until SIGINT or SIGTERM. With a command, it runs as long as the command, which
-    finds the server's address and placeholder keys in its environment; the exit code is the command's own.
+    finds the server's address in its environment, and placeholder keys where no provider is asked; the exit code is the
+    command's own, or 4 where it asked what was not recorded.
     """
+    if cassette is None:
+        if mode is not None:
+            raise UsageError("`--mode` is of a cassette: give `--cassette FILE`")
+        if not words:
+            raise UsageError("give the SCRIPT.yaml to play, or `--cassette FILE`")
+        serving = _script(Path(words[0]), port, log)
+    else:
+        if words and Path(words[0]).suffix in SUFFIXES:
+            raise UsageError(f"give either the script {words[0]!r} or `--cassette`, not both")
+        if log is not None:
+            raise UsageError("`--log` is of a script: a cassette itself holds what was asked and answered")
+        serving = _cassette(cassette, mode or "replay", port)
+    cmd = words if cassette is not None else words[1:]
+    with serving as server:
+        if ready_file is not None:
+            with whole_text_file(ready_file, sync=False) as stream:
+                stream.write(server.url + "\n")
+        code = _run(cmd, server.environment(os.environ)) if cmd else _serve(server.url)
+    said, is_broken = server.said()
+    if said:
+        click.echo(said, err=True)
+    return ExitCode.BROKEN if is_broken else code
+
+
+@contextmanager
+def _script(script: Path, port: int, log: Path | None) -> Iterator[_Serving]:
+    from clawtrace._scripted_model.http_server import PROVIDERS, client_environment
     from clawtrace._scripted_model.script import load_script
     from clawtrace._scripted_model.server import ScriptedModel
 
     model = ScriptedModel(load_script(script), port, log)
+    keys = {name for one in PROVIDERS.values() for name in one.keys}
+
+    def environment(env: Mapping[str, str]) -> dict[str, str]:
+        without = {name: value for name, value in env.items() if name not in keys}
+        return {**without, **client_environment(model.url, "scripted", {})}
+
     try:
-        model.start()
+        with _port_is_free(port):
+            model.start()
+        yield _Serving(model.url, environment, lambda: ("", False))
+    finally:
+        model.stop()
+
+
+@contextmanager
+def _cassette(path: Path, mode: Mode, port: int) -> Iterator[_Serving]:
+    from clawtrace.cassettes.playing import Cassette, Playback
+    from clawtrace.config.projects.project_file import load_project
+    from clawtrace.config.projects.session_settings import session_settings
+
+    redaction = session_settings(load_project()).redaction
+    with closing(Cassette(path, mode, redaction=redaction)) as cassette:
+        playback = Playback(cassette, os.environ)
+        try:
+            with _port_is_free(port):
+                playback.start(port)
+            yield _Serving(playback.url, playback.environment, lambda: (playback.said(), bool(playback.misses)))
+        finally:
+            playback.stop()
+
+
+@contextmanager
+def _port_is_free(port: int) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         if error.filename:
             raise
         raise UsageError(
             f"Port {port} of 127.0.0.1 cannot be used: {error.strerror}. Choose another --port."
         ) from error
-    try:
-        if ready_file is not None:
-            with whole_text_file(ready_file, sync=False) as stream:
-                stream.write(model.url + "\n")
-        return _run(cmd, model.url) if cmd else _serve(model)
-    finally:
-        model.stop()
 
 
-def _serve(model: ScriptedModel) -> int:
+def _serve(url: str) -> int:
     """Print the server's URL and wait for a signal."""
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda _number, _frame: ended.set())
-    click.echo(model.url)
+    click.echo(url)
     ended.wait()
     return 0
 
 
-def _run(cmd: Sequence[str], url: str) -> int:
-    """Run `cmd` against the server; return its exit code, 128 + n when signal n ended it."""
-    environment = {
-        **{name: value for name, value in os.environ.items() if name != "GOOGLE_API_KEY"},
-        "OPENAI_BASE_URL": f"{url}/v1",
-        "OPENAI_API_KEY": "scripted",
-        "OPENROUTER_BASE_URL": f"{url}/v1",
-        "OPENROUTER_API_KEY": "scripted",
-        "ANTHROPIC_BASE_URL": url,
-        "ANTHROPIC_API_KEY": "scripted",
-        "GOOGLE_GEMINI_BASE_URL": url,
-        "GEMINI_API_KEY": "scripted",
-    }
+def _run(cmd: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run `cmd`; return its exit code, 128 + n when signal n ended it."""
     try:
         process = subprocess.Popen(cmd, env=environment)
     except OSError as error:

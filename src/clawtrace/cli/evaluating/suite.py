@@ -314,7 +314,7 @@ def _report_of(
 ) -> CampaignReport:
     """Return what the reports are written from; what authors say is cleaned of known secrets, as in the manifest."""
     from clawtrace.campaign.results.stored_results import rates_of_suite
-    from clawtrace.campaign.running.run_files import cleaned
+    from clawtrace.receiver.redaction.redact import cleaned
     from clawtrace.report.base import AssertionLines, CampaignReport, CaseLabels, RunsSource
     from clawtrace.report.results import NotRun
 
@@ -362,7 +362,7 @@ def _report_of(
 
 
 def _suite_labels(suite: LoadedSuite, clean: Callable[[str], str]) -> Suite:
-    from clawtrace.campaign.running.run_files import cleaned
+    from clawtrace.receiver.redaction.redact import cleaned
     from clawtrace.report.results import Suite
 
     agents = (case.agent.config for case in suite.cases if case.agent is not None)

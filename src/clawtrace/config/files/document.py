@@ -26,6 +26,7 @@ __all__ = [
     "parse_document",
     "problem_at",
     "read_document",
+    "read_documents",
     "resolve",
     "unreadable",
     "with_either_suffix",
@@ -130,12 +131,32 @@ def read_document(path: Path, *, mapping: bool = True) -> Document:
     Raises:
         ConfigError: it cannot be read, is no YAML, holds no mapping, or repeats a key; all such problems at once.
     """
-    file = display(path)
+    return parse_document(_text_of(path), display(path), path, mapping=mapping)
+
+
+def read_documents(path: Path) -> Iterator[Document]:
+    """Read and compose the documents of one file, mappings that `---` divides.
+
+    Raises:
+        ConfigError: as `read_document`; at the first document with a problem.
+    """
+    text, file = _text_of(path), display(path)
+    _check_depth(text, file)
+    loader = _Loader(text)
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        while loader.check_node():
+            yield _built(loader, loader.get_node(), file, path, mapping=True)
+    except yaml.YAMLError as error:
+        raise ConfigError(_yaml_problem(file, text, error)) from error
+    finally:
+        loader.dispose()
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(unreadable(path, error)) from error
-    return parse_document(text, file, path, mapping=mapping)
 
 
 def unreadable(path: Path, error: OSError | UnicodeDecodeError) -> ConfigProblem:
@@ -166,14 +187,18 @@ def parse_document(text: str, file: str, path: Path | None = None, *, mapping: b
             raise ConfigError(
                 problem_at(file, 1, 1, "is empty, expected a mapping", "`clawtrace schema` lists the keys.")
             )
-        builder = _Builder(loader, file)
-        data = builder.build(root)
-        if mapping and not builder.problems and not isinstance(data, dict):
-            builder.add(root, "expected a mapping, found " + _kind(root), _key_of_the_list(data))
+        return _built(loader, root, file, path, mapping=mapping)
     except yaml.YAMLError as error:
         raise ConfigError(_yaml_problem(file, text, error)) from error
     finally:
         loader.dispose()
+
+
+def _built(loader: Any, root: yaml.Node, file: str, path: Path | None, *, mapping: bool) -> Document:
+    builder = _Builder(loader, file)
+    data = builder.build(root)
+    if mapping and not builder.problems and not isinstance(data, dict):
+        builder.add(root, "expected a mapping, found " + _kind(root), _key_of_the_list(data))
     if builder.problems:
         raise ConfigError(builder.problems)
     return Document(file, path, root, data)

@@ -1,0 +1,184 @@
+"""What a request means, by which a recorded answer is found: all that a model could answer differently to.
+
+What differs from run to run without a meaning (ids, times, temporary paths) is replaced by a word for its kind, and kept
+as the request's `volatile` texts: of several recorded requests with the same meaning, the one is taken that has most of them
+in common.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, NamedTuple
+
+from clawtrace.assertions.matching.json_path import parse_path, without
+from clawtrace.support.yaml_writing import readable_yaml
+
+__all__ = ["Meaning", "Rules", "difference", "nearest"]
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = rf"(?:{'|'.join(_MONTHS)})[a-z]*\.?"
+_CLOCK = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?[ap]m)?(?: ?(?:Z\b|UTC\b|GMT\b|[+-]\d{2}:?\d{2}))?"
+_DAY = rf"""(?xi) \b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day,?[ ])?
+    (?: (?P<y>\d{{4}})-(?P<m>\d\d)-(?P<d>\d\d) | (?P<mon>{_MONTH})[ ](?P<d2>\d{{1,2}})(?:st|nd|rd|th)?,?[ ](?P<y2>\d{{4}})
+      | (?P<d3>\d{{1,2}})[ ](?P<mon3>{_MONTH})[ ](?P<y3>\d{{4}}) )
+    (?:(?:T|,?[ ](?:at[ ])?){_CLOCK.replace(" ", "[ ]")})? (?!\w)"""
+_TIMES = (re.compile(_DAY), re.compile(r"\b(?P<unix>1\d{9})(?:\d{3}|\.\d+)?\b"))
+"""Dates with and without a time, and seconds or milliseconds of Unix; what counts is whether they are of the request's day."""
+_NEAR_S = 36 * 3600.0
+_BUILT_IN: tuple[tuple[str, str], ...] = (
+    (r"\[REDACTED:([\w-]+):[0-9a-f]{8}\]", r"<secret \1>"),
+    (r"(?:/[\w.@~+-]+)+/runs/[\w.-]+/[\w.-]+/\d+/workspace\b", "<workspace>"),
+    (r"\b[\w.-]+/[\w.-]+/[\w.-]+/\d+-[0-9a-f]{8}(?:-attempt\d+)?\b", "<run id>"),
+    (r"(?:/private)?(?:/var/folders/[\w+-]+/[\w+-]+/T|/var/tmp|/tmp)/[\w.+-]+", "<temporary folder>"),
+    (r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b", "<uuid>"),
+)
+_IDS = frozenset(("id", "call_id", "tool_call_id", "tool_use_id", "toolCallId", "tool_callId"))
+"""Keys of ids that tie a call to its result: what counts is which belong together."""
+_FREE = frozenset(("args", "arguments", "input", "response", "parameters", "input_schema", "properties"))
+"""Keys of mappings that tools define: an id in them is what it is."""
+_LEFT_OUT = frozenset(("model", "metadata", "user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"))
+"""Keys of a request's body that no answer depends on, and the model, which is compared by itself."""
+
+
+class Meaning(NamedTuple):
+    """One request as it is compared."""
+
+    digest: str
+    """Of what it means: 64 hex digits."""
+    content: Mapping[str, Any]
+    """What it means, as JSON values."""
+    volatile: tuple[str, ...]
+    """The texts that were replaced, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is left out of a request before it is compared."""
+
+    normalise: tuple[tuple[str, str], ...] = ()
+    """Own regular expressions, each with what takes the place of what it finds; before the built-in ones."""
+    ignore: tuple[str, ...] = ()
+    """JSON paths in the request's body."""
+
+    def meaning(self, api: str, model: str, path: str, body: Any, at: float) -> Meaning:
+        """Return what a request means.
+
+        Args:
+            api: its protocol; `other` for one that is known by its path alone.
+            model: which model is asked.
+            path: at the provider.
+            body: JSON value.
+            at: when it was asked, in seconds since the epoch: a time of about then says when it was, and no more.
+        """
+        reading = _Reading([(re.compile(one), word) for one, word in (*self.normalise, *_BUILT_IN)], at)
+        if isinstance(body, dict):
+            body = {key: value for key, value in body.items() if key not in _LEFT_OUT}
+        body = reading.value(without(body, tuple(map(parse_path, self.ignore))))
+        streamed = {"stream": True} if ":stream" in path else {}
+        named = {"path": reading.text(path)} if api == "other" else {}
+        content = {"api": api, "model": model, **named, **streamed, "body": body}
+        return Meaning(hashlib.sha256(_canonical(content).encode()).hexdigest(), content, tuple(reading.replaced))
+
+
+class _Reading:
+    """One request being read: which ids and volatile texts it has."""
+
+    def __init__(self, rules: Sequence[tuple[re.Pattern[str], str]], at: float) -> None:
+        self._rules = rules
+        self._at = at
+        self._ids: dict[str, str] = {}
+        self.replaced: list[str] = []
+
+    def value(self, value: Any, key: str = "", *, free: bool = False) -> Any:
+        if isinstance(value, str):
+            return self._id(value) if key in _IDS and not free else self.text(value)
+        if isinstance(value, dict):
+            free = free or key in _FREE
+            return {name: self.value(value[name], name, free=free) for name in sorted(value)}
+        return [self.value(one, free=free) for one in value] if isinstance(value, list) else value
+
+    def _id(self, text: str) -> str:
+        self.replaced.append(text)
+        return self._ids.setdefault(text, f"<id {len(self._ids) + 1}>")
+
+    def text(self, text: str) -> str:
+        for pattern, word in self._rules:
+            text = pattern.sub(partial(self._replaced, word=word), text)
+        for pattern in _TIMES:
+            text = pattern.sub(self._time, text)
+        return text
+
+    def _replaced(self, found: re.Match[str], word: str) -> str:
+        self.replaced.append(found[0])
+        return found.expand(word)
+
+    def _time(self, found: re.Match[str]) -> str:
+        """Return what stands for a time of the request's day; any other means what it says."""
+        when = _seconds(found.groupdict())
+        near = when is not None and abs(when - self._at) <= _NEAR_S
+        return self._replaced(found, "<now>") if near else found[0]
+
+
+def _seconds(of: Mapping[str, str | None]) -> float | None:
+    """Return the time that a match of `_TIMES` names, a date as its noon; None where there is no such day."""
+    if unix := of.get("unix"):
+        return float(unix)
+    month = of["m"] or of["mon"] or of["mon3"] or ""
+    number = int(month) if month.isdecimal() else _MONTHS.index(month[:3].lower()) + 1
+    year, day = int(of["y"] or of["y2"] or of["y3"] or 0), int(of["d"] or of["d2"] or of["d3"] or 0)
+    try:
+        return datetime(year, number, day, 12, tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def order(meaning: Meaning) -> tuple[str, ...]:
+    """Return the place of a request in a file: by model and messages, a conversation's beginning before its continuation."""
+    body = meaning.content["body"]
+    lists = [body.get(key) for key in MESSAGES] if isinstance(body, dict) else []
+    messages: list[Any] = next((one for one in lists if isinstance(one, list)), [])
+    return (meaning.content["model"], *map(_canonical, messages), "", _canonical(meaning.content))
+
+
+MESSAGES = ("messages", "input", "contents")
+"""What the protocols call the list of a request's messages."""
+
+
+# --- what was recorded nearest ----------------------------------------------------------------------------------------
+
+
+_SHOWN_LINES = 60
+
+
+def nearest(asked: Meaning, recorded: Iterable[Meaning]) -> int | None:
+    """Return the number of the recorded request that is most like the one that is asked; None where there is none."""
+    lines = _lines(asked)
+    best, found = -1.0, None
+    for number, one in enumerate(recorded):
+        matcher = difflib.SequenceMatcher(None, lines, _lines(one), autojunk=False)
+        alike = (one.content["api"] == asked.content["api"]) + (one.content["model"] == asked.content["model"])
+        if alike + matcher.real_quick_ratio() > best and (score := alike + matcher.ratio()) > best:
+            best, found = score, number
+    return found
+
+
+def difference(recorded: Meaning, asked: Meaning, name: str) -> str:
+    """Return how a recorded request differs from the one that is asked: a unified diff of what they mean."""
+    diff = list(difflib.unified_diff(_lines(recorded), _lines(asked), f"recorded {name}", "asked", n=2, lineterm=""))
+    left = len(diff) - _SHOWN_LINES
+    return "\n".join(diff[:_SHOWN_LINES] + ([f"… {left} more lines"] if left > 0 else []))
+
+
+def _lines(meaning: Meaning) -> list[str]:
+    return readable_yaml(dict(meaning.content)).splitlines()

@@ -1,0 +1,320 @@
+"""A cassette in use: one object for a file, whose runs replay it independently of each other and record into it together."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any, Literal
+
+from clawtrace._scripted_model.http_server import (
+    PROVIDERS,
+    HttpAnswer,
+    HttpRequest,
+    ModelServer,
+    client_environment,
+    wire_of,
+)
+from clawtrace._scripted_model.script import ScriptedFailure
+from clawtrace._scripted_model.wire import openai_error
+from clawtrace.cassettes.answers import RecordedAnswer, answer_bytes, clean_answer, read_answer, usage_of
+from clawtrace.cassettes.file import CassetteHead, Exchange, RecordedRequest, append, load, lock, write
+from clawtrace.cassettes.forwarding import Address, Forwarded, address_of, forward, plain_url
+from clawtrace.cassettes.matching import Meaning, Rules, difference, nearest
+from clawtrace.config.files.document import display
+from clawtrace.errors import UsageError
+from clawtrace.receiver.redaction.redact import RedactionSettings, Redactor, cleaned
+from clawtrace.support.figures import amount
+
+__all__ = ["MISS", "Cassette", "Mode", "Playback"]
+
+Mode = Literal["record", "replay", "auto"]
+MISS = "cassette_miss"
+"""Type of the error that is the answer to a request that was not recorded."""
+PLACEHOLDER = "clawtrace-replays"
+"""What takes the place of a key where none is set."""
+_LAST_ANSWERS_S = 10.0
+
+
+class Cassette:
+    """A cassette in use. Safe for threads."""
+
+    def __init__(
+        self, path: Path, mode: Mode, rules: Rules | None = None, redaction: RedactionSettings | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        """Open the file; `close` it in the end.
+
+        Args:
+            rules: what is left out of requests before they are compared.
+            redaction: what is a secret besides the built-in kinds; redaction itself cannot be switched off here.
+            env: whose values are secrets by the names of their variables; by default the process's own.
+
+        Raises:
+            ConfigError: the file is no cassette.
+            UsageError: there is none to replay, or it cannot be written.
+        """
+        self.path, self.mode, self.rules = path, mode, rules or Rules()
+        self._redactor = Redactor((redaction or RedactionSettings())._replace(enabled=True), env)
+        self._lock = threading.Lock()
+        self._stream: TextIOWrapper | None = None
+        self._head, self._exchanges = CassetteHead(), list[tuple[Meaning, Exchange]]()
+        self._places: dict[str, list[int]] = {}
+        self._new = 0
+        if mode == "replay" and not path.exists():
+            raise UsageError(f"the cassette {display(path)} does not exist: record it with `--mode record`")
+        if mode != "replay":
+            self._stream = lock(path)
+        if mode != "record" and path.stat().st_size:
+            self._head, exchanges = load(path)
+            for one in exchanges:
+                self._put(self.meaning(one.request, _seconds(one.at)), one)
+
+    @property
+    def name(self) -> str:
+        """The file as messages name it."""
+        return display(self.path)
+
+    def meaning(self, request: RecordedRequest, at: float) -> Meaning:
+        """Return what a request without secrets means."""
+        return self.rules.meaning(request.api, request.model, request.path, request.body, at)
+
+    def clean(self, text: str) -> str:
+        """Return a text without secrets, and such that a file can hold it."""
+        with self._lock:
+            return self._redactor.clean(text).encode("utf-8", "replace").decode()
+
+    def _put(self, meaning: Meaning, exchange: Exchange) -> int:
+        self._exchanges.append((meaning, exchange))
+        self._places.setdefault(meaning.digest, []).append(len(self._exchanges) - 1)
+        return len(self._exchanges) - 1
+
+    def find(self, asked: Meaning, used: set[int]) -> int | None:
+        """Return the number of the exchange that answers a request, and note it in `used`; None where none is left.
+
+        Of several with its meaning, those that are equal to it to the last letter go before all others, and alone; else those
+        that have more of the volatile texts in common. Equal ones come in recorded order.
+        """
+        with self._lock:
+            places = self._places.get(asked.digest, [])
+            equal = [one for one in places if self._exchanges[one][0].volatile == asked.volatile]
+            left = [one for one in equal or places if one not in used]
+            if not left:
+                return None
+            found = max(left, key=lambda one: (_in_common(self._exchanges[one][0].volatile, asked.volatile), -one))
+            used.add(found)
+            return found
+
+    def exchange(self, number: int) -> Exchange:
+        """Return an exchange."""
+        with self._lock:
+            return self._exchanges[number][1]
+
+    def record(
+        self, request: RecordedRequest, meaning: Meaning, at: float, answer: RecordedAnswer, base_url: str
+    ) -> int:
+        """Add an exchange to the file; return its number."""
+        answer = clean_answer(answer, self.clean)
+        with self._lock:
+            assert self._stream is not None
+            if self._new == 0:
+                self._begin()
+            self._new += 1
+            times = len(self._places.get(meaning.digest, ()))
+            name = meaning.digest[:10] + (f"-{times + 1}" if times else "")
+            self._head = self._head.model_copy(
+                update={"recorded": _now(time.time()), "providers": {**self._head.providers, request.provider: plain_url(base_url)}}
+            )  # fmt: skip
+            exchange = Exchange(id=name, at=_now(at), request=request, answer=answer, usage=usage_of(answer))
+            append(self._stream, exchange)
+            return self._put(meaning, exchange)
+
+    def _begin(self) -> None:
+        """Make the file ready for its first new exchange: only now, so that a session that records nothing destroys nothing."""
+        assert self._stream is not None
+        if not self._exchanges:
+            self._stream.truncate(0)
+            append(self._stream, self._head.model_copy(update={"recorded": _now(time.time())}))
+
+    def miss(self, asked: Meaning, why: str) -> str:
+        """Return what to say of a request that was not recorded: the nearest one as a difference, and what to do.
+
+        Args:
+            why: why it could not be recorded now, where that is known.
+        """
+        with self._lock:
+            known = list(self._exchanges)
+            times = len(self._places.get(asked.digest, ()))
+        to_do = f"If the new request is meant, record it with `--mode auto`, or `eval --cassette-mode auto`{why}."
+        if times:
+            again = (
+                "once more than it was recorded" if times == 1 else f"more often than the {times} times it was recorded"
+            )
+            return f"a request to `{asked.content['model']}` was asked {again} in {self.name}. {to_do}"
+        place = nearest(asked, [meaning for meaning, _ in known])
+        head = f"a request to `{asked.content['model']}` was not recorded in {self.name}"
+        if place is None:
+            return f"{head}, which holds no exchange. {to_do}"
+        meaning, exchange = known[place]
+        diff = difference(meaning, asked, f"{exchange.id} in {self.name}")
+        return f"{head}. {to_do} The nearest that was recorded, `{exchange.id}`, differs so:\n{diff}"
+
+    def close(self) -> None:
+        """Write what was recorded in its stable order, and let other processes record."""
+        with self._lock:
+            if self._stream is None:
+                return
+            if self._new:
+                write(self.path, self._head, self._exchanges)
+            elif not self.path.stat().st_size:
+                self.path.unlink()
+            self._stream.close()
+            self._stream = None
+
+
+def _in_common(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+    return sum(a == b for a, b in zip(one, other, strict=False))
+
+
+def _now(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _seconds(at: str) -> float:
+    try:
+        return datetime.fromisoformat(at).timestamp()
+    except ValueError:
+        return 0.0
+
+
+@dataclass(slots=True)
+class Playback:
+    """One run of an agent with a cassette: a server that the agent takes for its providers."""
+
+    cassette: Cassette
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Where the base URLs of providers are looked up that the agent's own environment does not name."""
+    misses: list[str] = field(default_factory=list)
+    """What was asked and not recorded, as messages."""
+    replayed: int = 0
+    recorded: int = 0
+    _addresses: dict[str, str] = field(default_factory=dict)
+    _used: set[int] = field(default_factory=set)
+    _server: ModelServer | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def start(self, port: int = 0) -> Playback:
+        """Listen on the loopback interface.
+
+        Raises:
+            OSError: the port cannot be used.
+        """
+        self._addresses = {name: self.env.get(one.base_url) or one.address for name, one in PROVIDERS.items()}
+        self._server = ModelServer(self.answer, port).start()
+        return self
+
+    def stop(self) -> None:
+        """Stop listening, once the last answers are recorded."""
+        if self._server is not None:
+            self._server.stop(_LAST_ANSWERS_S)
+
+    @property
+    def url(self) -> str:
+        """Root of the server."""
+        assert self._server is not None
+        return self._server.url
+
+    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        """Return an agent's environment in which its providers are this server; what is replayed needs no key."""
+        own = {name: env[one.base_url] for name, one in PROVIDERS.items() if env.get(one.base_url)}
+        self._addresses |= {name: url for name, url in own.items() if not url.startswith(self.url)}
+        key = "" if self.cassette.mode == "record" else PLACEHOLDER
+        return {**env, **client_environment(self.url, key, env)}
+
+    def at(self, provider: str, base_url: str) -> str:
+        """Return the base URL at this server of a provider that is asked at another address than its usual one."""
+        self._addresses[provider] = base_url
+        version = PROVIDERS[provider].version if provider in PROVIDERS else "/v1"
+        return f"{self.url}/{provider}{version}"
+
+    def said(self) -> str:
+        """Return what was done, in a few words."""
+        parts = [f"{amount(self.replayed, 'request')} replayed"] if self.cassette.mode != "record" else []
+        parts += [f"{amount(self.recorded, 'request')} recorded"] if self.cassette.mode != "replay" else []
+        missed = [f"{len(self.misses)} not recorded"] if self.misses else []
+        first = f"\n{self.misses[0]}" if self.misses else ""
+        return f"{', '.join((*parts, *missed))} ({self.cassette.name}){first}"
+
+    def answer(self, request: HttpRequest) -> HttpAnswer | None:
+        """Answer a request from the cassette, or from its provider where the mode allows that."""
+        at, address = time.time(), address_of(request, self._addresses)
+        asked = _asked(request, address, self.cassette.clean)
+        meaning = self.cassette.meaning(asked, at)
+        found = None if self.cassette.mode == "record" else self.cassette.find(meaning, self._used)
+        if found is not None:
+            with self._lock:
+                self.replayed += 1
+            return _replayed(self.cassette.exchange(found).answer)
+        no_key = any(PLACEHOLDER in text for text in (request.query, *request.headers.values()))
+        if self.cassette.mode == "replay":
+            return self._missed(request, meaning, "")
+        if no_key:
+            return self._missed(request, meaning, " with its provider's key, which is not set")
+        base_url = self._addresses[address.provider]
+
+        def gone_by(got: Forwarded) -> None:
+            answer = read_answer(got.status, got.headers, got.data, cut=got.is_cut)
+            number = self.cassette.record(asked, meaning, at, answer, base_url)
+            with self._lock:
+                self._used.add(number)
+                self.recorded += 1
+
+        try:
+            return forward(request, address.url(base_url), gone_by)
+        except OSError as error:
+            why = getattr(error, "reason", None) or error
+            return _error(request, 502, "provider_unreachable", f"{plain_url(base_url)} cannot be reached: {why}")
+
+    def _missed(self, request: HttpRequest, meaning: Meaning, why: str) -> HttpAnswer:
+        message = self.cassette.miss(meaning, why)
+        with self._lock:
+            self.misses.append(message)
+        return _error(request, 400, MISS, message)
+
+
+def _asked(request: HttpRequest, address: Address, clean: Callable[[str], str]) -> RecordedRequest:
+    wire, body = wire_of(address.path.partition("?")[0]), request.body
+    read = None if wire is None or body is None else wire.read(address.path.partition("?")[0], body)
+    content: Any = request.raw.decode("utf-8", "replace") or None if body is None else body
+    return RecordedRequest(
+        provider=address.provider,
+        api=read.api if read is not None else "other",
+        path=clean(address.path if request.method == "POST" else f"{request.method} {address.path}"),
+        model=clean(read.model) if read is not None else "",
+        body=cleaned(content, clean),
+    )
+
+
+def _replayed(answer: RecordedAnswer) -> HttpAnswer:
+    data = answer_bytes(answer)
+    if isinstance(data, bytes) and not answer.cut:
+        return HttpAnswer(data, answer.status, answer.headers)
+    return HttpAnswer(
+        _parts([data] if isinstance(data, bytes) else data, is_cut=answer.cut), answer.status, answer.headers
+    )
+
+
+def _parts(parts: list[bytes], *, is_cut: bool) -> Generator[bytes]:
+    yield from parts
+    if is_cut:
+        raise ConnectionAbortedError
+
+
+def _error(request: HttpRequest, status: int, kind: str, message: str) -> HttpAnswer:
+    failure = ScriptedFailure(status=status, type=kind, message=message)
+    wire = wire_of(request.path)
+    return HttpAnswer.of_json(openai_error(failure) if wire is None else wire.error(failure), status)

@@ -223,7 +223,7 @@ SCENARIOS = (
 def _tools(asked: ModelRequest) -> Iterator[Tool]:
     for one in asked.body.get("tools") or []:
         for said in one.get("functionDeclarations") or [one.get("function") or one]:
-            schema = next(
+            schema: Any = next(
                 (said[key] for key in ("parameters", "parametersJsonSchema", "input_schema") if said.get(key)), {}
             )
             if said.get("name") and isinstance(schema, dict):

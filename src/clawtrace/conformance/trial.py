@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from clawtrace._scripted_model.http_server import client_environment
 from clawtrace._scripted_model.server import Exchange, ScriptedModel
+from clawtrace._scripted_model.wire import answered_calls
 from clawtrace.campaign.running.wrap import run_command
 from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.conformance.facts import compare, rows
@@ -221,7 +222,7 @@ def _executed(answered: Sequence[Exchange], play: Improvisation) -> Iterator[tup
     """Yield the calls that were asked for and that a later request answers, but for those that cannot be run."""
     results = Counter[str]()
     for exchange in answered[-1:]:  # the last request holds the whole conversation
-        results.update(_results(exchange.request))
+        results.update(answered_calls(exchange.request))
     in_vain = Counter(play.in_vain)
     for exchange in answered:
         for call in exchange.tool_calls:
@@ -231,25 +232,6 @@ def _executed(answered: Sequence[Exchange], play: Improvisation) -> Iterator[tup
             elif results[known]:
                 results[known] -= 1
                 yield name, call["arguments"]
-
-
-def _results(value: Any) -> Iterator[str]:
-    """Yield the ids, or names, of the tool calls whose results a request holds."""
-    if isinstance(value, list):
-        for one in value:
-            yield from _results(one)
-    elif isinstance(value, dict):
-        if value.get("role") == "tool" and "tool_call_id" in value:
-            yield value["tool_call_id"]
-        elif value.get("type") == "function_call_output":
-            yield value["call_id"]
-        elif value.get("type") == "tool_result":
-            yield value["tool_use_id"]
-        elif "functionResponse" in value:
-            yield value["functionResponse"].get("name") or ""
-        else:
-            for key in ("messages", "input", "contents", "content", "parts"):
-                yield from _results(value.get(key))
 
 
 def _told(path: Path) -> Iterator[dict[str, Any]]:
@@ -267,7 +249,8 @@ def _told(path: Path) -> Iterator[dict[str, Any]]:
 
 def _note(play: Improvisation, code: int, log: Sequence[Exchange], why: str) -> str:
     if not log:
-        return "The agent asked no model: it does not read the address of its provider from the environment (OPENAI_BASE_URL and the like)."
+        ended = f"The agent ended with exit code {code} and" if code else "The agent"
+        return f"{ended} asked no model. It has to read its provider's address from the environment (OPENAI_BASE_URL and the like)."
     if play.streamed is False and play.scenario.name == "streaming":
         return "The agent does not stream; one that reads CLAWTRACE_SCENARIO can do so in this scenario."
     if not play.scenario.shows(play):
@@ -291,11 +274,11 @@ def _fact(fact: str, found: tuple[str, Any, Any], run: Mapping[str, Any]) -> Fac
     if status == "true":
         return Fact("true", _plain(seen), _plain(true))
     one = CONVENTIONS[fact]
-    because = [
-        row["because"]
-        for row in (*run["doubts"], *run["gaps"])
-        if row["relation"] == one.relation and row.get("column_name") in (None, one.column or None)
+    doubts = [
+        row for row in run["doubts"] if row["relation"] == one.relation and row["column_name"] == (one.column or None)
     ]
+    gaps = [row for row in run["gaps"] if row["relation"] == one.relation]
+    because = [row["because"] for row in doubts or gaps]
     if fact == "complete":
         because = list(run["incomplete_because"])
     is_wrong = status == "wrong" and fact != "complete"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clawtrace.cli.output.data import json_option, print_json, stdout_console
+from clawtrace.errors import UsageError
 
 if TYPE_CHECKING:
     from clawtrace.conformance.trial import Conformance, Fact
@@ -39,6 +40,10 @@ _LONGEST = 160
 @click.option(
     "--badge", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write a badge of shields.io here: JSON."
 )  # fmt: skip
+@click.option(
+    "--against", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+    help="Say what changed since this output of --json, as of another version.",
+)  # fmt: skip
 @json_option
 def command(
     cmd: tuple[str, ...],
@@ -46,6 +51,7 @@ def command(
     timeout: float,
     markdown: Path | None,
     badge: Path | None,
+    against: Path | None,
     as_json: bool,
 ) -> int:
     """Run an agent once for each scenario against a scripted model, and compare what its spans say with what happened.
@@ -71,6 +77,7 @@ def command(
         if name not in known:
             hint = did_you_mean(name, known) or f"There are: {', '.join(known)}."
             raise click.UsageError(f"There is no scenario {name!r}. {hint}")
+    before = _earlier(against) if against is not None else None
     project = load_project()
     trials = []
     for scenario in SCENARIOS:
@@ -92,7 +99,35 @@ def command(
         print_json(asdict(found))
     else:
         _show(found, stdout_console())
+        if before is not None:
+            _show_changes(before, found, stdout_console())
     return 1 if found.count("wrong") else 0 if found.count("true") else 3
+
+
+def _earlier(path: Path) -> dict[tuple[str, str], str]:
+    """Return the status of each fact by scenario and name.
+
+    Raises:
+        UsageError: the file cannot be read, or is none of this command.
+    """
+    try:
+        trials = json.loads(path.read_text(encoding="utf-8"))["trials"]
+        return {(one["scenario"], name): fact["status"] for one in trials for name, fact in one["facts"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not what `clawtrace conformance --json` prints"
+        raise UsageError(f"{str(path)!r} cannot be compared with: {why}.") from error
+
+
+def _show_changes(before: dict[tuple[str, str], str], found: Conformance, console: ConsoleOutput) -> None:
+    now = {(trial.scenario, name): fact.status for trial in found.trials for name, fact in trial.facts.items()}
+    changed = [(*key, before[key], status) for key, status in now.items() if before.get(key, status) != status]
+    for scenario, name, was, status in changed:
+        mark, style = _MARKS[status]
+        console.paragraph(
+            f"{name} in {scenario} was {was}, and is {status}", first=f"{mark} ", indent="  ", first_style=style
+        )
+    if not changed:
+        console.paragraph("Nothing changed since then in the facts that both have.")
 
 
 def _summary(found: Conformance) -> str:
@@ -116,6 +151,15 @@ def _open(found: Conformance) -> list[tuple[str, Fact, list[str]]]:
                 alike.setdefault((name, fact.status), (fact, []))[1].append(trial.scenario)
     listed = [(name, fact, scenarios) for (name, _), (fact, scenarios) in alike.items()]
     return sorted(listed, key=lambda one: one[1].status != "wrong")
+
+
+def _notes(found: Conformance) -> dict[str, list[str]]:
+    """Return what is noted, with the scenarios of which it is."""
+    notes: dict[str, list[str]] = {}
+    for trial in found.trials:
+        if trial.note:
+            notes.setdefault(trial.note, []).append(trial.scenario)
+    return notes
 
 
 def _said(name: str, fact: Fact) -> list[str]:
@@ -163,10 +207,9 @@ def _show(found: Conformance, console: ConsoleOutput) -> None:
         )
         for sentence in _said(name, fact):
             console.paragraph(sentence, indent="    ", style="dim")
-    for trial in found.trials:
-        if trial.note:
-            console.paragraph(f"{trial.scenario}: {trial.note}", first="– ", indent="  ")
-    if _open(found) or any(trial.note for trial in found.trials):
+    for note, scenarios in _notes(found).items():
+        console.paragraph(f"{', '.join(scenarios)}: {note}", first="– ", indent="  ")
+    if _open(found) or _notes(found):
         console.line()
     console.line((f"{_summary(found)} ✓ true, · absent, ✗ wrong", "bold"))
 
@@ -187,7 +230,7 @@ def _markdown(found: Conformance) -> str:
     lines.append("")
     for name, fact, scenarios in _open(found):
         lines.append(f"- **`{name}` is {fact.status}** in {', '.join(scenarios)}. {' '.join(_said(name, fact))}")
-    lines += [f"- {trial.scenario}: {trial.note}" for trial in found.trials if trial.note]
+    lines += [f"- {', '.join(scenarios)}: {note}" for note, scenarios in _notes(found).items()]
     return "\n".join(lines) + "\n"
 
 

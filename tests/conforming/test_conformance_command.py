@@ -73,6 +73,21 @@ def test_spans_that_say_something_else_are_wrong_with_span_and_attribute(tmp_pat
     assert "| `output_tokens` | ✓ |" in table
 
 
+def test_what_changed_since_another_version_is_said(tmp_path: Path) -> None:
+    words = ("--scenario", "answer", "--against", "old.json", "--", sys.executable, str(HERE / "liar.py"))
+    old = {
+        "trials": [{"scenario": "answer", "facts": {"input_tokens": {"status": "true"}, "models": {"status": "true"}}}]
+    }
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    done = conformance(tmp_path, *words)
+    (tmp_path / "old.json").write_text("[]")
+    refused = conformance(tmp_path, *words)
+
+    assert "✗ input_tokens in answer was true, and is wrong" in done.stdout
+    assert "models in answer" not in done.stdout
+    assert (refused.returncode, "is not what `clawtrace conformance --json` prints" in refused.stderr) == (2, True)
+
+
 def test_a_program_that_asks_no_model(tmp_path: Path) -> None:
     silent = conformance(tmp_path, "--scenario", "answer", "--", sys.executable, "-c", "print('hello')")
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from clawtrace._scripted_model.script import ModelRequest, ScriptedFailure, ScriptedStep, Usage
 
-__all__ = ["Event", "Reply", "Wire", "error_type", "openai_error", "pieces", "text_of"]
+__all__ = ["Event", "Reply", "Wire", "answered_calls", "error_type", "openai_error", "pieces", "text_of"]
 
 _ERROR_TYPES = {
     400: "invalid_request_error",
@@ -79,6 +79,25 @@ def text_of(content: Any) -> str:
     if isinstance(content, dict) and content.get("type") not in ("tool_result", "function_call_output"):
         return text_of(content.get("text") or content.get("content"))
     return ""
+
+
+def answered_calls(value: Any) -> Iterator[str]:
+    """Yield the ids, or names, of the tool calls whose results a request holds."""
+    if isinstance(value, list):
+        for one in value:
+            yield from answered_calls(one)
+    elif isinstance(value, dict):
+        if value.get("role") == "tool" and "tool_call_id" in value:
+            yield value["tool_call_id"]
+        elif value.get("type") == "function_call_output":
+            yield value["call_id"]
+        elif value.get("type") == "tool_result":
+            yield value["tool_use_id"]
+        elif "functionResponse" in value:
+            yield value["functionResponse"].get("name") or ""
+        else:
+            for key in ("messages", "input", "contents", "content", "parts"):
+                yield from answered_calls(value.get(key))
 
 
 def pieces(text: str | None, size: int = 16) -> Iterator[str]:

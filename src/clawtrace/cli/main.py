@@ -50,6 +50,7 @@ COMMANDS = {
     "dialects": "List the instrumentations that clawtrace reads, and what each can record.",
     "validate": "Check every configuration file; run nothing.",
     "doctor": "Test the receiver over each protocol, and look for what keeps spans away.",
+    "conformance": "Check whether an agent's telemetry tells what it did, in standard scenarios.",
     "env": "Show the environment that makes an agent export to clawtrace.",
     "model-server": "Play a scripted model over HTTP, for tests without a provider.",
     "mcp-proxy": "Stand between an agent and its MCP server: record, replay, and make tools fail.",

@@ -57,6 +57,7 @@ def run_command(
     timeout_seconds: float | None = None,
     streams: tuple[int, int, int] = (0, 1, 2),
     waiting: Waiting | None = None,
+    stop: StopSignal | None = None,
 ) -> WrappedRun:
     """Run one command with the telemetry environment and judge its run.
 
@@ -69,6 +70,7 @@ def run_command(
         switches: `telemetry_env` of the project.
         streams: file descriptors that become the command's standard input, output and error.
         waiting: called with what is waited for and how long, where the last spans do not come at once.
+        stop: ends the command when it is set.
 
     Raises:
         RunnerError: the program does not exist or cannot be started.
@@ -90,7 +92,7 @@ def run_command(
     asked = assertions.for_run(values) if assertions is not None else []
     spec = _spec(argv, record, session, env, switches or {}, timeout_seconds, streams, folder)
     session.open_run(record)
-    stop = StopSignal()
+    stop = stop or StopSignal()
     interrupted = _Interrupts(stop)
     with preparing(session):
         try:

@@ -24,6 +24,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     from clawtrace.cli.projects.checkup import Checkup
     from clawtrace.config.schemas import file_schema
     from clawtrace.config.schemas import schemas as of_files
+    from clawtrace.conformance.trial import Conformance
     from clawtrace.report.difference import Difference
     from clawtrace.report.inspection import Inspection
     from clawtrace.report.page import details_schema
@@ -33,6 +34,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     written: dict[str, type[Struct]] = {
         "results": Results,
         "compare": Comparison,
+        "conformance": Conformance,
         "diff": Difference,
         "doctor": Checkup,
         "inspect": Inspection,

@@ -94,6 +94,7 @@ def test_what_is_imported_is_declared():
     elsewhere = {"pytest", "_pytest"}  # the plugin runs inside of the user's pytest only
     elsewhere |= {"clickhouse_connect"}  # of an extra: without it, `--store clickhouse://…` says how to install it
     elsewhere |= {"pydantic_ai"}  # of the extra `providers`: without it, `clawtrace.providers` says how to install it
+    elsewhere |= {"mcp", "anyio"}  # of the extra `mcp`: without it, `clawtrace mcp` says how to install it
     unnamed = {root: names for root, names in owners.items() if not names & _declared() and root not in elsewhere}
 
     assert unnamed == {}

@@ -51,15 +51,21 @@ Offset = Annotated[int, Field(ge=0, description="First line of the output to ret
 
 @click.command(
     short_help="Serve results to a coding agent over MCP (stdio).",
-    epilog="Examples: clawtrace mcp; clawtrace mcp --write",
+    epilog="Examples: clawtrace mcp; clawtrace mcp --write; clawtrace mcp --skill > SKILL.md",
 )
 @click.option("--write", is_flag=True, help="Also let the agent run suites and write assertions into case files.")
-def command(write: bool) -> None:
+@click.option("--skill", is_flag=True, help="Print instructions for a coding agent (SKILL.md), and serve nothing.")
+def command(write: bool, skill: bool) -> None:
     """Serve the project of the current folder to a coding agent, over MCP on standard input and output.
 
     Its tools list campaigns and verdicts, show runs, say why a verdict failed, query, validate and suggest. They change nothing,
     unless --write allows to run suites, which starts the commands of their cases, and to add assertions to the project's files.
     """
+    if skill:
+        from importlib.resources import files
+
+        click.echo(files("clawtrace.cli.projects").joinpath("SKILL.md").read_text(encoding="utf-8"), nl=False)
+        return
     try:
         server = _server(write=write)
     except ImportError as error:

@@ -106,5 +106,5 @@ def _of_instrumentations(fact: str, dialects: Collection[Dialect]) -> str:
     if settings:
         return f"{_WORDS[fact].capitalize()} would be recorded with another setting ({'; '.join(settings)})."
     if fact == "tokens" and (said := _agent_settings("usage", dialects)):
-        return f"Where answers are streamed, their usage comes with {said}."
+        return f"Where chat completions are streamed, their usage comes with {said}."
     return f"{', '.join(never)} cannot record {_WORDS[fact]}." if never else ""

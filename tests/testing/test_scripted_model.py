@@ -35,7 +35,10 @@ def test_a_tool_in_a_namespace_is_called_by_both_names():
     with scripted_model([{"when": {"tools": ["mcp__weather__now"]}, "tool_calls": calls}]) as model:
         said = post(model.url + "/v1/responses", {"model": "m", "input": "?", "tools": tools})
 
-    assert [(call.get("namespace"), call["name"]) for call in said["output"]] == [(None, "now"), ("mcp__weather", "now")]
+    assert [(call.get("namespace"), call["name"]) for call in said["output"]] == [
+        (None, "now"),
+        ("mcp__weather", "now"),
+    ]
 
 
 def test_steps_are_used_in_order_and_usage_is_reported():

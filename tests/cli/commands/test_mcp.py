@@ -117,7 +117,7 @@ def test_a_failing_verdict_is_found_and_explained(judged: Path) -> None:
     assert "/asks  `ask` was never called" in results
     assert f"written in {FILE}:11" in why
     assert "expected: " in why
-    assert "FROM tool_calls AS r" in why
+    assert "the SQL, for clawtrace query --store outputs" in why
     assert "└─ execute_tool greet" in run
     assert rows == "name\ngreet"
     assert "expected: [greet]" in suggested

@@ -27,6 +27,20 @@ def post(url: str, body: object) -> dict:
         return json.load(answer)
 
 
+def test_a_tool_in_a_namespace_is_called_by_both_names():
+    """Of the Responses API; a step names the tool as other protocols would, and other tools keep their names."""
+    inside = {"type": "namespace", "name": "mcp__weather", "tools": [{"type": "function", "name": "now"}]}
+    tools = [{"type": "function", "name": "now"}, inside]
+    calls = [{"name": name, "arguments": {}} for name in ("now", "mcp__weather__now")]
+    with scripted_model([{"when": {"tools": ["mcp__weather__now"]}, "tool_calls": calls}]) as model:
+        said = post(model.url + "/v1/responses", {"model": "m", "input": "?", "tools": tools})
+
+    assert [(call.get("namespace"), call["name"]) for call in said["output"]] == [
+        (None, "now"),
+        ("mcp__weather", "now"),
+    ]
+
+
 def test_steps_are_used_in_order_and_usage_is_reported():
     """Each step answers once, in order, with its own tool calls, usage and model name."""
     with scripted_model(STEPS) as model:

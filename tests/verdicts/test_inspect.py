@@ -13,7 +13,7 @@ def test_times_are_those_between_start_and_end(lab: Lab) -> None:
     record = RunRecord("r", "r", closed_by=ClosedBy.EXIT, started_ns=5_000_000, ended_ns=65_000_000)
     lab.put(agent("a", at=10, to=40), chat("m", "a", at=20), record=record)
     lab.facts.ensure(["r"])
-    (run,) = inspect_runs(lab.store, ["r"])["runs"]
+    (run,) = inspect_runs(lab.store, ["r"], {})["runs"]
 
     assert (run["duration_ms"], run["work_ms"], run["whole_trace_ms"]) == (60.0, 30.0, 30.0)
 
@@ -22,7 +22,7 @@ def test_a_run_without_a_trace_has_no_facts(lab: Lab) -> None:
     """Nothing is known of its agents and calls."""
     lab.store.put_record(RunRecord("r", "r", closed_by=ClosedBy.EXIT))
     lab.facts.ensure(["r"])
-    (run,) = inspect_runs(lab.store, ["r"])["runs"]
+    (run,) = inspect_runs(lab.store, ["r"], {})["runs"]
 
     assert [run[name] for name in ("agents", "delegations", "llm_calls", "tool_calls", "errors", "work_ms")] == [
         None
@@ -34,7 +34,7 @@ def test_without_a_span_of_an_agent_no_agent_is_known(lab: Lab) -> None:
     """Calls without one are no sign that none was at work."""
     lab.put(chat("m"), tool("t", at=10))
     lab.facts.ensure(["r"])
-    (run,) = inspect_runs(lab.store, ["r"])["runs"]
+    (run,) = inspect_runs(lab.store, ["r"], {})["runs"]
 
     assert (run["agents"], run["delegations"]) == (None, None)
     assert [call["name"] for call in run["tool_calls"]] == ["get_weather"]

@@ -28,8 +28,20 @@ def read(path: str, body: dict[str, Any]) -> ModelRequest:
         system="\n".join(filter(None, [text_of(body.get("instructions")), *systems])),
         user=users[-1] if users else "",
         last="tool" if str(last.get("type", "")).endswith("_output") else str(last.get("role", "")),
-        tools=tuple(tool.get("name") or tool.get("type", "") for tool in body.get("tools") or []),
+        tools=tuple(_offered(body)),
     )
+
+
+def _offered(body: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """Return what names each tool in a call, by its name; that of a tool in a namespace is `NAMESPACE__NAME`."""
+    found: dict[str, dict[str, str]] = {}
+    for tool in body.get("tools") or []:
+        name = tool.get("name") or tool.get("type", "")
+        found[name] = {"name": name}
+        if tool.get("type") == "namespace":
+            inside = [str(one.get("name")) for one in tool.get("tools") or []]
+            found |= {f"{name}__{one}": {"namespace": name, "name": one} for one in inside}
+    return found
 
 
 def _items(reply: Reply) -> list[dict[str, Any]]:
@@ -41,8 +53,9 @@ def _items(reply: Reply) -> list[dict[str, Any]]:
         content = [{"type": "output_text", "text": reply.step.text, "annotations": [], "logprobs": []}]
         message = {"type": "message", "role": "assistant", "status": "completed", "content": content}
         items.append({"id": reply.new_id("msg_"), **message})
+    offered = _offered(reply.body)
     for call_id, name, arguments in reply.calls:
-        call = {"type": "function_call", "status": "completed", "call_id": call_id, "name": name}
+        call = {"type": "function_call", "status": "completed", "call_id": call_id, **offered.get(name, {"name": name})}
         items.append({"id": reply.new_id("fc_"), **call, "arguments": compact(arguments)})
     return items
 

@@ -158,6 +158,11 @@ class Dialect:
             found = self._evidence[scope, version] = evidence(self.verified, scope, version)
         return found
 
+    @property
+    def agent_settings(self) -> Mapping[Literal["usage", "content"], str]:
+        """What an agent of this framework sets to have more recorded."""
+        return self._source.words.agent_settings
+
     def records(self, fact: str, by: Literal["spans", "logs"] = "spans") -> bool | str:
         """Return whether `fact` (one of `RECORDABLE`) can be recorded: yes, no, or the setting that makes it so."""
         said = self._source.words.records.get(fact)

@@ -261,6 +261,9 @@ class DialectFile(SpanTests, DialectPart):
     """The model SDK's own spans: of several spans of one call they come first, whatever their parents are."""
     records: Annotated[dict[str, bool | str | Recorded], Merge.OVER] = {}
     """Per recordable fact: yes, no, or the setting that makes it recorded; or both for `spans` and `logs` (`Recorded`)."""
+    agent_settings: Annotated[dict[Literal["usage", "content"], str], Merge.OWN] = {}
+    """What is not recorded unless the agent says so, in its framework's words. ``usage``: tokens of streamed answers; ``content``:
+    messages."""
 
     @field_validator("answer_forms", "handoff_tools")
     @classmethod

@@ -95,6 +95,8 @@ class CampaignReport(NamedTuple):
     """Spans of a run, depth first, by run id, for display; a run may be left out."""
     details: Mapping[str, bytes] = MappingProxyType({})
     """What the page shows of a run, packed, by run id (`report.page.packed_details`); a run may be left out."""
+    hints: Sequence[str] = ()
+    """What would make figures of the runs known that are not, a sentence each; for display."""
     comparison: Struct | None = None
     """What comparing the campaign with an earlier one says (`clawtrace.compare/1`), for the page; None where none was compared."""
     duration_ms: float | None = None

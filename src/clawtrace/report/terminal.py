@@ -55,6 +55,8 @@ def print_campaign(
     if not quiet:
         if report.results:
             print_runs(report.results, console)
+        for hint in report.hints:
+            console.paragraph(hint, first="hint: ", indent="      ", style="cyan")
         print_verdicts(report, console, verbose=verbose)
         print_scores(report.results, console)
         retried = [f"{title_of(one)}: {'; '.join(one.retried)}" for one in report.results if one.retried]

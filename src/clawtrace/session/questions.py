@@ -298,8 +298,7 @@ class SessionQuestions:
 
         wanted = self.run_ids() if run_ids is None else list(run_ids)
         with self._store.lock:
-            self._current(wanted)
-            return inspect_runs(self._store, wanted)
+            return inspect_runs(self._store, wanted, self._current(wanted).dialects)
 
     def inspect_with_trees(self, run_ids: Sequence[str]) -> tuple[dict[str, Any], dict[str, list[SpanNode]]]:
         """Return the facts of runs and, by run id, their spans depth first, of one moment."""
@@ -307,13 +306,13 @@ class SessionQuestions:
         from clawtrace.verdicts.reading.tree_view import span_tree
 
         with self._store.lock:
-            self._current(run_ids)
+            engine = self._current(run_ids)
             trees = {}
             for done, run_id in enumerate(run_ids):
                 self.progress("reading the trees of spans", done, len(run_ids))
                 trees[run_id] = span_tree(self._store, run_id)
             self.progress("reading the facts", 0, 0)
-            return inspect_runs(self._store, run_ids), trees
+            return inspect_runs(self._store, run_ids, engine.dialects), trees
 
     def tree(self, run_id: str) -> list[SpanNode]:
         """Return the spans of a run, depth first."""

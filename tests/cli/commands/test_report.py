@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -98,3 +99,20 @@ def test_mistakes(invoke: Callable[..., Result], arguments: tuple[str, ...], sai
 
     assert outcome.exit_code == 2
     assert said in outcome.output
+
+
+def test_the_campaigns_are_listed(invoke: Callable[..., Result], results: Path) -> None:
+    """The newest first; one of an older version says so, and hides no other."""
+    folder = Path("outputs/campaigns/smoke")
+    for name, text, age in (("old", "{}", 1), ("new", results.read_text(), 2)):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "report.json").write_text(text)
+        os.utime(folder / name / "report.json", (age, age))
+    outcome = invoke("report", "--list")
+    rows = [line.split(maxsplit=1) for line in outcome.stdout.splitlines()]
+
+    assert outcome.exit_code == 0, outcome.output
+    assert [row[0] for row in rows] == ["campaign", "smoke/new", "smoke/old"]
+    assert rows[1][1].endswith("something failed")
+    assert "is not `clawtrace.results/1`" in rows[2][1]
+    assert invoke("report", "smoke/new", "--list").exit_code == 2

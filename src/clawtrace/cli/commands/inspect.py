@@ -109,6 +109,8 @@ def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], console: Consol
         _print_totals(run, console)
     if run["spans"] and not run["dialects"]:
         console.paragraph(OF_NO_INSTRUMENTATION, first="  hint: ", indent="        ", style="cyan")
+    for hint in run["hints"]:
+        console.paragraph(hint, first="  hint: ", indent="        ", style="cyan")
     for line in run["reconciliation"]:
         console.paragraph(line, first="  counted: ", indent="    ", style="dim")
     print_requests(run["tool_requests"], console)

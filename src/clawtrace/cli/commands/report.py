@@ -14,6 +14,9 @@ from clawtrace.errors import ClawtraceError
 
 __all__ = ["command"]
 
+_LISTED = 50
+"""Campaigns that `--list` reads: each has a file with all of its verdicts."""
+
 
 def _targets(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[ReportTarget]:
     del ctx, param
@@ -33,8 +36,9 @@ def _targets(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
     callback=_targets,
     help="Format, and the file to write; without a path it is standard output. Repeatable. Without --to the results are printed.",
 )
+@click.option("--list", "listed", is_flag=True, help="List the stored campaigns, the newest first.")
 @click.option("-v", "--verbose", is_flag=True, help="Without --to: also show what passed, and the SQL of each verdict.")
-def command(results: str | None, targets: Sequence[ReportTarget], verbose: bool) -> int:
+def command(results: str | None, targets: Sequence[ReportTarget], listed: bool, verbose: bool) -> int:
     """Write the results of an earlier `eval` in another format, or print them again. No agent is run, nothing is judged again.
 
     RESULTS is a file that `--report json=FILE` wrote, a campaign's folder, or a campaign or suite below the folder of
@@ -43,6 +47,11 @@ def command(results: str | None, targets: Sequence[ReportTarget], verbose: bool)
     from clawtrace.cli.sources.stored_results import stored_report
     from clawtrace.report.terminal import print_campaign
 
+    if listed:
+        if results or targets or verbose:
+            raise click.UsageError("--list lists the campaigns of the project; it takes nothing else.")
+        _list_campaigns()
+        return 0
     report = stored_report(results, with_spans=any(word == "html" for word, _ in targets))
     if not targets:
         print_campaign(report, stdout_console(), verbose=verbose)
@@ -51,3 +60,25 @@ def command(results: str | None, targets: Sequence[ReportTarget], verbose: bool)
     if unwritten:
         raise ClawtraceError(" ".join(unwritten))
     return 0
+
+
+def _list_campaigns() -> None:
+    """Print a line for each campaign that has results, the newest first."""
+    from clawtrace.cli.output.data import print_table
+    from clawtrace.cli.sources.stored_results import campaign_files, read_results
+    from clawtrace.errors import UsageError
+    from clawtrace.report.terminal import MEANING
+
+    rows, files = [], campaign_files()
+    for file in files[:_LISTED]:
+        name = file.parent.relative_to(file.parents[2]).as_posix()
+        try:
+            found = read_results(file)
+        except UsageError as error:
+            rows.append([name, "", None, None, str(error)])
+            continue
+        runs = found["totals"]
+        rows.append([name, found["started_at"][:19], runs["runs"], runs["passed"], MEANING[found["exit_code"]]])
+    print_table(["campaign", "started (UTC)", "runs", "passed", "result"], rows)
+    if len(files) > _LISTED:
+        click.echo(f"{len(files) - _LISTED} older ones are not listed.", err=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from clawtrace.cli.output.outcome import Output, details_of, trees_of
+from clawtrace.cli.output.outcome import Output, details_of, hints_of, trees_of
 from clawtrace.cli.sources.clickhouse import ClickHouseSource
 from clawtrace.cli.sources.source import TraceSource, chosen_runs, existing_store, held_by, service_at
 from clawtrace.config.loading.assertions_file import load_assertions_file, load_assertions_text
@@ -140,6 +140,7 @@ def judge_runs(
         )
         results = results if judging is None else [judging.with_assertions(one) for one in results]
         trees = trees_of(session, results, quiet=output.quiet)
+        hints = hints_of(session, results, quiet=output.quiet)
         details = details_of(session, results) if output.shows_page(folder) else {}
         if note := session.keep_verdicts(results):
             click.echo(f"note: {note}", err=True)
@@ -155,6 +156,7 @@ def judge_runs(
         results,
         gate,
         trees=trees,
+        hints=hints,
         details=details,
         duration_ms=spent,
         assertion_lines=lines,
@@ -177,6 +179,7 @@ def _judged_by_service(there: ExistingRuns, server: str, assertions: str, gate: 
     chosen = {"run_id": there.wanted} | ({} if there.where is None else {"where": there.where})
     answer = Client(service).evaluate(text, format="verdicts", **chosen)
     results = [result_of(one) for one in answer["results"]]
-    trees = trees_of(held_by(service), results, quiet=quiet)
+    held = held_by(service)
+    trees, hints = trees_of(held, results, quiet=quiet), hints_of(held, results, quiet=quiet)
     spent = (time.perf_counter() - began) * 1000
-    return CampaignReport.gated(None, started, results, gate, trees=trees, duration_ms=spent)
+    return CampaignReport.gated(None, started, results, gate, trees=trees, hints=hints, duration_ms=spent)

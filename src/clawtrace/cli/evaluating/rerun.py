@@ -16,7 +16,8 @@ from clawtrace.assertions.registry import get, parse_assertion
 from clawtrace.cli.output.data import print_json, print_table, stdout_console
 from clawtrace.cli.output.progress import working
 from clawtrace.cli.sources.source import TraceSource
-from clawtrace.cli.sources.stored_results import opened_source, read_results, source_of_results
+from clawtrace.cli.sources.stored_results import flags_of_source, opened_source, read_results, source_of_results
+from clawtrace.config.files.document import display
 from clawtrace.errors import ClawtraceError, ExitCode, UsageError
 from clawtrace.model.progress import Progress
 from clawtrace.report.console import ConsoleOutput
@@ -150,8 +151,8 @@ def _print(answers: Sequence[_Again], path: Path, *, where_to_ask: str, alone: b
             console.paragraph(one.why, indent="  ")
         for key, (then, now) in one.differs.items():
             console.paragraph(f"{key} was {_value(then)}, and is {_value(now)}", indent="  ")
-        if alone and len(answers) == 1 and one.again is not None:
-            _print_whole(one, one.again, where_to_ask, console)
+        if alone and len(answers) == 1:
+            _print_whole(one, one.again, path, where_to_ask, console)
     words = Counter(one.word for one in answers)
     counted = ", ".join(f"{n} {'differ' if word == 'differs' and n != 1 else word}" for word, n in words.items())
     click.echo(
@@ -159,11 +160,23 @@ def _print(answers: Sequence[_Again], path: Path, *, where_to_ask: str, alone: b
     )
 
 
-def _print_whole(one: _Again, again: Rerun, where_to_ask: str, console: ConsoleOutput) -> None:
+def _print_whole(one: _Again, again: Rerun | None, path: Path, where_to_ask: str, console: ConsoleOutput) -> None:
     """Print everything that decided a verdict."""
     stored = one.stored.verdict
-    console.paragraph(again.verdict.message, indent="  ")
-    if again.row is None:
+    console.paragraph(stored["message"] if again is None else again.verdict.message, indent="  ")
+    for key in ("expected", "actual"):
+        if stored[key] is not None:
+            console.paragraph(_value(stored[key]), first=f"  {key}: ", indent="    ")
+    for item in stored["evidence"]:
+        said = ": ".join(filter(None, (item["name"], item["why"])))
+        span = f" (span {item['span_id']})" if item["span_id"] else ""
+        console.paragraph(f"{said}{span}", first="  • ", indent="    ")
+    if stored["hint"]:
+        console.paragraph(stored["hint"], first="  hint: ", indent="    ", style="cyan")
+    if stored["file"]:
+        place = display(path.parent / stored["file"])
+        console.paragraph(f"{place}:{stored['line']}", first="  written in ", indent="    ", style="dim")
+    if again is None or again.row is None:
         return
     _table("the run's row", again.row, console)
     if stored["decided_by"]:
@@ -194,13 +207,8 @@ def _table(title: str, answer: Answer, console: ConsoleOutput) -> None:
 def _command(results: Mapping[str, Any], folder: Path, source: TraceSource) -> str:
     """Return the command that takes the SQL."""
     named = results["source"] and not source.is_named
-    recordings, store, _ = source_of_results(results["source"], folder) if named else source
-    if store is not None:
-        return f"clawtrace query --store {store}"
-    how = {"one": " --one-run" + (f" {recordings.run_id}" if recordings.run_id else ""), "file": " --run-per-file"}
-    how["dir"] = " --run-per-dir"
-    paths = "".join([f" --traces {path}" for path in recordings.paths] + [f" --log {path}" for path in recordings.logs])
-    return f"clawtrace query{paths}{how.get(recordings.mode, '')}"
+    flags = flags_of_source(source_of_results(results["source"], folder) if named else source)
+    return " ".join(["clawtrace query", *flags])
 
 
 def _as_json(one: _Again) -> dict[str, Any]:

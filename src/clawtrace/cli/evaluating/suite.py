@@ -15,7 +15,7 @@ import click
 from click.core import ParameterSource
 
 from clawtrace.cli.flags import together
-from clawtrace.cli.output.outcome import Output, details_of, finish, trees_of
+from clawtrace.cli.output.outcome import Output, details_of, finish, hints_of, trees_of
 from clawtrace.cli.sources.completions import complete_cases
 from clawtrace.support.private_files import keep_private
 
@@ -193,13 +193,16 @@ def _evaluate(
         with progress(quiet=output.quiet) as listener:
             done = execute(plan, session, os.environ, listener, decisions=decisions, budget=budget)
         trees = trees_of(session, done.results, quiet=output.quiet)
+        hints = hints_of(session, done.results, quiet=output.quiet)
         details = details_of(session, done.results)
         if note := session.keep_verdicts(done.results):
             click.echo(f"note: {note}", err=True)
     for sentence in [*done.blind_spots, *_stale_verdicts(done)]:
         click.echo(f"warning: {sentence}", err=True)
     report = _report_of(plan, done, gate, trees, session.clean)
-    report = report._replace(reuse=grounds_of_reuse(plan, decisions), details=details, interrupted=done.interrupted)
+    report = report._replace(
+        reuse=grounds_of_reuse(plan, decisions), details=details, hints=hints, interrupted=done.interrupted
+    )
     if not output.quiet:
         _say_how_to_connect(plan, done)
     code = finish(report, output, folder=plan.folder)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from clawtrace.verdicts.reading.remote import HeldStore
     from clawtrace.verdicts.reading.tree_view import SpanNode
 
-__all__ = ["Output", "details_of", "finish", "gate_options", "output_options", "trees_of"]
+__all__ = ["Output", "details_of", "finish", "gate_options", "hints_of", "output_options", "trees_of"]
 
 _MOST_TREES = 100
 _MOST_BYTES = 24_000_000
@@ -105,6 +105,17 @@ def trees_of(session: Session | HeldStore, results: Sequence[RunResult], *, quie
             err=True,
         )
     return {run_id: session.tree(run_id) for run_id in shown[:_MOST_TREES]}
+
+
+def hints_of(session: Session | HeldStore, results: Sequence[RunResult], *, quiet: bool) -> list[str]:
+    """Return what would make the tokens known that the table of runs shows as unknown, where no verdict says it."""
+    unknown = [one for one in results if one.totals.get("llm_calls_low") and one.totals.get("input_tokens") is None]
+    if quiet or not unknown:
+        return []
+    shown = unknown[:_MOST_TREES]
+    said = {verdict.hint for result in shown for verdict in result.not_passed()}
+    runs = session.inspect([result.run_id for result in shown])["runs"]
+    return list(dict.fromkeys(hint for run in runs for hint in run["hints"] if not any(hint in one for one in said)))
 
 
 def details_of(session: Session, results: Sequence[RunResult]) -> dict[str, bytes]:

@@ -25,7 +25,15 @@ from clawtrace.report.base import CampaignReport
 from clawtrace.report.stored_report import report_of
 from clawtrace.session.session import Session
 
-__all__ = ["opened_source", "read_results", "results_file", "source_of_results", "stored_report"]
+__all__ = [
+    "campaign_files",
+    "flags_of_source",
+    "opened_source",
+    "read_results",
+    "results_file",
+    "source_of_results",
+    "stored_report",
+]
 
 
 def read_results(path: Path) -> dict[str, Any]:
@@ -65,13 +73,19 @@ def results_file(value: str | None) -> Path:
     outputs = load_project().outputs
     if value is not None:
         return find_results(value, outputs)
-    found = max((outputs / "campaigns").glob(f"*/*/{REPORT}"), key=lambda path: path.stat().st_mtime, default=None)
+    found = next(iter(campaign_files()), None)
     if found is None:
         raise UsageError(
             f"There are no results in {str(outputs)!r} yet: `clawtrace eval --suite ID` writes them. "
             "Name a file that `--report json=FILE` wrote otherwise."
         )
     return found
+
+
+def campaign_files() -> list[Path]:
+    """Return the results files of the project's campaigns, the newest first."""
+    files = (load_project().outputs / "campaigns").glob(f"*/*/{REPORT}")
+    return sorted(files, key=lambda path: path.stat().st_mtime, reverse=True)
 
 
 def stored_report(value: str | None, *, with_spans: bool) -> CampaignReport:
@@ -138,6 +152,17 @@ def source_of_results(origin: Mapping[str, Any], folder: Path) -> TraceSource:
             )
     recordings = Recordings(here(origin["traces"]), origin["runs_by"], origin["one_run"], here(origin["logs"]))
     return TraceSource(recordings, None if origin["store"] is None else here([origin["store"]])[0])
+
+
+def flags_of_source(source: TraceSource) -> list[str]:
+    """Return the flags that name recordings or a store, as a user writes them."""
+    recordings, store, _ = source
+    if store is not None:
+        return ["--store", str(store)]
+    paths = [word for path in recordings.paths for word in ("--traces", str(path))]
+    paths += [word for path in recordings.logs for word in ("--log", str(path))]
+    one = ["--one-run", *filter(None, (recordings.run_id,))]
+    return paths + {"one": one, "file": ["--run-per-file"], "dir": ["--run-per-dir"]}.get(recordings.mode, [])
 
 
 def _settings(origin: Mapping[str, Any] | None, folder: Path) -> SessionSettings:

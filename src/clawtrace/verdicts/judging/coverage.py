@@ -6,11 +6,12 @@ Those show whether a fact was lost, switched off or never recordable (spec: span
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import Literal
 
 from clawtrace.dialects import Dialect
 from clawtrace.model.reasons import Reason
 
-__all__ = ["hint_for"]
+__all__ = ["content_hint", "hint_for", "usage_hint"]
 
 _WORDS = {
     "arguments": "tool arguments",
@@ -70,10 +71,30 @@ def hint_for(missing: str, reasons: Sequence[Reason], dialects: Collection[Diale
             return " ".join(filter(None, hints)) or reason.settled_by
         if reason.settled_by:
             return reason.settled_by
-    return _IN_OWN_SPANS.get(missing, "") if any(one.name in _OF_NO_INSTRUMENTATION for one in dialects) else ""
+    own = _IN_OWN_SPANS.get(missing, "") if any(one.name in _OF_NO_INSTRUMENTATION for one in dialects) else ""
+    said = content_hint(dialects) if missing in ("runs.final_output", "messages.text") else ""
+    return " ".join(filter(None, (said, own)))
 
 
-def _of_instrumentations(fact: str, dialects: Iterable[Dialect]) -> str:
+def usage_hint(dialects: Collection[Dialect]) -> str:
+    """Return what makes the tokens of model calls known."""
+    return _of_instrumentations("tokens", dialects)
+
+
+def content_hint(dialects: Iterable[Dialect]) -> str:
+    """Return what has messages recorded, in the words of the frameworks."""
+    settings = _agent_settings("content", dialects)
+    return f"What models were asked and answered is recorded with {settings}." if settings else ""
+
+
+def _agent_settings(what: Literal["usage", "content"], dialects: Iterable[Dialect]) -> str:
+    said = dict.fromkeys(
+        f"`{one.agent_settings[what]}` ({one.file.title})" for one in dialects if what in one.agent_settings
+    )
+    return " or ".join(said)
+
+
+def _of_instrumentations(fact: str, dialects: Collection[Dialect]) -> str:
     """Return which setting records the fact, or which instrumentation cannot record it."""
     settings, never = [], []
     for dialect in dialects:
@@ -84,4 +105,6 @@ def _of_instrumentations(fact: str, dialects: Iterable[Dialect]) -> str:
             never.append(dialect.file.title)
     if settings:
         return f"{_WORDS[fact].capitalize()} would be recorded with another setting ({'; '.join(settings)})."
+    if fact == "tokens" and (said := _agent_settings("usage", dialects)):
+        return f"Where chat completions are streamed, their usage comes with {said}."
     return f"{', '.join(never)} cannot record {_WORDS[fact]}." if never else ""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from clawtrace.dialects import Dialect
 from clawtrace.model.reasons import REASONS
 from clawtrace.model.relations import COUNTED, RELATIONS
 from clawtrace.store.api import QueryableStore
+from clawtrace.verdicts.judging.coverage import content_hint, usage_hint
 from clawtrace.verdicts.reading.known_totals import as_received, bounded, exact
 from clawtrace.verdicts.reading.reconciliation import COUNTED_SPANS, reconciliation
 from clawtrace.verdicts.reading.rows import by_run, rows_sql
@@ -52,6 +54,7 @@ _ASKED = {
     "runs": _RUNS,
     "spans": _SPANS,
     "dialects": _DIALECTS,
+    "messages": "SELECT DISTINCT m.run_id AS run_id FROM messages AS m JOIN selected_runs AS s ON s.run_id = m.run_id",
     "llm_calls": _owned(
         "llm_calls",
         "call_no",
@@ -84,14 +87,20 @@ _ASKED = {
 }
 
 
-def inspect_runs(store: QueryableStore, run_ids: Sequence[str]) -> dict[str, Any]:
-    """Return the facts of `run_ids` in the contract's form; facts must be current. Unknown is None, never 0 or []."""
+def inspect_runs(store: QueryableStore, run_ids: Sequence[str], dialects: Mapping[str, Dialect]) -> dict[str, Any]:
+    """Return the facts of `run_ids` in the contract's form; facts must be current. Unknown is None, never 0 or [].
+
+    Args:
+        dialects: by name; they know what makes more known.
+    """
     store.select_runs(run_ids)
     found = {name: by_run(store, sql) for name, sql in _ASKED.items()}
-    return {"schema": SCHEMA, "runs": [_run(run_id, found) for run_id in run_ids]}
+    return {"schema": SCHEMA, "runs": [_run(run_id, found, dialects) for run_id in run_ids]}
 
 
-def _run(run_id: str, found: dict[str, dict[str, list[dict[str, Any]]]]) -> dict[str, Any]:
+def _run(
+    run_id: str, found: dict[str, dict[str, list[dict[str, Any]]]], dialects: Mapping[str, Dialect]
+) -> dict[str, Any]:
     facts = {name: rows.get(run_id, []) for name, rows in found.items()}
     run, traced = facts["runs"][0], bool(facts["totals"])
     bounds = facts["totals"][0] if traced else {}
@@ -131,8 +140,17 @@ def _run(run_id: str, found: dict[str, dict[str, list[dict[str, Any]]]]) -> dict
         "totals": totals,
         "doubts": [_because(row) for row in facts["doubts"]],
         "gaps": [_because(row) for row in facts["gaps"]],
+        "hints": _hints(facts, [dialects[row["dialect"]] for row in facts["dialects"] if row["dialect"] in dialects]),
         "reconciliation": reconciliation(facts["counted"], facts["llm_calls"], facts["tool_calls"], totals),
     }
+
+
+def _hints(facts: Mapping[str, list[dict[str, Any]]], dialects: Sequence[Dialect]) -> list[str]:
+    """Return what would make tokens known that are not, and messages, a sentence each."""
+    silent = any(row["relation"] == "llm_calls" and row["reason"] == "tokens-not-recorded" for row in facts["doubts"])
+    unread = bool(facts["llm_calls"]) and not facts["messages"]
+    said = (usage_hint(dialects) if silent else "", content_hint(dialects) if unread else "")
+    return [hint for hint in said if hint]
 
 
 def _between(start_ns: int | None, end_ns: int | None) -> int | None:

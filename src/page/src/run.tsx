@@ -1,11 +1,12 @@
 // One run: what it did as a waterfall of spans, its verdicts, and what the chosen span holds.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { type Results, type RunDetails, type RunOfCase, readRun, runsOf } from "./data";
-import { amount, costOf, duration, tokensOf } from "./format";
+import { amount, costOf, count, duration, tokensOf } from "./format";
 import { Copyable, Data, Fact, StatusMark, TraceText } from "./parts";
+import { Said } from "./rich";
 import { diffLink, overviewLink, runLink, setQuery } from "./router";
 import { SpanPanel } from "./span";
-import { Verdicts } from "./verdicts";
+import { Verdicts, chosenVerdict } from "./verdicts";
 import { Waterfall } from "./waterfall";
 
 /** Return the spans of a run once they are unpacked; undefined until then, null where they are not in this file. */
@@ -37,7 +38,7 @@ export function RunPage({ results, details, id, query }: Shown) {
   if (!found) {
     return <p class="wait">There is no run <code>{id}</code> in these results. <a href={overviewLink(new URLSearchParams())}>All runs</a></p>;
   }
-  const verdict = found.run.assertions.find((one) => one.id === query.get("verdict"));
+  const verdict = chosenVerdict(found.run, query.get("verdict"));
   const marked = new Set(verdict?.evidence.flatMap((item) => item.span_id ?? []));
   const wanted = query.get("span");
   const span = details?.spans.find((one) => one.span_id === wanted);
@@ -96,7 +97,7 @@ function Head({ found, all, place }: { found: RunOfCase; all: RunOfCase[]; place
         <StatusMark status={run.error ? "error" : run.status} /> <Data>{one.title || one.case_id}</Data>
         {one.model_id && <small> {one.model_id}</small>} <small>repetition {run.repetition}</small>
       </h1>
-      {run.error && <p class="fail">{run.error}</p>}
+      {run.error && <p class="fail"><Said>{run.error}</Said></p>}
       <dl class="facts">
         <Fact name="duration">{duration(run.trace.duration_ms)}</Fact>
         <Fact name="tokens">{tokensOf(run).text}</Fact>
@@ -109,8 +110,8 @@ function Head({ found, all, place }: { found: RunOfCase; all: RunOfCase[]; place
         {run.run_status && <Fact name="process">{run.run_status}</Fact>}
         <Fact name="run id"><code>{run.run_id}</code></Fact>
       </dl>
-      {run.trace.incomplete_because.map((reason) => <p key={reason} class="note">Incomplete: <Data>{reason}</Data></p>)}
-      {run.diagnostics.map((note) => <p key={note} class="note"><Data>{note}</Data></p>)}
+      {run.trace.incomplete_because.map((reason) => <p key={reason} class="note">Incomplete: <Said>{reason}</Said></p>)}
+      {run.diagnostics.map((note) => <p key={note} class="note"><Said>{note}</Said></p>)}
     </section>
   );
 }
@@ -125,16 +126,26 @@ function NoSpans({ found }: { found: RunOfCase }) {
   );
 }
 
+const RELATION: Record<string, string> = {
+  llm_calls: "model calls", tool_calls: "tool calls", agents: "agents", spans: "spans", messages: "messages", tool_requests: "tool requests",
+};
+
 /** What the spans leave open: rows that may not exist, rows that may be missing, and what was asked for in vain. */
 function Open({ details }: { details: RunDetails }) {
-  const doubts = new Set(details.doubts.filter((one) => one.column_name == null).map((one) => `${one.relation} ${one.row_no ?? ""}: ${one.because}`));
+  const doubts = new Map<string, number>();
+  for (const one of details.doubts.filter((doubt) => doubt.column_name == null)) {
+    const text = `${RELATION[one.relation] ?? one.relation}: ${one.because}`;
+    doubts.set(text, (doubts.get(text) ?? 0) + 1);
+  }
   return (
     <>
-      {[...doubts].map((text) => <p key={text} class="note">In doubt: <Data>{text}</Data></p>)}
+      {[...doubts].map(([text, number]) => (
+        <p key={text} class="note">In doubt: {number > 1 && `${count(number)} `}<Said>{text}</Said></p>
+      ))}
       {details.gaps.map((gap, index) => (
         <p key={index} class="note">
-          May be missing: {gap.at_most == null ? "any number" : `at most ${gap.at_most}`} of {gap.relation}
-          {gap.name && <> (<Data>{gap.name}</Data>)</>}: <Data>{gap.because}</Data>
+          May be missing: {gap.at_most == null ? "any number" : `at most ${count(gap.at_most)}`} of {RELATION[gap.relation] ?? gap.relation}
+          {gap.name && <> (<Data>{gap.name}</Data>)</>}: <Said>{gap.because}</Said>
         </p>
       ))}
       {details.tool_requests.map((one) => (

@@ -2,6 +2,7 @@
 import type { RunDetails, Span } from "./data";
 import { count, dollars, duration, pretty } from "./format";
 import { Data, Fact, TraceText } from "./parts";
+import { Said } from "./rich";
 import { setQuery } from "./router";
 import { KIND } from "./waterfall";
 
@@ -32,7 +33,7 @@ export function SpanPanel({ span, details }: { span: Span; details: RunDetails }
         <button type="button" class="quiet" onClick={() => setQuery({ span: null })}>close</button>
       </div>
       {open.map((one, index) => (
-        <p key={index} class="note">{one.column_name == null ? "In doubt" : `Unknown ${one.column_name}`}: <Data>{one.because}</Data></p>
+        <p key={index} class="note">{one.column_name == null ? "In doubt" : `Unknown ${one.column_name}`}: <Said>{one.because}</Said></p>
       ))}
       {asked.map((one) => (
         <p key={one.request_no} class="note">Asked for, not run ({one.reason}): <Data>{one.name ?? "a tool without a name"}</Data></p>

@@ -51,12 +51,12 @@ def agent_and_tools(names: list[str], **attributes: str) -> list[dict[str, Any]]
     ]
 
 
-def changed(address: str, change: Callable[[Any], None]) -> str:
-    """Change the results that a page holds; return its address."""
+def changed(address: str, change: Callable[[Any], None], part: str = 'id="results"') -> str:
+    """Change a part of the data that a page holds; return its address."""
     file = Path(address.removeprefix("file://"))
-    before, packed, after = re.split(r'(?<=id="results">)([^<]*)', file.read_text("utf-8"), maxsplit=1)
-    results = json.loads(zlib.decompress(base64.b64decode(packed)))
-    change(results)
-    again = base64.b64encode(zlib.compress(json.dumps(results).encode())).decode()
+    before, packed, after = re.split(rf"(?<={part}>)([^<]*)", file.read_text("utf-8"), maxsplit=1)
+    data = json.loads(zlib.decompress(base64.b64decode(packed)))
+    change(data)
+    again = base64.b64encode(zlib.compress(json.dumps(data).encode())).decode()
     file.write_text(before + again + after, "utf-8")
     return address

@@ -1,5 +1,5 @@
 // Cases and models as a matrix, the failures by cause, and pass rate over cost.
-import { useMemo } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { Causes } from "./causes";
 import { Bubbles } from "./chart";
 import { Compared, verdictOf } from "./compared";
@@ -16,6 +16,8 @@ const EXIT: Record<number, [string, string]> = {
   3: ["inconclusive", "Undecided"],
   4: ["error", "Something broke"],
 };
+/** Cases that are shown at once. */
+const ROWS = 200;
 const WEIGHT = ["error", "fail", "inconclusive", "skip", "warn", "none", "pass"];
 
 const statusOf = (run: Run): string => (run.error ? "error" : (run.status ?? "none"));
@@ -104,6 +106,8 @@ function Matrix({ results, comparison, chosen, sort }: Report & { chosen: Set<st
   }
   const key = (SORTS[sort] ?? SORTS["suite"]!).key;
   const sorted = [...rows].sort(([, a], [, b]) => key(a) - key(b));
+  const [whole, setWhole] = useState(false);
+  const shown = whole ? sorted : sorted.slice(0, ROWS);
   if (!sorted.length) return <p class="dim">No run fits the filter.</p>;
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Cases and models">
@@ -117,7 +121,7 @@ function Matrix({ results, comparison, chosen, sort }: Report & { chosen: Set<st
           </tr>
         </thead>
         <tbody>
-          {sorted.map(([id, cases]) => (
+          {shown.map(([id, cases]) => (
             <tr key={id}>
               <th scope="row">
                 <Data>{cases[0]!.title || id}</Data>
@@ -133,6 +137,9 @@ function Matrix({ results, comparison, chosen, sort }: Report & { chosen: Set<st
           ))}
         </tbody>
       </table>
+      {shown.length < sorted.length && (
+        <button type="button" class="quiet" onClick={() => setWhole(true)}>show all {amount(sorted.length, "case")}</button>
+      )}
     </div>
   );
 }

@@ -52,17 +52,23 @@ export function TraceText({ text, label, most = 1200 }: { text: string; label: s
   );
 }
 
-/** A text with a button that copies it. */
-export function Copyable({ text, label }: { text: string; label: string }) {
+/** A button that copies a text. */
+export function CopyButton({ text, label, name = "copy" }: { text: () => string; label: string; name?: string }) {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
-    await navigator.clipboard.writeText(text);
+    await navigator.clipboard.writeText(text());
     setCopied(true);
+    setTimeout(() => setCopied(false), 2000);
   };
+  return <button type="button" class="quiet" onClick={copy} aria-label={`Copy ${label}`}>{copied ? "copied" : name}</button>;
+}
+
+/** A text with a button that copies it. */
+export function Copyable({ text, label }: { text: string; label: string }) {
   return (
     <div class="copy">
       <pre tabIndex={0} aria-label={label}>{plain(text)}</pre>
-      <button type="button" class="quiet" onClick={copy} aria-label={`Copy ${label}`}>{copied ? "copied" : "copy"}</button>
+      <CopyButton text={() => text} label={label} />
     </div>
   );
 }

@@ -1,7 +1,9 @@
 // One run: what it did as a waterfall of spans, its verdicts, and what the chosen span holds.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { type Results, type RunDetails, type RunOfCase, readRun, runsOf } from "./data";
+import { doubtsOf, wantedOf } from "./find";
 import { amount, costOf, count, duration, tokensOf } from "./format";
+import { Needle } from "./found";
 import { Copyable, Data, Fact, StatusMark, TraceText } from "./parts";
 import { Said } from "./rich";
 import { diffLink, overviewLink, runLink, setQuery } from "./router";
@@ -35,11 +37,14 @@ export function RunPage({ results, details, id, query }: Shown) {
   const all = useMemo(() => runsOf(results), [results]);
   const place = all.findIndex((one) => one.run.run_id === id);
   const found = all[place];
+  const verdict = found && chosenVerdict(found.run, query.get("verdict"));
+  const marks = verdict?.evidence.flatMap((item) => item.span_id ?? []).join(" ") ?? "";
+  const marked = useMemo(() => new Set(marks ? marks.split(" ") : []), [marks]);
+  const doubts = useMemo(() => (details ? doubtsOf(details) : new Map<string, string>()), [details]);
+  const asked = wantedOf(query);
   if (!found) {
     return <p class="wait">There is no run <code>{id}</code> in these results. <a href={overviewLink(new URLSearchParams())}>All runs</a></p>;
   }
-  const verdict = chosenVerdict(found.run, query.get("verdict"));
-  const marked = new Set(verdict?.evidence.flatMap((item) => item.span_id ?? []));
   const wanted = query.get("span");
   const span = details?.spans.find((one) => one.span_id === wanted);
   return (
@@ -53,14 +58,14 @@ export function RunPage({ results, details, id, query }: Shown) {
           {details === undefined && <p class="dim">Reading the spans …</p>}
           {details === null && <NoSpans found={found} />}
           {details && (
-            <>
+            <Needle.Provider value={asked.text}>
               <Waterfall
-                details={details} marked={marked} chosen={span?.span_id ?? null}
+                key={id} details={details} marked={marked} chosen={span?.span_id ?? null} wanted={asked} doubts={doubts}
                 choose={(chosen) => setQuery({ span: chosen })}
               />
               <Open details={details} />
               {span ? <SpanPanel span={span} details={details} /> : <Answer details={details} />}
-            </>
+            </Needle.Provider>
           )}
         </section>
       </div>
@@ -137,8 +142,10 @@ function Open({ details }: { details: RunDetails }) {
     const text = `${RELATION[one.relation] ?? one.relation}: ${one.because}`;
     doubts.set(text, (doubts.get(text) ?? 0) + 1);
   }
+  if (!doubts.size && !details.gaps.length && !details.tool_requests.length) return null;
   return (
-    <>
+    <div>
+      <h2>What the spans leave open</h2>
       {[...doubts].map(([text, number]) => (
         <p key={text} class="note">In doubt: {number > 1 && `${count(number)} `}<Said>{text}</Said></p>
       ))}
@@ -151,7 +158,7 @@ function Open({ details }: { details: RunDetails }) {
       {details.tool_requests.map((one) => (
         <p key={one.request_no} class="note">Asked for, not run ({one.reason}): <Data>{one.name ?? "a tool without a name"}</Data></p>
       ))}
-    </>
+    </div>
   );
 }
 

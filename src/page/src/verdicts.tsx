@@ -1,6 +1,7 @@
 // The verdicts of a run; the chosen one shows expected against actual, its spans, its query, and how to ask again.
+import { useState } from "preact/hooks";
 import { align } from "./align";
-import type { Results, Run, Verdict } from "./data";
+import { type Results, type Run, type Verdict, readQuery } from "./data";
 import { shown } from "./format";
 import { Copyable, Data, StatusMark, TraceText } from "./parts";
 import { Said } from "./rich";
@@ -40,7 +41,7 @@ export function Verdicts({ run, chosen, source }: { run: Run; chosen: string | n
               {verdict.stale && <span class="tag">stale</span>}
               <span class="message"><Said>{verdict.message}</Said></span>
             </button>
-            {verdict.id === chosen && <Reason verdict={verdict} source={source} />}
+            {verdict.id === chosen && <Reason key={verdict.id} verdict={verdict} source={source} />}
           </li>
         ))}
       </ul>
@@ -48,7 +49,14 @@ export function Verdicts({ run, chosen, source }: { run: Run; chosen: string | n
   );
 }
 
+/** Choose a span, and bring the trace into view where it is below. */
+function toSpan(id: string): void {
+  setQuery({ span: id });
+  document.querySelector(".waterfall")?.scrollIntoView({ block: "nearest" });
+}
+
 function Reason({ verdict, source }: { verdict: Verdict; source: Results["source"] }) {
+  const [queryText, setQueryText] = useState("");
   return (
     <div class="reason">
       {verdict.description && <p><Said>{verdict.description}</Said></p>}
@@ -61,7 +69,7 @@ function Reason({ verdict, source }: { verdict: Verdict; source: Results["source
             {verdict.evidence.map((item, index) => (
               <li key={index}>
                 {item.span_id ? (
-                  <button type="button" class="link" onClick={() => setQuery({ span: item.span_id })}><Data>{item.name}</Data></button>
+                  <button type="button" class="link" onClick={() => toSpan(item.span_id!)}><Data>{item.name}</Data></button>
                 ) : (
                   <Data>{item.name}</Data>
                 )}
@@ -72,9 +80,9 @@ function Reason({ verdict, source }: { verdict: Verdict; source: Results["source
         </>
       )}
       {verdict.sql && (
-        <details>
+        <details onToggle={(event) => event.currentTarget.open && void readQuery(verdict).then(setQueryText)}>
           <summary>the query</summary>
-          <Copyable label="query" text={verdict.sql} />
+          {queryText && <Copyable label="query" text={queryText} />}
         </details>
       )}
       {source && verdict.sql && (

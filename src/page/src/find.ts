@@ -51,21 +51,19 @@ function textsOf(details: RunDetails): Map<string, string> {
   return new Map([...texts].map(([id, parts]) => [id, parts.join("\n").toLowerCase()]));
 }
 
-/** What is found: the spans with the text in the order of the run, and which spans pass the filters; null where all do. */
-export interface Finding {
-  hits: string[];
-  kept: Set<string> | null;
+/** Return the spans that have the text, in the order of the run. */
+export function useHits(details: RunDetails | null | undefined, text: string): string[] {
+  const texts = useMemo(() => (text && details ? textsOf(details) : null), [details, text !== ""]);
+  return useMemo(() => {
+    const small = text.toLowerCase();
+    return texts ? details!.spans.filter((span) => texts.get(span.span_id)?.includes(small)).map((span) => span.span_id) : [];
+  }, [texts, text]);
 }
 
-/** Look for what is wanted; `agentOf` names the agent at work in a span. */
-export function useFinding(details: RunDetails, wanted: Wanted, doubts: Map<string, string>, agentOf: (span: Span) => string): Finding {
-  const { text, kind, agent, only } = wanted;
-  const texts = useMemo(() => (text ? textsOf(details) : null), [details, text !== ""]);
-  const hits = useMemo(() => {
-    const small = text.toLowerCase();
-    return texts ? details.spans.filter((span) => texts.get(span.span_id)?.includes(small)).map((span) => span.span_id) : [];
-  }, [texts, text]);
-  const kept = useMemo(() => {
+/** Return the spans that pass the filters; null where all do. `agentOf` names the agent at work in a span. */
+export function useKept(details: RunDetails, wanted: Wanted, doubts: Map<string, string>, agentOf: (span: Span) => string): Set<string> | null {
+  const { kind, agent, only } = wanted;
+  return useMemo(() => {
     if (!kind && !agent && !only) return null;
     const fits: Record<string, (span: Span) => boolean> = {
       failed: (span) => span.error != null, doubt: (span) => doubts.has(span.span_id), open: (span) => !span.ended,
@@ -75,5 +73,4 @@ export function useFinding(details: RunDetails, wanted: Wanted, doubts: Map<stri
     );
     return new Set(found.map((span) => span.span_id));
   }, [details, kind, agent, only]);
-  return { hits, kept };
 }

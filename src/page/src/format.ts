@@ -11,8 +11,8 @@ export function count(value: number | null | undefined): string {
   return value == null ? "?" : whole.format(value);
 }
 
-export function amount(value: number, thing: string): string {
-  return `${count(value)} ${thing}${value === 1 ? "" : "s"}`;
+export function amount(value: number, thing: string, things = `${thing}s`): string {
+  return `${count(value)} ${value === 1 ? thing : things}`;
 }
 
 export function dollars(value: number | null | undefined): string {

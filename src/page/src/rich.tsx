@@ -1,6 +1,7 @@
 // Text with the marks of Markdown. The elements are made here: nothing of a text becomes markup, or a link that is followed.
 import type { ComponentChildren } from "preact";
-import { plain } from "./format";
+import { useState } from "preact/hooks";
+import { count, plain } from "./format";
 import { Found } from "./found";
 
 const INLINE = /(`+)(.+?)\1|\*\*(\S.*?)\*\*/g;
@@ -23,7 +24,7 @@ function inline(text: string): ComponentChildren[] {
 }
 
 /** A text of a conversation: headings, lists, quotes, code and bold words look as they were meant. */
-export function Markdown({ text }: { text: string }) {
+function Markdown({ text }: { text: string }) {
   const blocks: ComponentChildren[] = [];
   text.split(/^```.*$/m).forEach((part, index) => {
     if (index % 2) return blocks.push(<pre tabIndex={0} aria-label="code"><Found>{part.replace(/^\n|\n$/g, "")}</Found></pre>);
@@ -45,4 +46,18 @@ export function Markdown({ text }: { text: string }) {
     }
   });
   return <div class="markdown">{blocks}</div>;
+}
+
+const LONG = 1500;
+
+/** The same, folded where it is long. */
+export function LongMarkdown({ text }: { text: string }) {
+  const [open, setOpen] = useState(false);
+  const long = text.length > LONG;
+  return (
+    <>
+      <Markdown text={long && !open ? `${text.slice(0, LONG)} …` : text} />
+      {long && <button type="button" class="quiet" onClick={() => setOpen(!open)}>{open ? "show less" : `show all ${count(text.length)} characters`}</button>}
+    </>
+  );
 }

@@ -1,12 +1,15 @@
 // One run: what it did as a waterfall of spans, its verdicts, and what the chosen span holds.
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { Conversation } from "./conversation";
 import { type Results, type RunDetails, type RunOfCase, readRun, runsOf } from "./data";
-import { doubtsOf, wantedOf } from "./find";
+import { doubtsOf, useHits, wantedOf } from "./find";
 import { amount, costOf, count, duration, tokensOf } from "./format";
+import { Keys } from "./keys";
 import { Needle } from "./found";
 import { Copyable, Data, Fact, StatusMark, TraceText } from "./parts";
 import { Said } from "./rich";
 import { diffLink, overviewLink, runLink, setQuery } from "./router";
+import { Search } from "./search";
 import { SpanPanel } from "./span";
 import { Verdicts, chosenVerdict } from "./verdicts";
 import { Waterfall } from "./waterfall";
@@ -42,6 +45,9 @@ export function RunPage({ results, details, id, query }: Shown) {
   const marked = useMemo(() => new Set(marks ? marks.split(" ") : []), [marks]);
   const doubts = useMemo(() => (details ? doubtsOf(details) : new Map<string, string>()), [details]);
   const asked = wantedOf(query);
+  const hits = useHits(details, asked.text);
+  const talks = query.get("view") === "talk";
+  const choose = (chosen: string | null) => setQuery({ span: chosen });
   if (!found) {
     return <p class="wait">There is no run <code>{id}</code> in these results. <a href={overviewLink(new URLSearchParams())}>All runs</a></p>;
   }
@@ -59,12 +65,26 @@ export function RunPage({ results, details, id, query }: Shown) {
           {details === null && <NoSpans found={found} />}
           {details && (
             <Needle.Provider value={asked.text}>
-              <Waterfall
-                key={id} details={details} marked={marked} chosen={span?.span_id ?? null} wanted={asked} doubts={doubts}
-                choose={(chosen) => setQuery({ span: chosen })}
-              />
+              <div class={talks ? "talks" : ""}>
+                <div class="tools">
+                  <span class="views" role="group" aria-label="View">
+                    <button type="button" aria-pressed={!talks} onClick={() => setQuery({ view: null })}>Trace</button>
+                    <button type="button" aria-pressed={talks} onClick={() => setQuery({ view: "talk" })}>Conversation</button>
+                  </span>
+                  <Search text={asked.text} hits={hits} chosen={wanted} choose={choose} />
+                  <Keys />
+                </div>
+                {talks ? (
+                  <Conversation key={id} details={details} marked={marked} chosen={wanted} doubts={doubts} />
+                ) : (
+                  <Waterfall
+                    key={id} details={details} marked={marked} hits={hits} chosen={span?.span_id ?? null} wanted={asked} doubts={doubts} choose={choose}
+                  />
+                )}
+              </div>
+              {!talks && span && <SpanPanel span={span} details={details} />}
+              {!talks && !span && <Answer details={details} />}
               <Open details={details} />
-              {span ? <SpanPanel span={span} details={details} /> : <Answer details={details} />}
             </Needle.Provider>
           )}
         </section>

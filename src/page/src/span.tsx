@@ -31,6 +31,7 @@ export function SpanPanel({ span, details }: { span: Span; details: RunDetails }
     <div class="panel" aria-live="polite">
       <div class="tools">
         <h2><span class={`kind ${span.kind}`}>{KIND[span.kind] ?? span.kind}</span> <Data>{span.name}</Data></h2>
+        {(model ?? tool) && <button type="button" class="quiet" onClick={() => setQuery({ view: "talk" })}>in the conversation</button>}
         <CopyButton label="the span as JSON" name="copy as JSON" text={() => JSON.stringify(all, null, 2)} />
         <CopyButton label="a link to the span" name="copy link" text={() => location.href} />
         <button type="button" class="quiet" onClick={() => setQuery({ span: null })}>close</button>

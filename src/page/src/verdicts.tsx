@@ -73,7 +73,7 @@ function Reason({ verdict, source }: { verdict: Verdict; source: Results["source
                 ) : (
                   <Data>{item.name}</Data>
                 )}
-                {item.why && <>: <Data>{item.why}</Data></>}
+                {item.why && <>{item.name && ": "}<Data>{item.why}</Data></>}
               </li>
             ))}
           </ul>

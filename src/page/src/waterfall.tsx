@@ -2,9 +2,8 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { RunDetails, Span } from "./data";
-import { type Wanted, ONLY, useFinding } from "./find";
+import { type Wanted, ONLY, useKept } from "./find";
 import { amount, count, duration, plain } from "./format";
-import { Keys } from "./keys";
 import { setQuery } from "./router";
 import { KIND, LANES, ROW, Row, lasted } from "./row";
 import { Said } from "./rich";
@@ -21,6 +20,8 @@ interface Shown {
   details: RunDetails;
   /** The spans that decided the chosen verdict. */
   marked: Set<string>;
+  /** The spans that have the searched text. */
+  hits: string[];
   chosen: string | null;
   choose: (span: string | null) => void;
   wanted: Wanted;
@@ -43,7 +44,7 @@ function coloursOf(details: RunDetails): Map<string, number> {
   return new Map([...new Set(details.agents.flatMap((one) => one.name ?? []))].map((name, index) => [name, index]));
 }
 
-export function Waterfall({ details, marked, chosen, choose, wanted, doubts }: Shown) {
+export function Waterfall({ details, marked, hits, chosen, choose, wanted, doubts }: Shown) {
   const [top, setTop] = useState(0);
   const [closed, setClosed] = useState<Set<string>>(new Set());
   const [calls, setCalls] = useState(false);
@@ -56,7 +57,7 @@ export function Waterfall({ details, marked, chosen, choose, wanted, doubts }: S
   const colours = useMemo(() => coloursOf(details), [details]);
   const names = useMemo(() => new Map(details.agents.map((one) => [one.activation_no, one.name ?? ""])), [details]);
   const agentOf = (span: Span) => names.get(lanes.get(span.span_id) ?? -1) ?? "";
-  const { hits, kept } = useFinding(details, wanted, doubts, agentOf);
+  const kept = useKept(details, wanted, doubts, agentOf);
   const found = useMemo(() => new Set(hits), [hits]);
   const spans = useMemo(() => visible(details.spans, closed, calls, kept), [details, closed, calls, kept]);
   const parents = useMemo(() => new Set(details.spans.map((span) => span.parent_span_id)), [details]);
@@ -94,12 +95,6 @@ export function Waterfall({ details, marked, chosen, choose, wanted, doubts }: S
     const next = new Set(closed);
     if (!next.delete(span.span_id)) next.add(span.span_id);
     setClosed(next);
-  };
-  /** Choose the next span that has the searched text, or the one before. */
-  const seek = (step: 1 | -1) => {
-    if (!hits.length) return;
-    const now = chosen === null ? -1 : hits.indexOf(chosen);
-    choose(hits[now < 0 ? (step > 0 ? 0 : hits.length - 1) : (now + step + hits.length) % hits.length]!);
   };
   const enlarge = (factor: number) => {
     const span = spans[place];
@@ -167,29 +162,10 @@ export function Waterfall({ details, marked, chosen, choose, wanted, doubts }: S
         <label><input type="checkbox" checked={calls} onChange={() => setCalls(!calls)} /> calls and agents only</label>
       </Tools>
       <div class="tools">
-        <input
-          type="search" id="find" aria-label="Search in names, arguments, results and messages" placeholder="search names, arguments, results"
-          value={wanted.text} onInput={(event) => setQuery({ find: event.currentTarget.value })}
-          onKeyDown={(event) => {
-            if (event.key !== "Enter") return;
-            event.preventDefault();
-            seek(event.shiftKey ? -1 : 1);
-          }}
-        />
-        {wanted.text && (
-          <>
-            <button type="button" class="quiet" aria-label="Previous place" onClick={() => seek(-1)}>‹</button>
-            <button type="button" class="quiet" aria-label="Next place" onClick={() => seek(1)}>›</button>
-            <span class="dim" role="status">
-              {hits.length ? `${chosen && found.has(chosen) ? `${count(hits.indexOf(chosen) + 1)} of ` : ""}${amount(hits.length, "span")}` : "nowhere"}
-            </span>
-          </>
-        )}
         <span class="zoom">
           <button type="button" class="quiet" aria-label="Reduce the time" disabled={!part} onClick={() => enlarge(1 / ZOOM)}>−</button>
           <button type="button" class="quiet" aria-label="Enlarge the time" onClick={() => enlarge(ZOOM)}>+</button>
           <button type="button" class="quiet" disabled={!part} onClick={() => setPart(null)}>whole run</button>
-          <Keys />
         </span>
         <span class="legend">
           {[...colours].slice(0, LANES).map(([name, colour]) => <span key={name}><i class={`c${colour % LANES}`} /> {plain(name)}</span>)}

@@ -105,8 +105,8 @@ def test_a_search_finds_arguments_and_marks_them(page: Page, long_run: str) -> N
     page.locator("[role=tree]").focus()
     page.keyboard.press("/")
     page.keyboard.type("item 199")
-    status = page.locator(".waterfall [role=status]")
-    page.wait_for_function("document.querySelector('.waterfall [role=status]')?.textContent === '11 spans'")
+    status = page.locator(".trace [role=status]")
+    page.wait_for_function("document.querySelector('.trace [role=status]')?.textContent === '11 spans'")
     page.keyboard.press("Enter")
     page.locator(".panel mark").first.wait_for()
     assert page.locator(".panel mark").first.inner_text() == "item 199"

@@ -31,7 +31,7 @@ export function Conversation({ details, marked, chosen, doubts }: Shown) {
     if (target < first || target >= first + PAGE) setFrom(Math.max(0, target - 20));
     const shown = requestAnimationFrame(() => list.current?.querySelector(`[data-bubble="${target}"]`)?.scrollIntoView({ block: "nearest" }));
     return () => cancelAnimationFrame(shown);
-  }, [target, details]);
+  }, [target]);
   if (!bubbles.length) return <p class="dim">No model call and no tool call is recorded.</p>;
   return (
     <>

@@ -1,4 +1,4 @@
-"""A long run in the waterfall: enlarged, searched, filtered, and at the culprit of its verdict."""
+"""A long run in the waterfall: enlarged, searched, filtered, and at the culprit of its verdict; and beside a run that passed."""
 
 from __future__ import annotations
 
@@ -183,3 +183,26 @@ def test_the_trace_is_printed(page: Page, long_run: str) -> None:
     assert box is not None
     assert box["height"] > 20_000
     assert "1,000 spans of 2,002" in page.locator(".waterfall").inner_text()
+
+
+def test_a_red_run_is_one_click_from_a_green_one(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
+    """Both are aligned call by call, and the words of their arguments and results that differ are marked."""
+    for name, city in (("one", "Paris"), ("two", "Rome")):
+        (tmp_path / "all" / name).mkdir(parents=True)
+        told = {"gen_ai.tool.call.arguments": f"weather in {city} now", "gen_ai.tool.call.result": f"{city}: 21 C"}
+        recorded(tmp_path / "all" / name / "t.jsonl", agent_and_tools(["look"], **told))
+
+    def change(results: Any) -> None:
+        first, second = results["cases"]
+        first["runs"][0]["status"], second["runs"][0]["status"] = "fail", "pass"
+        first["runs"] += second["runs"]
+        results["cases"] = [first]
+
+    address = evaluate(tmp_path / "all", NEVER, "--run-per-dir")
+    page.goto(changed(address, change) + "#/run/one")
+    page.get_by_role("link", name="compare with a run that passed").click()
+    row = page.locator(".calls tr.differs")
+    row.wait_for()
+
+    assert page.url.endswith("#/diff/two/one")
+    assert row.locator("mark").all_inner_texts() == ["Rome", "Rome", "Paris", "Paris"]

@@ -34,6 +34,8 @@ export function lasted(span: Span): string {
 
 export function Row({ span, index, size, lane, view, marked, hit, chosen, doubt, open, toggle }: Shown) {
   const tokens = span.input_tokens != null || span.output_tokens != null ? `${count(span.input_tokens)}→${count(span.output_tokens)}` : "";
+  const own = span.kind === "llm" ? span.model : span.kind === "tool" ? span.tool : null;
+  const more = own && !span.name.includes(own) ? own : null;
   const classes = [
     "row", marked && "marked", hit && "hit", chosen && "chosen", doubt && "doubt", span.error != null && "failed", span.counted_as !== "call" && "aside",
   ];
@@ -55,6 +57,7 @@ export function Row({ span, index, size, lane, view, marked, hit, chosen, doubt,
         </span>
         <span class={`kind ${span.kind}`}>{KIND[span.kind] ?? span.kind}</span>
         <bdi><Found>{span.name}</Found></bdi>
+        {more && <span class="dim more"> <Found>{more}</Found></span>}
         {span.error != null && <span class="fail"> ✗</span>}
       </span>
       <span class="numbers">{tokens}{span.cost_usd != null && ` ${dollars(span.cost_usd)}`}</span>

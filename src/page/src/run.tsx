@@ -96,6 +96,8 @@ export function RunPage({ results, details, id, query }: Shown) {
 function Head({ found, all, place }: { found: RunOfCase; all: RunOfCase[]; place: number }) {
   const { run, case: one } = found;
   const others = all.filter((other) => other.case.case_id === one.case_id && other.run.run_id !== run.run_id);
+  const green = run.status === "pass" ? [] : others.filter((other) => other.run.status === "pass");
+  const passed = green.findLast((other) => other.case.model_id === one.model_id) ?? green.at(-1);
   const before = all[place - 1];
   const after = all[place + 1];
   return (
@@ -104,6 +106,7 @@ function Head({ found, all, place }: { found: RunOfCase; all: RunOfCase[]; place
         <a href={overviewLink(new URLSearchParams())}>all runs</a>
         {before && <a href={runLink(before.run.run_id)}>← previous</a>}
         {after && <a href={runLink(after.run.run_id)}>next →</a>}
+        {passed && <a href={diffLink(passed.run.run_id, run.run_id)}>compare with a run that passed</a>}
         {others.length > 0 && (
           <label>
             Compare with{" "}
@@ -111,7 +114,7 @@ function Head({ found, all, place }: { found: RunOfCase; all: RunOfCase[]; place
               <option value="">…</option>
               {others.slice(0, 200).map((other) => (
                 <option key={other.run.run_id} value={other.run.run_id}>
-                  {other.case.model_id ?? ""} repetition {other.run.repetition}
+                  {other.case.model_id ?? ""} repetition {other.run.repetition}, {other.run.error ? "error" : (other.run.status ?? "nothing asked")}
                 </option>
               ))}
             </select>

@@ -1,5 +1,4 @@
 // The spans of a run along time. Only the rows in sight are in the document, so that 10 000 spans scroll.
-import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { RunDetails, Span } from "./data";
 import { type Wanted, ONLY, useKept } from "./find";
@@ -11,6 +10,8 @@ import { Strip } from "./strip";
 import { type View, framing, moved, ticks, zoomed } from "./timeline";
 
 const MOST_ROWS = 22;
+/** Spans up to which a run is shown whole, also where a verdict is chosen. */
+const SHORT = 100;
 const MOST_PRINTED = 1000;
 const AHEAD = 14;
 const ZOOM = 1.6;
@@ -18,7 +19,7 @@ const DRAG_PX = 4;
 
 interface Shown {
   details: RunDetails;
-  /** The spans that decided the chosen verdict. */
+  /** The spans that decided the chosen verdict, the most telling first. */
   marked: Set<string>;
   /** The spans that have the searched text. */
   hits: string[];
@@ -67,8 +68,9 @@ export function Waterfall({ details, marked, hits, chosen, choose, wanted, doubt
   );
   const view = part ?? { from: 0, to: whole };
   const place = spans.findIndex((span) => span.span_id === chosen);
-  const firstMarked = spans.findIndex((span) => marked.has(span.span_id));
   const marks = [...marked].join(" ");
+  const [telling] = marked;
+  const firstMarked = spans.findIndex((span) => span.span_id === telling);
 
   const reveal = (index: number) => {
     const element = box.current;
@@ -80,7 +82,7 @@ export function Waterfall({ details, marked, hits, chosen, choose, wanted, doubt
   useEffect(() => {
     reveal(firstMarked);
     const culprit = spans[firstMarked];
-    if (culprit) setPart(framing(culprit, whole, true));
+    if (culprit) setPart(spans.length > SHORT ? framing(culprit, whole, true) : null);
   }, [marks]);
   useEffect(() => {
     if (chosen && place < 0 && closed.size) setClosed(new Set());
@@ -158,10 +160,9 @@ export function Waterfall({ details, marked, hits, chosen, choose, wanted, doubt
   const shownRows = printing ? rows.length : Math.min(spans.length, MOST_ROWS);
   return (
     <div class="waterfall">
-      <Tools details={details} spans={spans} wanted={wanted} agents={[...colours.keys()]}>
-        <label><input type="checkbox" checked={calls} onChange={() => setCalls(!calls)} /> calls and agents only</label>
-      </Tools>
       <div class="tools">
+        <label><input type="checkbox" checked={calls} onChange={() => setCalls(!calls)} /> calls and agents only</label>
+        <Filters details={details} shown={spans.length} wanted={wanted} agents={[...colours.keys()]} />
         <span class="zoom">
           <button type="button" class="quiet" aria-label="Reduce the time" disabled={!part} onClick={() => enlarge(1 / ZOOM)}>−</button>
           <button type="button" class="quiet" aria-label="Enlarge the time" onClick={() => enlarge(ZOOM)}>+</button>
@@ -177,7 +178,7 @@ export function Waterfall({ details, marked, hits, chosen, choose, wanted, doubt
         <div class="beside-names">
           <Strip details={details} whole={whole} view={view} marked={marked} show={setPart} />
           <div class="axis" aria-hidden="true">
-            {ticks(view, innerWidth < 600 ? 2.5 : 6).map(({ at, text }) => {
+            {ticks(view, innerWidth < 600 ? 3.5 : 6).map(({ at, text }) => {
               const left = ((at - view.from) / (view.to - view.from)) * 100;
               return <span key={at} class={left < 4 ? "first" : left > 94 ? "last" : ""} style={{ left: `${left}%` }}>{text}</span>;
             })}
@@ -214,9 +215,7 @@ export function Waterfall({ details, marked, hits, chosen, choose, wanted, doubt
   );
 }
 
-function Tools({ details, spans, wanted, agents, children }: {
-  details: RunDetails; spans: Span[]; wanted: Wanted; agents: string[]; children: ComponentChildren;
-}) {
+function Filters({ details, shown, wanted, agents }: { details: RunDetails; shown: number; wanted: Wanted; agents: string[] }) {
   const kinds = useMemo(() => [...new Set(details.spans.map((span) => span.kind))], [details]);
   const choices: [string, string, [string, string][]][] = [
     ["kind", wanted.kind, kinds.map((kind) => [kind, KIND[kind] ?? kind])],
@@ -224,8 +223,7 @@ function Tools({ details, spans, wanted, agents, children }: {
     ["only", wanted.only, Object.entries(ONLY)],
   ];
   return (
-    <div class="tools">
-      {children}
+    <>
       {choices.filter(([, , of]) => of.length > 1).map(([name, value, of]) => (
         <select key={name} aria-label={name === "only" ? "status" : name} value={value} onChange={(event) => setQuery({ [name]: event.currentTarget.value })}>
           <option value="">{name === "only" ? "any status" : `all ${name}s`}</option>
@@ -233,9 +231,9 @@ function Tools({ details, spans, wanted, agents, children }: {
         </select>
       ))}
       <span class="dim">
-        {spans.length < details.spans.length ? `${count(spans.length)} of ` : ""}{amount(details.spans.length, "span")}
+        {shown < details.spans.length ? `${count(shown)} of ` : ""}{amount(details.spans.length, "span")}
       </span>
-    </div>
+    </>
   );
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.full
 
-ROOT = Path(__file__).parents[2]
+RECORDINGS = Path(__file__).parents[2] / "tests" / "recordings"
+DELEGATION = RECORDINGS / "pydantic-ai" / "delegation" / "traces.otlp.jsonl"
 BUDGET = "assertions:\n  - {id: budget, type: llm_call_count, max: 3}\n"
 NEVER = "assertions:\n  - {id: never, type: tool_not_called, tool: delete}\n"
 
@@ -25,12 +25,6 @@ def said(page: Page) -> list[str]:
     page.locator(".talk > li").first.wait_for()
     bodies = page.locator(".talk > .speaker, .talk .body").all_inner_texts()
     return [" ".join(text.split()) for text in bodies]
-
-
-def delegation(folder: Path) -> Path:
-    folder.mkdir()
-    shutil.copy(ROOT / "tests/recordings/pydantic-ai/delegation/traces.otlp.jsonl", folder)
-    return folder
 
 
 def chat(at: float, given: list[tuple[str, str]], answer: str) -> dict[str, Any]:
@@ -47,9 +41,9 @@ def chat(at: float, given: list[tuple[str, str]], answer: str) -> dict[str, Any]
     return {"name": "chat m", "at": at, "to": at + 5, "attributes": attributes}
 
 
-def test_each_message_is_told_once(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
+def test_each_message_is_told_once(page: Page, evaluate: Evaluate) -> None:
     """A delegation: the history that each call is given again is left out, and the sub-agent is indented."""
-    page.goto(evaluate(delegation(tmp_path / "r"), BUDGET, "--one-run", "r") + "#/run/r?view=talk")
+    page.goto(evaluate(DELEGATION, BUDGET, "--one-run", "r") + "#/run/r?view=talk")
 
     assert said(page) == [
         "assistant",
@@ -72,9 +66,9 @@ def test_each_message_is_told_once(page: Page, evaluate: Evaluate, tmp_path: Pat
     assert margin.endswith("1,013 → 23 tokens $0.0028")
 
 
-def test_an_entry_leads_to_its_span_and_back(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
+def test_an_entry_leads_to_its_span_and_back(page: Page, evaluate: Evaluate) -> None:
     """The link chooses the span in the trace; from there one click shows it in the conversation."""
-    page.goto(evaluate(delegation(tmp_path / "r"), BUDGET, "--one-run", "r") + "#/run/r?view=talk")
+    page.goto(evaluate(DELEGATION, BUDGET, "--one-run", "r") + "#/run/r?view=talk")
     page.locator(".said.tool .who button", has_text="get_weather").click()
     page.locator(".panel h2", has_text="get_weather").wait_for()
     assert page.locator("[role=treeitem][aria-selected=true] bdi").inner_text() == "execute_tool get_weather"
@@ -84,6 +78,16 @@ def test_an_entry_leads_to_its_span_and_back(page: Page, evaluate: Evaluate, tmp
     chosen.wait_for()
     assert chosen.count() == 1
     assert "get_weather" in chosen.inner_text()
+
+
+def test_a_model_asks_before_the_tool_runs(page: Page, evaluate: Evaluate) -> None:
+    """Where an answer is streamed, the tool starts before the model's span ends; a second turn is set apart."""
+    folder = RECORDINGS / "agentscope-java" / "two_turns"
+    page.goto(evaluate(folder, BUDGET, "--one-run", "r") + "#/run/r?view=talk")
+
+    words = [text.split()[0] for text in said(page)]
+    assert words == ["assistant", "system", "user", *["model", "get_weather", "model", "user"] * 2][:-1]
+    assert page.locator(".talk > .turn").all_inner_texts() == ["Turn 2"]
 
 
 def test_what_is_said_again_is_told_again(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
@@ -131,11 +135,9 @@ def test_a_long_conversation_begins_at_the_culprit(page: Page, evaluate: Evaluat
 
 @pytest.mark.parametrize("colours", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
-def test_everyone_can_read_it(
-    page: Page, evaluate: Evaluate, axe: str, colours: Any, width: int, tmp_path: Path
-) -> None:
+def test_everyone_can_read_it(page: Page, evaluate: Evaluate, axe: str, colours: Any, width: int) -> None:
     """The accessibility checker finds nothing, also where an entry is marked, chosen and searched."""
-    address = evaluate(delegation(tmp_path / "r"), BUDGET, "--one-run", "r")
+    address = evaluate(DELEGATION, BUDGET, "--one-run", "r")
     page.emulate_media(color_scheme=colours)
     page.set_viewport_size({"width": width, "height": 900})
     page.goto(f"{address}#/run/r?view=talk&find=Paris")

@@ -79,7 +79,7 @@ function Entry({ bubble, before, place, chosen, marked, doubt }: EntryProps) {
             {call && <span class={failed ? "fail" : "dim"}> {call.outcome ?? "outcome unknown"}</span>}
           </div>
           {doubt && <p class="note">In doubt: <Said>{doubt}</Said></p>}
-          {bubble.parts.map((part, index) => <Piece key={index} part={part} />)}
+          {bubble.parts.map((part, index) => <Piece key={index} part={part} most={kind === "system" ? 300 : 1500} />)}
           {bubble.asked.length > 0 && <p class="dim">asks for {bubble.asked.map((name, index) => <>{index > 0 && ", "}<code><Data>{name}</Data></code></>)}</p>}
           {kind === "model" && !bubble.parts.length && !bubble.asked.length && !span?.error && <p class="dim">What it answered is not recorded.</p>}
           {failed && !call && <TraceText label="error" text={span!.error!} />}
@@ -93,21 +93,21 @@ function Entry({ bubble, before, place, chosen, marked, doubt }: EntryProps) {
   );
 }
 
-function Margin({ bubble: { span, given } }: { bubble: Bubble }) {
+function Margin({ bubble: { span, given, call } }: { bubble: Bubble }) {
   if (!span || given) return <div class="margin" />;
   return (
     <div class="margin dim">
       {span.start_us != null && <div>at {duration(span.start_us / 1000)}</div>}
       <div>{span.ended ? duration(span.duration_us == null ? null : span.duration_us / 1000) : "never ended"}</div>
-      {(span.input_tokens != null || span.output_tokens != null) && <div>{count(span.input_tokens)} → {count(span.output_tokens)} tokens</div>}
-      {span.cost_usd != null && <div>{dollars(span.cost_usd)}</div>}
+      {!call && (span.input_tokens != null || span.output_tokens != null) && <div>{count(span.input_tokens)} → {count(span.output_tokens)} tokens</div>}
+      {!call && span.cost_usd != null && <div>{dollars(span.cost_usd)}</div>}
     </div>
   );
 }
 
-function Piece({ part }: { part: Bubble["parts"][number] }) {
+function Piece({ part, most }: { part: Bubble["parts"][number]; most: number }) {
   const { type, text, name } = part;
-  if (type === "text") return /^\s*[[{]/.test(text ?? "") ? <TraceText label="message" text={pretty(text)} /> : <LongMarkdown text={text ?? ""} />;
+  if (type === "text") return /^\s*[[{]/.test(text ?? "") ? <TraceText label="message" text={pretty(text)} /> : <LongMarkdown text={text ?? ""} most={most} />;
   if (type === "tool_call") return <Folded name={`asks for ${name ?? "a tool"}, arguments`} text={text} />;
   return <Folded name={type === "tool_call_response" ? `result of ${name ?? "a tool"}` : (type ?? "part")} text={text} />;
 }

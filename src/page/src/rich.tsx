@@ -48,15 +48,13 @@ function Markdown({ text }: { text: string }) {
   return <div class="markdown">{blocks}</div>;
 }
 
-const LONG = 1500;
-
-/** The same, folded where it is long. */
-export function LongMarkdown({ text }: { text: string }) {
+/** The same, folded where it is longer than `most` characters. */
+export function LongMarkdown({ text, most }: { text: string; most: number }) {
   const [open, setOpen] = useState(false);
-  const long = text.length > LONG;
+  const long = text.length > most;
   return (
     <>
-      <Markdown text={long && !open ? `${text.slice(0, LONG)} …` : text} />
+      <Markdown text={long && !open ? `${text.slice(0, most)} …` : text} />
       {long && <button type="button" class="quiet" onClick={() => setOpen(!open)}>{open ? "show less" : `show all ${count(text.length)} characters`}</button>}
     </>
   );

@@ -16,16 +16,16 @@ import { Waterfall } from "./waterfall";
 
 /** Return the spans of a run once they are unpacked; undefined until then, null where they are not in this file. */
 export function useDetails(id: string): RunDetails | null | undefined {
-  const [details, setDetails] = useState<RunDetails | null | undefined>(undefined);
+  const [read, setRead] = useState<{ id: string; details: RunDetails | null }>();
   useEffect(() => {
-    setDetails(undefined);
     let left = false;
-    readRun(id).then((found) => !left && setDetails(found), () => !left && setDetails(null));
+    const done = (details: RunDetails | null) => !left && setRead({ id, details });
+    readRun(id).then(done, () => done(null));
     return () => {
       left = true;
     };
   }, [id]);
-  return details;
+  return read?.id === id ? read.details : undefined; // never those of the run that was shown before
 }
 
 interface Shown {

@@ -59,7 +59,8 @@ export function bubblesOf(details: RunDetails): Bubble[] {
     }
     return depth;
   };
-  const run = new Set(details.tool_calls.flatMap((call) => call.call_id ?? []));
+  /** When each call that has an id began; a model's answer comes before the calls that it asks for, although it ends later. */
+  const run = new Map(details.tool_calls.flatMap((call) => (call.call_id ? [[call.call_id, spans.get(call.span_id ?? "")?.start_us ?? Infinity] as const] : [])));
   const found: { at: number; rank: number; bubble: Bubble }[] = [];
   const add = (at: number | null | undefined, rank: number, bubble: Omit<Bubble, "key">) =>
     found.push({ at: at ?? Infinity, rank, bubble: { key: String(found.length), ...bubble } });
@@ -96,7 +97,8 @@ export function bubblesOf(details: RunDetails): Bubble[] {
     ofAgent.set(agent, now);
     for (const part of output) if (part.type === "tool_call" && part.call_id) told.add(part.call_id);
     const asked = output.filter((part) => part.type === "tool_call" && part.call_id && run.has(part.call_id));
-    add(span && span.start_us != null ? span.start_us + (span.duration_us ?? 0) : null, 1, {
+    const ended = span && span.start_us != null ? span.start_us + (span.duration_us ?? 0) : Infinity;
+    add(Math.min(ended, ...asked.map((part) => run.get(part.call_id!)!)), 1, {
       ...own, given: false, kind: "model", parts: output.filter((part) => !asked.includes(part)), asked: asked.map((part) => part.name ?? "?"),
     });
   }

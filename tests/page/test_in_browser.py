@@ -52,6 +52,9 @@ def test_from_the_failure_to_its_spans(page: Page, evaluate: Evaluate, tmp_path:
     assert aligned == [["search", ""], ["add", "add"], ["", "search"]]
     assert "clawtrace query --verdict 'report.json#r/order'" in page.locator(".reason").inner_text()
 
+    page.get_by_text("the query").click()
+    page.locator(".reason pre", has_text="SELECT").wait_for()
+
     page.locator("[role=treeitem]", has_text="tool 1").click()
     assert page.locator(".panel h2 bdi").inner_text() == "tool 1"
     assert re.search(r"#/run/r\?.*verdict=order.*span=", page.url)

@@ -2,9 +2,8 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { RunDetails } from "./data";
 import { amount, count, dollars, duration, pretty } from "./format";
-import { Found } from "./found";
 import { Data, TraceText } from "./parts";
-import { LongMarkdown, Said } from "./rich";
+import { Found, LongMarkdown, Said } from "./rich";
 import { setQuery } from "./router";
 import { type Bubble, bubblesOf } from "./talk";
 

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { plain } from "./format";
-import { Found } from "./found";
+import { Found } from "./rich";
 import { overviewLink } from "./router";
 import { ThemeSwitch } from "./theme";
 

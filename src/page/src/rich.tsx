@@ -1,11 +1,23 @@
-// Text with the marks of Markdown. The elements are made here: nothing of a text becomes markup, or a link that is followed.
-import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+// How text of a trace is shown: with what is searched for marked, and with the marks of Markdown. The elements are made here:
+// nothing of a text becomes markup, or a link that is followed.
+import { type ComponentChildren, createContext } from "preact";
+import { useContext, useState } from "preact/hooks";
 import { count, plain } from "./format";
-import { Found } from "./found";
 
 const INLINE = /(`+)(.+?)\1|\*\*(\S.*?)\*\*/g;
 const BLOCK = /^(?:(#{1,6})\s+(.*)|\s*(?:[-*+]|(\d+)[.)])\s+(.*)|>\s?(.*))$/;
+
+/** The searched text; empty where nothing is. */
+export const Needle = createContext("");
+
+/** Text of a trace with each place marked that is searched for. */
+export function Found({ children }: { children: string }) {
+  const needle = useContext(Needle);
+  const text = plain(children);
+  if (!needle || !text) return <>{text}</>;
+  const parts = text.split(new RegExp(`(${needle.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")})`, "gi"));
+  return <>{parts.map((part, index) => (index % 2 ? <mark key={index}>{part}</mark> : part))}</>;
+}
 
 /** A sentence of clawtrace: what stands in backticks is code. */
 export function Said({ children }: { children: string }) {

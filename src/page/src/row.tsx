@@ -1,7 +1,7 @@
 // One span in the waterfall: its name, its tokens and cost, and when it was at work.
 import type { Span } from "./data";
 import { count, dollars, duration } from "./format";
-import { Found } from "./found";
+import { Found } from "./rich";
 import type { View } from "./timeline";
 
 export const ROW = 26;

@@ -5,9 +5,8 @@ import { type Results, type RunDetails, type RunOfCase, readRun, runsOf } from "
 import { doubtsOf, useHits, wantedOf } from "./find";
 import { amount, costOf, count, duration, tokensOf } from "./format";
 import { Keys } from "./keys";
-import { Needle } from "./found";
 import { Copyable, Data, Fact, StatusMark, TraceText } from "./parts";
-import { Said } from "./rich";
+import { Needle, Said } from "./rich";
 import { diffLink, overviewLink, runLink, setQuery } from "./router";
 import { Search } from "./search";
 import { SpanPanel } from "./span";

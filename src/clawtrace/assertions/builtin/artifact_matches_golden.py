@@ -44,7 +44,7 @@ class ArtifactMatchesGolden(ArtifactProbe):
         """Compare with the golden file."""
         if world.case_dir is None:
             raise ClawtraceError(f"`golden` is relative to the case file, and there is none: {self.golden!r}")
-        score = rouge_l(read_text(world.case_dir / self.golden), read_text(file))
+        score = round(rouge_l(read_text(world.case_dir / self.golden), read_text(file)), 12)  # a quotient of floats
         said = beside(score, self.rouge_threshold, written=".4g")
         sentence = (
             f"ROUGE-L of `{self.path}` against `{self.golden}` is {said}, expected at least {self.rouge_threshold:g}."

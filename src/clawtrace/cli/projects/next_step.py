@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -86,18 +85,18 @@ def _of_project(project: Project) -> tuple[list[str], list[Step]]:
             (kept, "hold later campaigns against it"),
             ("clawtrace view", "open its page"),
         ]
-    found += [f"  {clean(line)}" for line in islice(_not_passed(results["cases"]), 1)]
+    found += [f"  {clean(line)}" for line in _why(results)]
     return found, [
         ("clawtrace view", "open its page: each failure, and the spans that decided"),
         (again, "run it again"),
     ]
 
 
-def _not_passed(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Say what made the campaign red, the gravest first."""
+def _why(results: Mapping[str, Any]) -> list[str]:
+    """Say what made the campaign red: the gravest of what did not pass, and each threshold that was missed."""
     said = [
-        (status, f"{case['case_id']} · {name}: {message}")
-        for case in cases
+        (_BAD.index(status), f"{case['case_id']} · {name}: {message}")
+        for case in results["cases"]
         for run in case["runs"]
         for status, name, message in (
             *([("error", "run", run["error"])] if run["error"] else ()),
@@ -105,4 +104,9 @@ def _not_passed(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         )
         if status in _BAD
     ]
-    yield from (text for _, text in sorted(said, key=lambda one: _BAD.index(one[0])))
+    missed = [
+        f"{'the suite' if one['model_id'] is None else one['model_id']}: the pass rate is not known to reach {one['threshold']:g}"
+        for one in results["thresholds"]
+        if not one["reached"]
+    ]
+    return [text for _, text in sorted(said, key=lambda one: one[0])[:1]] + missed

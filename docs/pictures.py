@@ -78,7 +78,6 @@ def page(report: Path, picture: Path) -> None:
         tab = browser.new_page(viewport={"width": 1280, "height": 720}, color_scheme="light")
         tab.goto(report.as_uri())
         tab.get_by_role("link", name="refund").first.click()
-        tab.locator(".verdicts > li").first.get_by_role("button").first.click()
         tab.locator(".verdicts > li.chosen").wait_for()
         tab.screenshot(path=picture)
         browser.close()

@@ -14,6 +14,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from traces_of_pages import Evaluate
+
 from not_run import not_run
 
 if TYPE_CHECKING:
@@ -90,3 +92,19 @@ def tab_of(browser: Browser, *, offline: bool) -> Iterator[Page]:
     yield tab
     context.close()
     assert problems == []
+
+
+@pytest.fixture
+def evaluate(tmp_path: Path) -> Evaluate:
+    """Judge recordings by an assertions file; return the address of the page."""
+
+    def run(traces: Path, assertions: str, *flags: str) -> str:
+        (tmp_path / "a.yaml").write_text(assertions)
+        page = tmp_path / "report.html"
+        words = ["--traces", str(traces), *flags, "--assertions", str(tmp_path / "a.yaml"), "--report", f"html={page}"]
+        command = [sys.executable, "-m", "clawtrace", "eval", *words]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+        assert page.exists(), done.stderr
+        return page.as_uri()
+
+    return run

@@ -7,12 +7,11 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from traces_of_pages import HOSTILE, agent_and_tools, recorded
+from traces_of_pages import HOSTILE, Evaluate, agent_and_tools, changed, recorded
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -39,24 +38,6 @@ with provider.get_tracer("shop").start_as_current_span("execute_tool TOOL") as s
 provider.shutdown()
 """
 
-Evaluate = Callable[..., str]
-
-
-@pytest.fixture
-def evaluate(tmp_path: Path) -> Evaluate:
-    """Judge recordings by an assertions file; return the address of the page."""
-
-    def run(traces: Path, assertions: str, *flags: str) -> str:
-        (tmp_path / "a.yaml").write_text(assertions)
-        page = tmp_path / "report.html"
-        words = ["--traces", str(traces), *flags, "--assertions", str(tmp_path / "a.yaml"), "--report", f"html={page}"]
-        command = [sys.executable, "-m", "clawtrace", "eval", *words]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path, timeout=120)
-        assert page.exists(), done.stderr
-        return page.as_uri()
-
-    return run
-
 
 def test_from_the_failure_to_its_spans(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
     """The overview names the cause; one click shows the verdict, expected against actual, and marks its spans."""
@@ -64,16 +45,107 @@ def test_from_the_failure_to_its_spans(page: Page, evaluate: Evaluate, tmp_path:
     page.goto(address)
 
     assert page.locator(".outcome h1").inner_text() == "Failed"
-    page.locator(".causes a", has_text="tool_sequence").click()
+    page.locator(".causes a", has_text="order").click()
     page.locator("[role=treeitem].marked").first.wait_for()
     assert page.locator("[role=treeitem].marked bdi").all_inner_texts() == ["tool 0", "tool 1"]
     aligned = [row.locator("td").all_inner_texts() for row in page.locator(".aligned tbody tr").all()]
     assert aligned == [["search", ""], ["add", "add"], ["", "search"]]
     assert "clawtrace query --verdict 'report.json#r/order'" in page.locator(".reason").inner_text()
 
+    page.get_by_text("the query").click()
+    page.locator(".reason pre", has_text="SELECT").wait_for()
+
     page.locator("[role=treeitem]", has_text="tool 1").click()
     assert page.locator(".panel h2 bdi").inner_text() == "tool 1"
     assert re.search(r"#/run/r\?.*verdict=order.*span=", page.url)
+
+
+def test_a_failed_run_opens_with_its_cause(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
+    """The gravest verdict is open, its spans are marked, and what its sentence names as code is code; closed, it stays closed."""
+    address = evaluate(recorded(tmp_path / "t.jsonl", agent_and_tools(["add", "search"])), STATUSES, "--one-run", "r")
+    page.goto(f"{address}#/run/r")
+
+    page.locator("[role=treeitem].marked").first.wait_for()
+    opened = page.locator(".verdicts > li.chosen")
+    assert opened.locator("button > code").inner_text() == "order"
+    assert "search" in opened.locator(".message code").all_inner_texts()
+    assert "`" not in opened.locator(".message").inner_text()
+    opened.get_by_role("button").first.click()
+    opened.wait_for(state="detached")
+    page.reload()
+    page.locator("[role=treeitem]").first.wait_for()
+    assert opened.count() == 0
+
+
+def test_a_share_is_never_rounded_to_the_other_side_of_its_threshold(
+    page: Page, evaluate: Evaluate, tmp_path: Path
+) -> None:
+    """0.698 is not 70 % beside a threshold of 70 %, and 999 of 1000 is not all."""
+
+    def change(results: Any) -> None:
+        one = {"passed": 0, "failed": 0, "undecided": 0, "interval": [0.627, 0.745], "tolerance": 0, "gate_on": "rate"}
+        one |= {"model_id": "a", "pass_rate": 0.698, "threshold": 0.7, "reached": False, "behavior": "error"}
+        more = {"model_id": "b", "pass_rate": 0.999, "threshold": 0.995, "reached": True}
+        last = {"model_id": "c", "gate_on": "lower-bound", "interval": [0.6996, 0.9], "tolerance": 0.05}
+        results["thresholds"] = [one, one | more, one | last]
+
+    address = evaluate(recorded(tmp_path / "t.jsonl", agent_and_tools(["add"])), STATUSES, "--one-run", "r")
+    page.goto(changed(address, change))
+
+    said = page.get_by_role("region", name="Thresholds").locator("dd").all_inner_texts()
+    assert [" ".join(text.split()) for text in said] == [
+        "✗fail 69.8 % of at least 70 %",
+        "✓pass 99.9 % of at least 99.5 %",
+        "✗fail lower end 69.96 % of at least 70 %, tolerance 5 %",
+    ]
+
+
+def test_many_causes_are_grouped_by_what_asked(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
+    """One assertion that failed in 60 ways is one entry, which opens; each way leads to a run."""
+    for number in range(60):
+        (tmp_path / "all" / f"r{number:02}").mkdir(parents=True)
+        recorded(tmp_path / "all" / f"r{number:02}" / "t.jsonl", agent_and_tools(["a"] * (number + 2)))
+    page.goto(
+        evaluate(
+            tmp_path / "all", "assertions:\n  - {id: few, type: tool_call_count, tool: a, max: 1}\n", "--run-per-dir"
+        )
+    )
+    causes = page.locator(".causes > li")
+
+    assert causes.count() == 1
+    assert "few tool_call_count × 60 for example:" in causes.inner_text()
+    causes.get_by_text("said otherwise of 59 runs, in 59 ways").click()
+    assert causes.locator("li").count() == 50
+    causes.locator("li a", has_text="r07").click()
+    page.locator("h1", has_text="r07").wait_for()
+
+
+def test_titles_keep_their_words_on_a_telephone(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
+    """No word of a title is broken where two models stand beside it, and nothing makes the page wider."""
+
+    def change(results: Any) -> None:
+        (case,) = results["cases"]
+        case["title"] = "The documentation answers, and nothing fails"
+        runs = [case["runs"][0] | {"repetition": number, "run_id": f"r{number}"} for number in range(9)]
+        case |= {"pass_rate": 0.5, "interval": [0.3, 0.7], "runs": runs, "stability": "flaky"}
+        results["cases"] = [case | {"model_id": name} for name in ("a", "b")]
+
+    page.set_viewport_size({"width": 390, "height": 900})
+    address = evaluate(recorded(tmp_path / "t.jsonl", agent_and_tools(["add"])), STATUSES, "--one-run", "r")
+    page.goto(changed(address, change))
+    title = page.locator(".matrix th[scope=row] bdi").first
+    title.wait_for()
+
+    broken = """title => {
+        const text = title.firstChild, range = document.createRange();
+        return [...text.data.matchAll(/\\S+/g)].filter(word => {
+            range.setStart(text, word.index);
+            range.setEnd(text, word.index + word[0].length);
+            return range.getClientRects().length > 1;
+        }).map(word => word[0]);
+    }"""
+    assert title.evaluate(broken) == []
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
 def test_a_deep_link_opens_the_same_again(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
@@ -150,7 +222,7 @@ def test_nothing_is_cut_without_a_word(page: Page, evaluate: Evaluate, tmp_path:
     page.set_viewport_size({"width": 1280, "height": 900})
     page.goto(address)
 
-    assert page.locator(".causes .dim").first.inner_text() == "case0, case1, case2, case3, case4, case5 and 2 more"
+    assert page.locator(".causes div.dim").first.inner_text() == "case0, case1, case2, case3, case4, case5 and 2 more"
     page.goto(f"{address}#/run/case0")
     page.locator("[role=treeitem]").first.wait_for()
     numbers = page.locator(".row .numbers")

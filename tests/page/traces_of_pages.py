@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["HOSTILE", "agent_and_tools", "recorded"]
+__all__ = ["HOSTILE", "Evaluate", "agent_and_tools", "changed", "recorded"]
+
+Evaluate = Callable[..., str]
+"""Judges recordings by an assertions file; returns the address of the page."""
 
 HOSTILE = '</script><script>document.title="taken"</script><img src=x onerror="document.title=\'taken\'">'
 
@@ -42,3 +49,14 @@ def agent_and_tools(names: list[str], **attributes: str) -> list[dict[str, Any]]
             for n, name in enumerate(names)
         ),
     ]
+
+
+def changed(address: str, change: Callable[[Any], None], part: str = 'id="results"') -> str:
+    """Change a part of the data that a page holds; return its address."""
+    file = Path(address.removeprefix("file://"))
+    before, packed, after = re.split(rf"(?<={part}>)([^<]*)", file.read_text("utf-8"), maxsplit=1)
+    data = json.loads(zlib.decompress(base64.b64decode(packed)))
+    change(data)
+    again = base64.b64encode(zlib.compress(json.dumps(data).encode())).decode()
+    file.write_text(before + again + after, "utf-8")
+    return address

@@ -37,6 +37,16 @@ def test_the_page_holds_the_results_and_the_spans(verdict, run, campaign) -> Non
     assert packed(page, 'data-run="r1"') == details.data()
 
 
+def test_the_sql_of_verdicts_is_apart(verdict, run, campaign) -> None:
+    """Half of a large report is SQL, which the page unpacks when a query is shown; a verdict without SQL has none."""
+    page = written(campaign(run(verdict(id="a", sql="SELECT 1"), verdict(id="b", sql=""), run_id="r1")))
+    (case,) = packed(page, 'id="results"')["cases"]
+    first, second = case["runs"][0]["assertions"]
+
+    assert (first["sql"], second["sql"]) == ("-", "")
+    assert packed(page, 'id="queries"') == {first["verdict_id"]: "SELECT 1"}
+
+
 def test_what_a_trace_holds_is_data(verdict, run, campaign) -> None:
     """Markup in ids, messages and span names is nowhere in the document outside of packed data."""
     evidence = (Evidence(None, None, HOSTILE, HOSTILE),)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from clawtrace.support.figures import beside
 from clawtrace.verdicts.gating.gate import Gate
 from clawtrace.verdicts.gating.pass_rate import PassRate
 from clawtrace.verdicts.gating.thresholds import ThresholdRules, suite_rates
@@ -83,3 +84,32 @@ def test_a_threshold_says_what_was_found_and_what_was_asked(statuses, model, tol
     (found,) = suite_rates(runs, [model], ThresholdRules(0.9, tolerance=tolerance), Gate())
 
     assert found.sentence == sentence
+
+
+@pytest.mark.parametrize(
+    ("value", "bounds", "written", "text"),
+    [
+        (0.698, (0.7,), ".2f", "0.698"),
+        (0.7, (0.7,), ".2f", "0.70"),
+        (0.7, (0.8 - 0.1,), ".2f", "0.70"),
+        (0.6999999, (0, 0.7, 1), ".2f", "0.6999999"),
+        (999 / 1000, (0, 1), ".2f", "0.999"),
+        (1 / 1000, (0, 1), ".2f", "0.001"),
+        (1_000_000.4, (1_000_000,), ".0f", "1000000.4"),
+        (0.25000004, (0.25,), ".6g", "0.25000004"),
+        (0.5, (), ".2f", "0.50"),
+    ],
+)
+def test_a_rounded_figure_stays_on_its_side_of_a_bound(
+    value: float, bounds: tuple[float, ...], written: str, text: str
+) -> None:
+    assert beside(value, *bounds, written=written) == text
+
+
+def test_a_rate_below_its_threshold_is_written_below_it(verdict, run) -> None:
+    """150 of 215 is 0.698: not the 0.70 that would reach a threshold of 0.7; 1.00 is said where nothing failed only."""
+    runs = [run(verdict("pass" if number <= 150 else "fail"), repetition=number) for number in range(1, 216)]
+    (found,) = suite_rates(runs, [None], ThresholdRules(0.7), Gate())
+
+    assert found.reached is False
+    assert ": 0.698, between 0.63 and 0.76; the threshold is 0.7" in found.sentence

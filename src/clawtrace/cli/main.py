@@ -276,16 +276,22 @@ def _forget_stdout() -> None:
 
 @click.group(
     cls=LazyGroup,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Example: clawtrace eval --traces recording.otlp.jsonl --assertions checks.yaml",
 )
 @click.version_option(__version__, prog_name="clawtrace")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Judge AI agents by their OpenTelemetry traces.
 
-    `clawtrace COMMAND --help` explains a command. Results go to standard output, everything else to standard error.
+    Without a command: what is in this folder, and what to do next. `clawtrace COMMAND --help` explains a command. Results go to standard output, everything else to standard error.
     Exit codes: 0 passed, 1 something failed, 2 usage or configuration, 3 undecided, 4 an error.
     """
+    if context.invoked_subcommand is None:
+        from clawtrace.cli.projects.next_step import next_step
+
+        click.echo(next_step())
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from clawtrace.judge.material import expectations_of
 from clawtrace.judge.panel import DIMENSIONS, JudgeRun, Panel, Scale, bounds, combine, spread
 from clawtrace.model.verdict import Status, Verdict
 from clawtrace.providers.failures import ProviderFailure
+from clawtrace.support.figures import beside
 
 __all__ = ["Judged", "judged"]
 
@@ -171,7 +172,7 @@ def _of_score(
     if threshold is None:
         return None
     possible = bounds(panel.method, [(one.scores(_overall), one.lacking) for one in runs], threshold, scale)
-    said = f"The judges' score is {raw:g} on the scale {scale}, at least {threshold:g} is asked for"
+    said = f"The judges' score is {beside(raw, threshold, written='.6g')} on the scale {scale}, at least {threshold:g} is asked for"
     if summary["answers"] > 1:
         said += f" ({panel.method} of {summary['answers']} answers, spread {spread([s for one in runs for s in one.scores(_overall)]):g})"
     below = [name for name, one in summary["dimensions"].items() if one["failed"]]

@@ -8,7 +8,7 @@ from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult
 from clawtrace.report.base import CampaignReport, case_title, cases_of
 from clawtrace.report.console import ConsoleOutput, Segment, TableColumn
-from clawtrace.support.figures import UNKNOWN, count
+from clawtrace.support.figures import UNKNOWN, beside, count
 from clawtrace.verdicts.gating.pass_rate import PassRate, assertion_rates, rate_of_runs
 
 __all__ = ["print_datasets", "print_repetitions", "print_thresholds", "rate_words"]
@@ -16,12 +16,12 @@ __all__ = ["print_datasets", "print_repetitions", "print_thresholds", "rate_word
 _STYLE = {"stable-pass": "green", "flaky": "yellow", "stable-fail": "red", None: "dim"}
 
 
-def rate_words(rate: PassRate) -> str:
-    """Return a pass rate with its interval, for example ``0.67 (0.21 to 0.94)``."""
+def rate_words(rate: PassRate, minimum: float = 1) -> str:
+    """Return a pass rate with its interval, for example ``0.67 (0.21 to 0.94)``, on their side of the `minimum`."""
     if rate.rate is None or rate.interval is None:
         return UNKNOWN
-    low, high = rate.interval
-    return f"{rate.rate:.2f} ({low:.2f} to {high:.2f})"
+    found, low, high = (beside(one, 0, minimum, 1) for one in (rate.rate, *rate.interval))
+    return f"{found} ({low} to {high})"
 
 
 def print_datasets(report: CampaignReport, console: ConsoleOutput) -> None:
@@ -78,7 +78,7 @@ def print_repetitions(results: Sequence[RunResult], console: ConsoleOutput) -> N
         rows.append(row)
         title = case_title(case_id, model_id)
         notes += [
-            f"{title} · {one.id}: {one.rate.stability or 'undecided'}, {_passed(one.rate)} passed, {rate_words(one.rate)}"
+            f"{title} · {one.id}: {one.rate.stability or 'undecided'}, {_passed(one.rate)} passed, {rate_words(one.rate, one.minimum)}"
             + ("" if one.minimum == 1 else f", `min_pass_rate` {one.minimum:g}")
             for one in assertion_rates(runs)
             if one.rate.passed < one.rate.ran and (one.rate.stability != "stable-fail" or one.minimum < 1)
@@ -98,7 +98,7 @@ def _all_pass(rate: PassRate) -> str:
     """Return pass^k for the number of runs that ran, or for three of them: what a user of several steps in a row sees."""
     chances = rate.pass_hat
     k = 3 if 3 in chances else rate.ran
-    return f"{chances[k]:.2f} (k={k})" if k in chances else UNKNOWN
+    return f"{beside(chances[k], 0, 1)} (k={k})" if k in chances else UNKNOWN
 
 
 def print_thresholds(report: CampaignReport, console: ConsoleOutput) -> None:

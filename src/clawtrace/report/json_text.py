@@ -14,35 +14,36 @@ __all__ = ["json_pieces", "json_text"]
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def json_text(value: Any) -> str:
-    """Return `value` as indented JSON that every reader accepts.
+def json_text(value: Any, indent: int | None = 2) -> str:
+    """Return `value` as indented JSON that every reader accepts, or in one line.
 
     Numbers that are not finite become their names, as in OTLP's JSON; a lone surrogate (from a JSON escape in an
     argument, or a file name that is no UTF-8) has no UTF-8 form and becomes its escape.
     """
-    text = json.dumps(_json(value), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(_json(value), indent=indent, ensure_ascii=False, allow_nan=False)
     return _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
-def json_pieces(struct: Any) -> Iterator[str]:
+def json_pieces(struct: Any, indent: int | None = 2) -> Iterator[str]:
     """Yield the `json_text` of a dataclass piece by piece: what one of its fields iterates over is made one at a time."""
-    opening = "{"
+    line, opening = "" if indent is None else "\n  ", "{"
     for item in fields(struct):
-        yield f"{opening}\n  {json.dumps(item.name)}: "
+        yield f"{opening}{line}{json.dumps(item.name)}: "
         opening = ","
         value = getattr(struct, item.name)
         if isinstance(value, Iterable) and not isinstance(value, (str, Mapping)):
-            yield from _items(value)
+            yield from _items(value, indent)
         else:
-            yield _indented(json_text(value), 2)
-    yield "\n}"
+            yield _indented(json_text(value, indent), 2)
+    yield "}" if indent is None else "\n}"
 
 
-def _items(values: Iterable[Any]) -> Iterator[str]:
+def _items(values: Iterable[Any], indent: int | None) -> Iterator[str]:
+    line, end = ("", "]") if indent is None else ("\n    ", "\n  ]")
     opening, closing = "[", "[]"
     for value in values:
-        yield f"{opening}\n    {_indented(json_text(value), 4)}"
-        opening, closing = ",", "\n  ]"
+        yield f"{opening}{line}{_indented(json_text(value, indent), 4)}"
+        opening, closing = ",", end
     yield closing
 
 

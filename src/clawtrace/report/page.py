@@ -12,12 +12,15 @@ import json
 import re
 import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any, TextIO
 
 from clawtrace.report.base import CampaignReport, Report
 from clawtrace.report.json_report import results_of
 from clawtrace.report.json_text import json_pieces
+from clawtrace.report.results import Case
+from clawtrace.report.verdict_results import AssertionResult
 from clawtrace.verdicts.reading.run_details import RunDetails
 
 __all__ = ["PageReport", "details_schema", "live_page", "packed_details"]
@@ -25,6 +28,8 @@ __all__ = ["PageReport", "details_schema", "live_page", "packed_details"]
 _MARK = "<!-- data -->"
 _POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]+)"')
 _NOT_BUILT = "assets/page.html is not the page: build it with `npm run build` in src/page"
+_APART = "-"
+"""In place of a verdict's SQL, which is under its id in the data `queries`."""
 _PIECE = 3 * 16384
 """Bytes that are written at a time; a multiple of three, which base64 writes without padding."""
 
@@ -39,12 +44,44 @@ class PageReport(Report):
         """Write one HTML document."""
         before, after = _application()
         stream.write(before)
-        _write_data(stream, 'id="results"', _packed(json_pieces(results_of(report))))
+        results = results_of(report)
+        cases = _Lean(results.cases)
+        _write_data(stream, 'id="results"', _packed(json_pieces(replace(results, cases=cases), indent=None)))
+        _write_data(stream, 'id="queries"', cases.queries())
         if report.comparison is not None:
             _write_data(stream, 'id="comparison"', _packed(json_pieces(report.comparison)))
         for run_id, packed in report.details.items():
             _write_data(stream, f'data-run="{html.escape(run_id)}"', [packed])
         stream.write(after)
+
+
+class _Lean(Iterable[Case]):
+    """The cases without the SQL of their verdicts: half of the text, which the page reads only when it shows a query."""
+
+    def __init__(self, cases: Iterable[Case]) -> None:
+        self._cases = cases
+        self._packer = zlib.compressobj()
+        self._queries: list[bytes] = []
+
+    def __iter__(self) -> Iterator[Case]:
+        for case in self._cases:
+            yield replace(
+                case, runs=[replace(run, assertions=list(map(self._lean, run.assertions))) for run in case.runs]
+            )
+
+    def _lean(self, verdict: AssertionResult) -> AssertionResult:
+        if not verdict.sql:
+            return verdict
+        self._add(f"{',' if self._queries else '{'}{json.dumps(verdict.verdict_id)}:{json.dumps(verdict.sql)}")
+        return replace(verdict, sql=_APART)
+
+    def _add(self, text: str) -> None:
+        self._queries.append(self._packer.compress(text.encode()))
+
+    def queries(self) -> list[bytes]:
+        """Return the SQL by the id of its verdict, packed, once the cases were gone through."""
+        self._add("}" if self._queries else "{}")
+        return [*self._queries, self._packer.flush()]
 
 
 def _write_data(stream: TextIO, named: str, pieces: Iterable[bytes]) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["UNKNOWN", "amount", "between", "cost_of", "count", "dollars", "duration", "tokens_of", "total_of"]
+__all__ = ["UNKNOWN", "amount", "beside", "between", "cost_of", "count", "dollars", "duration", "tokens_of", "total_of"]
 
 UNKNOWN = "?"
 
@@ -42,6 +42,26 @@ def duration(milliseconds: float | None) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} m {rest:02d} s"
+
+
+def beside(value: float, *bounds: float, written: str = ".2f") -> str:
+    """Return a number with as many digits as keep it on its side of each bound: ``0.698``, and not 0.70, beside 0.7.
+
+    A rounded figure never contradicts what was decided about the number. Page: `beside` in `format.ts`.
+
+    Args:
+        written: the fewest digits, and how they are written.
+    """
+    digits, style = int(written[1:-1]), written[-1]
+    for more in range(digits, 18):
+        text = f"{value:.{more}{style}}"
+        if all(_side(float(text), bound) == _side(value, bound) for bound in bounds):
+            return text
+    return repr(value)
+
+
+def _side(value: float, bound: float) -> int:
+    return 0 if math.isclose(value, bound, rel_tol=1e-12) else 1 if value > bound else -1
 
 
 def between(low: float | None, high: float | None, written: Callable[[Any], str] = count) -> str:

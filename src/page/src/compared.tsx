@@ -1,7 +1,12 @@
 // What the campaign does worse or better than an earlier one: `clawtrace.compare/1` as a table.
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 import type { Comparison } from "./data";
 import { amount, count, dollars, duration } from "./format";
 import { Data } from "./parts";
+
+/** Changes of assertions that are shown at once. */
+const CHANGES = 30;
 
 type Suite = Comparison["suites"][number];
 type Case = Comparison["cases"][number];
@@ -30,10 +35,35 @@ function figure(measure: Measure["measure"], value: number | null): string {
 
 const titleOf = (one: { case_id: string; model_id: string | null }) => one.case_id + (one.model_id ? ` · ${one.model_id}` : "");
 
+/** Return whether something of a case got better or worse. */
+const tells = (one: Case) => [one.pass_rate, ...one.measures].some((test) => test.verdict !== "no evidence");
+
+function Table({ label, children }: { label: string; children: ComponentChildren }) {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={label}>
+      <table class="matrix">
+        <thead>
+          <tr>
+            {["case", "measure", "before", "now", "change", "p (Holm)", "verdict"].map((title) => <th key={title} scope="col">{title}</th>)}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  );
+}
+
 export function Compared({ comparison }: { comparison: Comparison }) {
   const { first, cases } = comparison;
   const word = { regression: "Regression", improvement: "Improvement", "no evidence": "No evidence of a change" }[comparison.verdict];
-  const changed = cases.filter((one) => one.assertions.length);
+  const changes = cases.flatMap((one) => one.assertions.map((change) => (
+    <li key={titleOf(one) + change.id}>
+      <Data>{titleOf(one)}</Data>: <code><Data>{change.id}</Data></code> {shares(change)}
+    </li>
+  )));
+  const told = cases.filter(tells).sort((a, b) => Number(b.verdict === "regression") - Number(a.verdict === "regression"));
+  const rest = cases.filter((one) => !tells(one));
+  const [open, setOpen] = useState(false);
   return (
     <section aria-label="Comparison">
       <h2>Compared with <Data>{first.name}</Data></h2>
@@ -41,37 +71,35 @@ export function Compared({ comparison }: { comparison: Comparison }) {
         <strong class={`change ${comparison.verdict}`}>{word}</strong> since {amount(first.runs, "run")} of {amount(first.cases, "case")},
         started {first.started_at}.
       </p>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Comparison case by case">
-        <table class="matrix">
-          <thead>
-            <tr>
-              {["case", "measure", "before", "now", "change", "p (Holm)", "verdict"].map((title) => <th key={title} scope="col">{title}</th>)}
-            </tr>
-          </thead>
-          <tbody>
-            {comparison.suites.map((one: Suite) => (
-              <RateRow key={one.model_id} name={one.model_id ? `all cases · ${one.model_id}` : "all cases"} test={one.pass_rate} />
-            ))}
-            {cases.map((one) => [
-              <RateRow key={titleOf(one)} name={titleOf(one)} test={one.pass_rate} />,
-              ...one.measures.filter((test) => test.verdict !== "no evidence").map((test) => (
-                <MeasureRow key={titleOf(one) + test.measure} name={titleOf(one)} test={test} />
-              )),
-            ])}
-          </tbody>
-        </table>
-      </div>
-      {changed.length > 0 && (
+      <Table label="Comparison case by case">
+        {comparison.suites.map((one: Suite) => (
+          <RateRow key={one.model_id} name={one.model_id ? `all cases · ${one.model_id}` : "all cases"} test={one.pass_rate} />
+        ))}
+        {told.map((one) => [
+          <RateRow key={titleOf(one)} name={titleOf(one)} test={one.pass_rate} />,
+          ...one.measures.filter((test) => test.verdict !== "no evidence").map((test) => (
+            <MeasureRow key={titleOf(one) + test.measure} name={titleOf(one)} test={test} />
+          )),
+        ])}
+      </Table>
+      {changes.length > 0 && (
         <>
           <h3>Assertions that passed in another share of the runs</h3>
-          <ul>
-            {changed.flatMap((one) => one.assertions.map((change) => (
-              <li key={titleOf(one) + change.id}>
-                <Data>{titleOf(one)}</Data>: <code><Data>{change.id}</Data></code> {shares(change)}
-              </li>
-            )))}
-          </ul>
+          <ul>{changes.slice(0, CHANGES)}</ul>
+          {changes.length > CHANGES && (
+            <details><summary>{amount(changes.length - CHANGES, "further assertion")}</summary><ul>{changes.slice(CHANGES)}</ul></details>
+          )}
         </>
+      )}
+      {rest.length > 0 && (
+        <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+          <summary>{amount(rest.length, "case")} without evidence of a change</summary>
+          {open && (
+            <Table label="Cases without evidence of a change">
+              {rest.map((one) => <RateRow key={titleOf(one)} name={titleOf(one)} test={one.pass_rate} />)}
+            </Table>
+          )}
+        </details>
       )}
       <Notes comparison={comparison} />
     </section>

@@ -39,6 +39,18 @@ export async function readReport(): Promise<Report> {
   };
 }
 
+/** What stands in place of a verdict's SQL where it is apart (`report/page.py`). */
+const APART = "-";
+let queries: Promise<Record<string, string>> | undefined;
+
+/** Return the SQL of a verdict. */
+export async function readQuery(verdict: Verdict): Promise<string> {
+  if (verdict.sql !== APART) return verdict.sql;
+  const packed = document.getElementById("queries")?.textContent;
+  queries ??= packed ? (unpacked(packed) as Promise<Record<string, string>>) : Promise.resolve({});
+  return (await queries)[verdict.verdict_id] ?? "unknown";
+}
+
 const read = new Map<string, Promise<RunDetails | null>>();
 
 /** Return what is known of a run; null where its spans are not in this file. */

@@ -2,10 +2,13 @@
 import { useMemo } from "preact/hooks";
 import { align } from "./align";
 import { type Results, type RunDetails, type RunOfCase, runsOf } from "./data";
-import { costOf, duration, plain, tokensOf } from "./format";
+import { costOf, count, duration, plain, tokensOf } from "./format";
 import { Data, StatusMark } from "./parts";
 import { overviewLink, runLink } from "./router";
 import { useDetails } from "./run";
+
+/** Characters of arguments and answers that are shown. */
+const LONGEST = 600;
 
 interface Call {
   span: string | null;
@@ -13,6 +16,8 @@ interface Call {
   name: string;
   agent: string;
   arguments: string | null;
+  /** What the model answered, or the tool returned. */
+  answer: string | null;
   outcome: string | null;
 }
 
@@ -20,13 +25,18 @@ function callsOf(details: RunDetails): Call[] {
   const place = new Map(details.spans.map((span, index) => [span.span_id, { span, index }]));
   const agents = new Map(details.agents.map((one) => [one.span_id, one.name ?? ""]));
   const agent = (id: string | null) => (id ? (agents.get(id) ?? "") : "");
+  const answers = new Map<string, string>();
+  for (const part of details.messages) {
+    if (part.direction === "output" && part.type === "text") answers.set(part.span_id, `${answers.get(part.span_id) ?? ""}${part.text ?? ""}`);
+  }
   const calls: Call[] = [
     ...details.model_calls.map((call) => ({
       span: call.span_id, kind: "llm", name: call.model ?? "model", agent: agent(call.agent_span_id), arguments: null,
-      outcome: call.outcome,
+      answer: answers.get(call.span_id) ?? null, outcome: call.outcome,
     })),
     ...details.tool_calls.map((call) => ({
-      span: call.span_id, kind: "tool", name: call.name ?? "?", agent: agent(call.agent_span_id), arguments: call.arguments, outcome: call.outcome,
+      span: call.span_id, kind: "tool", name: call.name ?? "?", agent: agent(call.agent_span_id), arguments: call.arguments,
+      answer: call.result, outcome: call.outcome,
     })),
   ];
   const start = (call: Call) => place.get(call.span ?? "")?.span.start_us ?? Infinity;
@@ -76,15 +86,15 @@ function verdictsThatDiffer(a: RunOfCase, b: RunOfCase): [string, string, string
 
 function Calls({ left, right, ids }: { left: Call[]; right: Call[]; ids: [string, string] }) {
   const rows = align(left, right, (a, b) => a.kind === b.kind && a.agent === b.agent && (a.kind === "llm" || a.name === b.name));
-  const differs = (a: Call | null, b: Call | null) => a && b && (a.arguments !== b.arguments || a.outcome !== b.outcome || a.name !== b.name);
+  const differs = (a: Call | null, b: Call | null) => a && b && (a.arguments !== b.arguments || a.answer !== b.answer || a.outcome !== b.outcome || a.name !== b.name);
   return (
     <table class="aligned calls">
       <thead><tr><th scope="col">first</th><th scope="col">second</th></tr></thead>
       <tbody>
         {rows.map((pair, index) => (
           <tr key={index} class={!pair.left ? "added" : !pair.right ? "missing" : differs(pair.left, pair.right) ? "differs" : ""}>
-            <td><CallText call={pair.left} run={ids[0]} /></td>
-            <td><CallText call={pair.right} run={ids[1]} /></td>
+            <td><CallText call={pair.left} other={pair.right} run={ids[0]} /></td>
+            <td><CallText call={pair.right} other={pair.left} run={ids[1]} /></td>
           </tr>
         ))}
       </tbody>
@@ -92,7 +102,16 @@ function Calls({ left, right, ids }: { left: Call[]; right: Call[]; ids: [string
   );
 }
 
-function CallText({ call, run }: { call: Call | null; run: string }) {
+/** A text, with the words marked that the other has not; long ones are cut. */
+function Words({ text, other }: { text: string; other: string | null | undefined }) {
+  const cut = (whole: string) => whole.slice(0, LONGEST).match(/\w+|\s+|[^\w\s]/g) ?? [];
+  const more = text.length > LONGEST && ` … ${count(text.length)} characters`;
+  if (other == null || other === text) return <>{plain(text.slice(0, LONGEST))}{more}</>;
+  const words = align(cut(text), cut(other), (a, b) => a === b).filter((pair) => pair.left !== null);
+  return <>{words.map((pair, index) => (pair.right === null ? <mark key={index}>{plain(pair.left!)}</mark> : plain(pair.left!)))}{more}</>;
+}
+
+function CallText({ call, other, run }: { call: Call | null; other: Call | null; run: string }) {
   if (!call) return null;
   const name = <><span class={`kind ${call.kind}`}>{call.kind === "llm" ? "model" : "tool"}</span> <Data>{call.name}</Data></>;
   return (
@@ -100,7 +119,8 @@ function CallText({ call, run }: { call: Call | null; run: string }) {
       {call.span ? <a href={runLink(run, { span: call.span })}>{name}</a> : name}
       {call.agent && <span class="dim"> in {plain(call.agent)}</span>}
       {call.outcome !== "ok" && <span class="fail"> {call.outcome ?? "unknown"}</span>}
-      {call.arguments && <div class="dim arguments">{plain(call.arguments.slice(0, 300))}</div>}
+      {call.arguments && <div class="dim arguments"><Words text={call.arguments} other={other?.arguments} /></div>}
+      {call.answer && <div class="dim answer">→ <Words text={call.answer} other={other?.answer} /></div>}
     </>
   );
 }

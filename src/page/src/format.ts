@@ -11,8 +11,8 @@ export function count(value: number | null | undefined): string {
   return value == null ? "?" : whole.format(value);
 }
 
-export function amount(value: number, thing: string): string {
-  return `${count(value)} ${thing}${value === 1 ? "" : "s"}`;
+export function amount(value: number, thing: string, things = `${thing}s`): string {
+  return `${count(value)} ${value === 1 ? thing : things}`;
 }
 
 export function dollars(value: number | null | undefined): string {
@@ -24,14 +24,29 @@ export function dollars(value: number | null | undefined): string {
 
 export function duration(ms: number | null | undefined): string {
   if (ms == null) return "?";
+  if (ms === 0) return "0 ms";
   if (ms < 1) return `${(ms * 1000).toFixed(0)} µs`;
   if (ms < 1000) return `${ms.toFixed(ms < 10 ? 1 : 0)} ms`;
   if (ms < 120_000) return `${(ms / 1000).toFixed(1)} s`;
   return `${Math.floor(ms / 60_000)} m ${String(Math.round((ms % 60_000) / 1000)).padStart(2, "0")} s`;
 }
 
-export function percent(share: number | null | undefined): string {
-  return share == null ? "?" : `${Math.round(share * 100)} %`;
+function side(value: number, bound: number): number {
+  return Math.abs(value - bound) <= 1e-12 * Math.abs(bound) ? 0 : Math.sign(value - bound);
+}
+
+/** A number with as many places as keep it on its side of each bound, as `support/figures.py` does it: 69.8, and not 70, beside 70. */
+function beside(value: number, bounds: number[]): string {
+  for (let places = 0; places < 15; places++) {
+    const text = value.toFixed(places);
+    if (bounds.every((bound) => side(Number(text), bound) === side(value, bound))) return text;
+  }
+  return String(value);
+}
+
+/** A share, never rounded to the other side of a bound, nor to none or all where it is neither. */
+export function percent(share: number | null | undefined, ...bounds: number[]): string {
+  return share == null ? "?" : `${beside(share * 100, [0, ...bounds.map((bound) => bound * 100), 100])} %`;
 }
 
 function total(run: Summed, name: string): number | null {

@@ -1,10 +1,12 @@
 // Cases and models as a matrix, the failures by cause, and pass rate over cost.
-import { useMemo } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
+import { Causes } from "./causes";
 import { Bubbles } from "./chart";
 import { Compared, verdictOf } from "./compared";
 import { type Case, type Comparison, type Report, type Results, type Run, type RunOfCase, runsOf } from "./data";
 import { amount, costOf, count, dollars, duration, median, percent, tokensOf } from "./format";
 import { Data, Fact, StatusMark } from "./parts";
+import { Said } from "./rich";
 import { runLink, setQuery } from "./router";
 
 const EXIT: Record<number, [string, string]> = {
@@ -14,6 +16,8 @@ const EXIT: Record<number, [string, string]> = {
   3: ["inconclusive", "Undecided"],
   4: ["error", "Something broke"],
 };
+/** Cases that are shown at once. */
+const ROWS = 200;
 const WEIGHT = ["error", "fail", "inconclusive", "skip", "warn", "none", "pass"];
 
 const statusOf = (run: Run): string => (run.error ? "error" : (run.status ?? "none"));
@@ -53,7 +57,7 @@ export function Overview({ results, comparison, query }: Report & { query: URLSe
       <section class={`outcome ${sign}`} aria-label="Result">
         <h1>{word}</h1>
         <p>
-          {totals.passed} of {amount(totals.runs, "run")} passed. Exit code {results.exit_code}.
+          {count(totals.passed)} of {amount(totals.runs, "run")} passed. Exit code {results.exit_code}.
           {results.not_run.length > 0 && ` ${amount(results.not_run.length, "planned run")} had no result.`}
         </p>
         <div class="counts">
@@ -62,13 +66,13 @@ export function Overview({ results, comparison, query }: Report & { query: URLSe
               key={status} type="button" class={`count ${status}`} aria-pressed={wanted === status}
               onClick={() => setQuery({ status: wanted === status ? null : status })}
             >
-              <strong>{number}</strong> <StatusMark status={status} />
+              <strong>{count(number)}</strong> <StatusMark status={status} />
             </button>
           ))}
         </div>
       </section>
       <Thresholds results={results} />
-      <Causes all={all} />
+      <Causes all={all} weight={WEIGHT} />
       {comparison && <Compared comparison={comparison} />}
       <section aria-label="Cases">
         <div class="tools">
@@ -102,6 +106,8 @@ function Matrix({ results, comparison, chosen, sort }: Report & { chosen: Set<st
   }
   const key = (SORTS[sort] ?? SORTS["suite"]!).key;
   const sorted = [...rows].sort(([, a], [, b]) => key(a) - key(b));
+  const [whole, setWhole] = useState(false);
+  const shown = whole ? sorted : sorted.slice(0, ROWS);
   if (!sorted.length) return <p class="dim">No run fits the filter.</p>;
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Cases and models">
@@ -115,7 +121,7 @@ function Matrix({ results, comparison, chosen, sort }: Report & { chosen: Set<st
           </tr>
         </thead>
         <tbody>
-          {sorted.map(([id, cases]) => (
+          {shown.map(([id, cases]) => (
             <tr key={id}>
               <th scope="row">
                 <Data>{cases[0]!.title || id}</Data>
@@ -131,6 +137,9 @@ function Matrix({ results, comparison, chosen, sort }: Report & { chosen: Set<st
           ))}
         </tbody>
       </table>
+      {shown.length < sorted.length && (
+        <button type="button" class="quiet" onClick={() => setWhole(true)}>show all {amount(sorted.length, "case")}</button>
+      )}
     </div>
   );
 }
@@ -177,52 +186,16 @@ function Cell({ of, comparison, chosen }: { of: Case | undefined; comparison: Co
   );
 }
 
-function Causes({ all }: { all: RunOfCase[] }) {
-  const causes = useMemo(() => {
-    const found = new Map<string, { status: string; type: string; message: string; runs: RunOfCase[]; id: string }>();
-    for (const one of all) {
-      if (one.run.error) {
-        const key = `error ${one.run.error}`;
-        const cause = found.get(key) ?? { status: "error", type: "run", message: one.run.error, runs: [], id: "" };
-        found.set(key, { ...cause, runs: [...cause.runs, one] });
-      }
-      for (const verdict of one.run.assertions) {
-        if (verdict.status === "pass") continue;
-        const key = `${verdict.status} ${verdict.type} ${verdict.message}`;
-        const cause = found.get(key);
-        if (cause) cause.runs.push(one);
-        else found.set(key, { status: verdict.status, type: verdict.type, message: verdict.message, runs: [one], id: verdict.id });
-      }
-    }
-    return [...found.values()].sort(
-      (a, b) => WEIGHT.indexOf(a.status) - WEIGHT.indexOf(b.status) || b.runs.length - a.runs.length,
-    );
-  }, [all]);
-  if (!causes.length) return null;
-  const shown = causes.slice(0, 12);
-  return (
-    <section aria-label="What did not pass">
-      <h2>What did not pass</h2>
-      <ul class="causes">
-        {shown.map((cause) => {
-          const first = cause.runs[0]!;
-          const cases = [...new Set(cause.runs.map((one) => one.case.case_id))];
-          return (
-            <li key={cause.status + cause.type + cause.message}>
-              <StatusMark status={cause.status} />
-              <div>
-                <a href={runLink(first.run.run_id, cause.id ? { verdict: cause.id } : {})}><code>{cause.type}</code></a>
-                {cause.runs.length > 1 && <strong> × {cause.runs.length}</strong>} <Data>{cause.message}</Data>
-                <div class="dim">{cases.slice(0, 6).join(", ")}{cases.length > 6 && ` and ${cases.length - 6} more`}</div>
-              </div>
-            </li>
-          );
-        })}
-      </ul>
-      {causes.length > shown.length && <p class="dim">{causes.length - shown.length} further causes: see the runs.</p>}
-    </section>
-  );
+/** What a threshold was held against; never rounded to its other side. */
+function heldAgainst(one: Results["thresholds"][number]): string {
+  const least = one.threshold - one.tolerance;
+  const lower = one.gate_on === "lower-bound" && one.threshold < 1;
+  const held = percent(lower ? (one.interval?.[0] as number | undefined) : one.pass_rate, one.threshold, least);
+  const tolerance = one.tolerance ? `, tolerance ${exact(one.tolerance)}` : "";
+  return `${lower ? "lower end " : ""}${held} of at least ${exact(one.threshold)}${tolerance}`;
 }
+
+const exact = (share: number) => `${Number((share * 100).toPrecision(12))} %`;
 
 function Thresholds({ results }: { results: Results }) {
   if (!results.thresholds.length) return null;
@@ -233,7 +206,7 @@ function Thresholds({ results }: { results: Results }) {
         {results.thresholds.map((one) => (
           <Fact key={one.model_id} name={one.model_id ?? "all runs"}>
             <StatusMark status={one.reached ? "pass" : one.reached === false ? "fail" : "inconclusive"} />{" "}
-            {percent(one.pass_rate)} of at least {percent(one.threshold)}
+            {heldAgainst(one)}
           </Fact>
         ))}
       </dl>
@@ -249,7 +222,7 @@ function NotRun({ results }: { results: Results }) {
       <ul>
         {results.not_run.map((one) => (
           <li key={one.run_id}>
-            {one.case_id} {one.model_id && `[${one.model_id}]`} repetition {one.repetition}: {one.reason}
+            {one.case_id} {one.model_id && `[${one.model_id}]`} repetition {one.repetition}: <Said>{one.reason}</Said>
           </li>
         ))}
       </ul>

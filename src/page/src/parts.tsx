@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { plain } from "./format";
+import { Found } from "./rich";
 import { overviewLink } from "./router";
 import { ThemeSwitch } from "./theme";
 
@@ -41,7 +42,7 @@ export function TraceText({ text, label, most = 1200 }: { text: string; label: s
   const long = text.length > most;
   return (
     <div class="text">
-      <pre tabIndex={0} aria-label={label}>{plain(long && !open ? `${text.slice(0, most)} …` : text)}</pre>
+      <pre tabIndex={0} aria-label={label}><Found>{long && !open ? `${text.slice(0, most)} …` : text}</Found></pre>
       {long && (
         <button type="button" class="quiet" onClick={() => setOpen(!open)}>
           {open ? "show less" : `show all ${text.length.toLocaleString("en-US")} characters`}
@@ -51,17 +52,23 @@ export function TraceText({ text, label, most = 1200 }: { text: string; label: s
   );
 }
 
-/** A text with a button that copies it. */
-export function Copyable({ text, label }: { text: string; label: string }) {
+/** A button that copies a text. */
+export function CopyButton({ text, label, name = "copy" }: { text: () => string; label: string; name?: string }) {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
-    await navigator.clipboard.writeText(text);
+    await navigator.clipboard.writeText(text());
     setCopied(true);
+    setTimeout(() => setCopied(false), 2000);
   };
+  return <button type="button" class="quiet" onClick={copy} aria-label={`Copy ${label}`}>{copied ? "copied" : name}</button>;
+}
+
+/** A text with a button that copies it. */
+export function Copyable({ text, label }: { text: string; label: string }) {
   return (
     <div class="copy">
       <pre tabIndex={0} aria-label={label}>{plain(text)}</pre>
-      <button type="button" class="quiet" onClick={copy} aria-label={`Copy ${label}`}>{copied ? "copied" : "copy"}</button>
+      <CopyButton text={() => text} label={label} />
     </div>
   );
 }
@@ -77,5 +84,5 @@ export function Fact({ name, children }: { name: string; children: ComponentChil
 
 /** A text that may come from a trace, in a line. */
 export function Data({ children }: { children: string }) {
-  return <bdi>{plain(children)}</bdi>;
+  return <bdi><Found>{children}</Found></bdi>;
 }

@@ -1,25 +1,30 @@
 // One run: what it did as a waterfall of spans, its verdicts, and what the chosen span holds.
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { Conversation } from "./conversation";
 import { type Results, type RunDetails, type RunOfCase, readRun, runsOf } from "./data";
-import { amount, costOf, duration, tokensOf } from "./format";
+import { doubtsOf, useHits, wantedOf } from "./find";
+import { amount, costOf, count, duration, tokensOf } from "./format";
+import { Keys } from "./keys";
 import { Copyable, Data, Fact, StatusMark, TraceText } from "./parts";
+import { Needle, Said } from "./rich";
 import { diffLink, overviewLink, runLink, setQuery } from "./router";
+import { Search } from "./search";
 import { SpanPanel } from "./span";
-import { Verdicts } from "./verdicts";
+import { Verdicts, chosenVerdict } from "./verdicts";
 import { Waterfall } from "./waterfall";
 
 /** Return the spans of a run once they are unpacked; undefined until then, null where they are not in this file. */
 export function useDetails(id: string): RunDetails | null | undefined {
-  const [details, setDetails] = useState<RunDetails | null | undefined>(undefined);
+  const [read, setRead] = useState<{ id: string; details: RunDetails | null }>();
   useEffect(() => {
-    setDetails(undefined);
     let left = false;
-    readRun(id).then((found) => !left && setDetails(found), () => !left && setDetails(null));
+    const done = (details: RunDetails | null) => !left && setRead({ id, details });
+    readRun(id).then(done, () => done(null));
     return () => {
       left = true;
     };
   }, [id]);
-  return details;
+  return read?.id === id ? read.details : undefined; // never those of the run that was shown before
 }
 
 interface Shown {
@@ -34,11 +39,17 @@ export function RunPage({ results, details, id, query }: Shown) {
   const all = useMemo(() => runsOf(results), [results]);
   const place = all.findIndex((one) => one.run.run_id === id);
   const found = all[place];
+  const verdict = found && chosenVerdict(found.run, query.get("verdict"));
+  const marks = verdict?.evidence.flatMap((item) => item.span_id ?? []).join(" ") ?? "";
+  const marked = useMemo(() => new Set(marks ? marks.split(" ") : []), [marks]);
+  const doubts = useMemo(() => (details ? doubtsOf(details) : new Map<string, string>()), [details]);
+  const asked = wantedOf(query);
+  const hits = useHits(details, asked.text);
+  const talks = query.get("view") === "talk";
+  const choose = (chosen: string | null) => setQuery({ span: chosen });
   if (!found) {
     return <p class="wait">There is no run <code>{id}</code> in these results. <a href={overviewLink(new URLSearchParams())}>All runs</a></p>;
   }
-  const verdict = found.run.assertions.find((one) => one.id === query.get("verdict"));
-  const marked = new Set(verdict?.evidence.flatMap((item) => item.span_id ?? []));
   const wanted = query.get("span");
   const span = details?.spans.find((one) => one.span_id === wanted);
   return (
@@ -52,14 +63,28 @@ export function RunPage({ results, details, id, query }: Shown) {
           {details === undefined && <p class="dim">Reading the spans …</p>}
           {details === null && <NoSpans found={found} />}
           {details && (
-            <>
-              <Waterfall
-                details={details} marked={marked} chosen={span?.span_id ?? null}
-                choose={(chosen) => setQuery({ span: chosen })}
-              />
+            <Needle.Provider value={asked.text}>
+              <div class={talks ? "talks" : ""}>
+                <div class="tools">
+                  <span class="views" role="group" aria-label="View">
+                    <button type="button" aria-pressed={!talks} onClick={() => setQuery({ view: null })}>Trace</button>
+                    <button type="button" aria-pressed={talks} onClick={() => setQuery({ view: "talk" })}>Conversation</button>
+                  </span>
+                  <Search text={asked.text} hits={hits} chosen={wanted} choose={choose} />
+                  <Keys />
+                </div>
+                {talks ? (
+                  <Conversation key={id} details={details} marked={marked} chosen={wanted} doubts={doubts} />
+                ) : (
+                  <Waterfall
+                    key={id} details={details} marked={marked} hits={hits} chosen={span?.span_id ?? null} wanted={asked} doubts={doubts} choose={choose}
+                  />
+                )}
+              </div>
+              {!talks && span && <SpanPanel span={span} details={details} />}
+              {!talks && !span && <Answer details={details} />}
               <Open details={details} />
-              {span ? <SpanPanel span={span} details={details} /> : <Answer details={details} />}
-            </>
+            </Needle.Provider>
           )}
         </section>
       </div>
@@ -70,6 +95,8 @@ export function RunPage({ results, details, id, query }: Shown) {
 function Head({ found, all, place }: { found: RunOfCase; all: RunOfCase[]; place: number }) {
   const { run, case: one } = found;
   const others = all.filter((other) => other.case.case_id === one.case_id && other.run.run_id !== run.run_id);
+  const green = run.status === "pass" ? [] : others.filter((other) => other.run.status === "pass");
+  const passed = green.findLast((other) => other.case.model_id === one.model_id) ?? green.at(-1);
   const before = all[place - 1];
   const after = all[place + 1];
   return (
@@ -78,6 +105,7 @@ function Head({ found, all, place }: { found: RunOfCase; all: RunOfCase[]; place
         <a href={overviewLink(new URLSearchParams())}>all runs</a>
         {before && <a href={runLink(before.run.run_id)}>← previous</a>}
         {after && <a href={runLink(after.run.run_id)}>next →</a>}
+        {passed && <a href={diffLink(passed.run.run_id, run.run_id)}>compare with a run that passed</a>}
         {others.length > 0 && (
           <label>
             Compare with{" "}
@@ -85,7 +113,7 @@ function Head({ found, all, place }: { found: RunOfCase; all: RunOfCase[]; place
               <option value="">…</option>
               {others.slice(0, 200).map((other) => (
                 <option key={other.run.run_id} value={other.run.run_id}>
-                  {other.case.model_id ?? ""} repetition {other.run.repetition}
+                  {other.case.model_id ?? ""} repetition {other.run.repetition}, {other.run.error ? "error" : (other.run.status ?? "nothing asked")}
                 </option>
               ))}
             </select>
@@ -96,7 +124,7 @@ function Head({ found, all, place }: { found: RunOfCase; all: RunOfCase[]; place
         <StatusMark status={run.error ? "error" : run.status} /> <Data>{one.title || one.case_id}</Data>
         {one.model_id && <small> {one.model_id}</small>} <small>repetition {run.repetition}</small>
       </h1>
-      {run.error && <p class="fail">{run.error}</p>}
+      {run.error && <p class="fail"><Said>{run.error}</Said></p>}
       <dl class="facts">
         <Fact name="duration">{duration(run.trace.duration_ms)}</Fact>
         <Fact name="tokens">{tokensOf(run).text}</Fact>
@@ -109,8 +137,8 @@ function Head({ found, all, place }: { found: RunOfCase; all: RunOfCase[]; place
         {run.run_status && <Fact name="process">{run.run_status}</Fact>}
         <Fact name="run id"><code>{run.run_id}</code></Fact>
       </dl>
-      {run.trace.incomplete_because.map((reason) => <p key={reason} class="note">Incomplete: <Data>{reason}</Data></p>)}
-      {run.diagnostics.map((note) => <p key={note} class="note"><Data>{note}</Data></p>)}
+      {run.trace.incomplete_because.map((reason) => <p key={reason} class="note">Incomplete: <Said>{reason}</Said></p>)}
+      {run.diagnostics.map((note) => <p key={note} class="note"><Said>{note}</Said></p>)}
     </section>
   );
 }
@@ -125,22 +153,34 @@ function NoSpans({ found }: { found: RunOfCase }) {
   );
 }
 
+const RELATION: Record<string, string> = {
+  llm_calls: "model calls", tool_calls: "tool calls", agents: "agents", spans: "spans", messages: "messages", tool_requests: "tool requests",
+};
+
 /** What the spans leave open: rows that may not exist, rows that may be missing, and what was asked for in vain. */
 function Open({ details }: { details: RunDetails }) {
-  const doubts = new Set(details.doubts.filter((one) => one.column_name == null).map((one) => `${one.relation} ${one.row_no ?? ""}: ${one.because}`));
+  const doubts = new Map<string, number>();
+  for (const one of details.doubts.filter((doubt) => doubt.column_name == null)) {
+    const text = `${RELATION[one.relation] ?? one.relation}: ${one.because}`;
+    doubts.set(text, (doubts.get(text) ?? 0) + 1);
+  }
+  if (!doubts.size && !details.gaps.length && !details.tool_requests.length) return null;
   return (
-    <>
-      {[...doubts].map((text) => <p key={text} class="note">In doubt: <Data>{text}</Data></p>)}
+    <div>
+      <h2>What the spans leave open</h2>
+      {[...doubts].map(([text, number]) => (
+        <p key={text} class="note">In doubt: {number > 1 && `${count(number)} `}<Said>{text}</Said></p>
+      ))}
       {details.gaps.map((gap, index) => (
         <p key={index} class="note">
-          May be missing: {gap.at_most == null ? "any number" : `at most ${gap.at_most}`} of {gap.relation}
-          {gap.name && <> (<Data>{gap.name}</Data>)</>}: <Data>{gap.because}</Data>
+          May be missing: {gap.at_most == null ? "any number" : `at most ${count(gap.at_most)}`} of {RELATION[gap.relation] ?? gap.relation}
+          {gap.name && <> (<Data>{gap.name}</Data>)</>}: <Said>{gap.because}</Said>
         </p>
       ))}
       {details.tool_requests.map((one) => (
         <p key={one.request_no} class="note">Asked for, not run ({one.reason}): <Data>{one.name ?? "a tool without a name"}</Data></p>
       ))}
-    </>
+    </div>
   );
 }
 

@@ -1,9 +1,10 @@
 // What one span holds: its facts, how it was counted, messages, arguments and result.
 import type { RunDetails, Span } from "./data";
 import { count, dollars, duration, pretty } from "./format";
-import { Data, Fact, TraceText } from "./parts";
+import { CopyButton, Data, Fact, TraceText } from "./parts";
+import { Said } from "./rich";
 import { setQuery } from "./router";
-import { KIND } from "./waterfall";
+import { KIND } from "./row";
 
 const COUNTED: Record<string, string> = {
   call: "a call, counted once",
@@ -25,14 +26,18 @@ export function SpanPanel({ span, details }: { span: Span; details: RunDetails }
   const asked = details.tool_requests.filter((one) => one.span_id === span.span_id);
   const open = details.doubts.filter((one) => one.span_id === span.span_id || concerns(one, "tool_calls", tool) || concerns(one, "llm_calls", model));
   const command = tool && details.commands.find((one) => one.tool_call_no === tool.call_no);
+  const all = { ...span, model_call: model, tool_call: tool, command, tool_requests: asked, messages, doubts: open };
   return (
     <div class="panel" aria-live="polite">
       <div class="tools">
         <h2><span class={`kind ${span.kind}`}>{KIND[span.kind] ?? span.kind}</span> <Data>{span.name}</Data></h2>
+        {(model ?? tool) && <button type="button" class="quiet" onClick={() => setQuery({ view: "talk" })}>in the conversation</button>}
+        <CopyButton label="the span as JSON" name="copy as JSON" text={() => JSON.stringify(all, null, 2)} />
+        <CopyButton label="a link to the span" name="copy link" text={() => location.href} />
         <button type="button" class="quiet" onClick={() => setQuery({ span: null })}>close</button>
       </div>
       {open.map((one, index) => (
-        <p key={index} class="note">{one.column_name == null ? "In doubt" : `Unknown ${one.column_name}`}: <Data>{one.because}</Data></p>
+        <p key={index} class="note">{one.column_name == null ? "In doubt" : `Unknown ${one.column_name}`}: <Said>{one.because}</Said></p>
       ))}
       {asked.map((one) => (
         <p key={one.request_no} class="note">Asked for, not run ({one.reason}): <Data>{one.name ?? "a tool without a name"}</Data></p>

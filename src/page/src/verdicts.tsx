@@ -1,14 +1,29 @@
 // The verdicts of a run; the chosen one shows expected against actual, its spans, its query, and how to ask again.
+import { useState } from "preact/hooks";
 import { align } from "./align";
-import type { Results, Run, Verdict } from "./data";
+import { type Results, type Run, type Verdict, readQuery } from "./data";
 import { shown } from "./format";
 import { Copyable, Data, StatusMark, TraceText } from "./parts";
+import { Said } from "./rich";
 import { setQuery } from "./router";
 
 const WEIGHT = ["error", "fail", "inconclusive", "skip", "warn", "pass"];
 
+/** What the address has in place of a verdict where none is to be open. */
+const NO_VERDICT = "-";
+
+/** Return the verdict that the address names; without one the gravest that did not pass, so that its cause is seen at once. */
+export function chosenVerdict(run: Run, named: string | null): Verdict | undefined {
+  if (named !== null) return run.assertions.find((one) => one.id === named);
+  return byWeight(run).find((one) => one.status === "error" || one.status === "fail" || one.status === "inconclusive");
+}
+
+function byWeight(run: Run): Verdict[] {
+  return [...run.assertions].sort((a, b) => WEIGHT.indexOf(a.status) - WEIGHT.indexOf(b.status));
+}
+
 export function Verdicts({ run, chosen, source }: { run: Run; chosen: string | null; source: Results["source"] }) {
-  const sorted = [...run.assertions].sort((a, b) => WEIGHT.indexOf(a.status) - WEIGHT.indexOf(b.status));
+  const sorted = byWeight(run);
   return (
     <>
       <h2>Verdicts</h2>
@@ -18,15 +33,15 @@ export function Verdicts({ run, chosen, source }: { run: Run; chosen: string | n
           <li key={verdict.id} class={verdict.id === chosen ? "chosen" : ""}>
             <button
               type="button" aria-expanded={verdict.id === chosen}
-              onClick={() => setQuery({ verdict: verdict.id === chosen ? null : verdict.id })}
+              onClick={() => setQuery({ verdict: verdict.id === chosen ? NO_VERDICT : verdict.id })}
             >
               <StatusMark status={verdict.status} /> <code>{verdict.id}</code>
               {verdict.severity === "warn" && <span class="tag">warn only</span>}
               {verdict.known_failure && <span class="tag">known failure</span>}
               {verdict.stale && <span class="tag">stale</span>}
-              <span class="message"><Data>{verdict.message}</Data></span>
+              <span class="message"><Said>{verdict.message}</Said></span>
             </button>
-            {verdict.id === chosen && <Reason verdict={verdict} source={source} />}
+            {verdict.id === chosen && <Reason key={verdict.id} verdict={verdict} source={source} />}
           </li>
         ))}
       </ul>
@@ -34,12 +49,19 @@ export function Verdicts({ run, chosen, source }: { run: Run; chosen: string | n
   );
 }
 
+/** Choose a span, and bring the trace into view where it is below. */
+function toSpan(id: string): void {
+  setQuery({ span: id });
+  document.querySelector(".waterfall")?.scrollIntoView({ block: "nearest" });
+}
+
 function Reason({ verdict, source }: { verdict: Verdict; source: Results["source"] }) {
+  const [queryText, setQueryText] = useState("");
   return (
     <div class="reason">
-      {verdict.description && <p>{verdict.description}</p>}
+      {verdict.description && <p><Said>{verdict.description}</Said></p>}
       <Expected verdict={verdict} />
-      {verdict.hint && <p class="note">{verdict.hint}</p>}
+      {verdict.hint && <p class="note"><Said>{verdict.hint}</Said></p>}
       {verdict.evidence.length > 0 && (
         <>
           <h3>Decided by</h3>
@@ -47,20 +69,20 @@ function Reason({ verdict, source }: { verdict: Verdict; source: Results["source
             {verdict.evidence.map((item, index) => (
               <li key={index}>
                 {item.span_id ? (
-                  <button type="button" class="link" onClick={() => setQuery({ span: item.span_id })}><Data>{item.name}</Data></button>
+                  <button type="button" class="link" onClick={() => toSpan(item.span_id!)}><Data>{item.name}</Data></button>
                 ) : (
                   <Data>{item.name}</Data>
                 )}
-                {item.why && <>: <Data>{item.why}</Data></>}
+                {item.why && <>{item.name && ": "}<Data>{item.why}</Data></>}
               </li>
             ))}
           </ul>
         </>
       )}
       {verdict.sql && (
-        <details>
+        <details onToggle={(event) => event.currentTarget.open && void readQuery(verdict).then(setQueryText)}>
           <summary>the query</summary>
-          <Copyable label="query" text={verdict.sql} />
+          {queryText && <Copyable label="query" text={queryText} />}
         </details>
       )}
       {source && verdict.sql && (
@@ -105,7 +127,7 @@ function Expected({ verdict }: { verdict: Verdict }) {
   const right = shown(actual);
   if (Math.max(left.length, right.length) < 4000 && left.includes("\n") && right.includes("\n")) {
     const rows = align(left.split("\n"), right.split("\n"), (a, b) => a === b);
-    return (
+    if (rows.some((pair) => pair.left !== null && pair.right !== null)) return (
       <table class="aligned code">
         <thead><tr><th scope="col">expected</th><th scope="col">actual</th></tr></thead>
         <tbody>

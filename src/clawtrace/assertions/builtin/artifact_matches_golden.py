@@ -13,6 +13,7 @@ from clawtrace.assertions.probing.artifact import ArtifactProbe
 from clawtrace.assertions.probing.files import Text, read_text
 from clawtrace.assertions.world import World
 from clawtrace.errors import ClawtraceError
+from clawtrace.support.figures import beside
 
 __all__ = ["ArtifactMatchesGolden"]
 
@@ -43,6 +44,9 @@ class ArtifactMatchesGolden(ArtifactProbe):
         """Compare with the golden file."""
         if world.case_dir is None:
             raise ClawtraceError(f"`golden` is relative to the case file, and there is none: {self.golden!r}")
-        score = round(rouge_l(read_text(world.case_dir / self.golden), read_text(file)), 4)
-        sentence = f"ROUGE-L of `{self.path}` against `{self.golden}` is {score:g}, expected at least {self.rouge_threshold:g}."
-        return Finding(score >= self.rouge_threshold, sentence, {"rouge_l": score})
+        score = round(rouge_l(read_text(world.case_dir / self.golden), read_text(file)), 12)  # a quotient of floats
+        said = beside(score, self.rouge_threshold, written=".4g")
+        sentence = (
+            f"ROUGE-L of `{self.path}` against `{self.golden}` is {said}, expected at least {self.rouge_threshold:g}."
+        )
+        return Finding(score >= self.rouge_threshold, sentence, {"rouge_l": float(said)})

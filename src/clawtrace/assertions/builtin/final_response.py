@@ -25,6 +25,7 @@ from clawtrace.assertions.matching.json_schema import check_schema, schema_probl
 from clawtrace.assertions.matching.matchers import RegexText, is_found_in_every
 from clawtrace.assertions.matching.redacted import holds_mark
 from clawtrace.assertions.refused import refused
+from clawtrace.support.figures import beside
 
 __all__ = ["FinalResponse"]
 
@@ -124,7 +125,7 @@ class FinalResponse(Assertion):
         answer = outcome.row["value"]
         if answer is None:
             return None
-        score = {} if self.similar_to is None else {"rouge_l": round(rouge_l(self.similar_to, answer), 4)}
+        score = {} if self.similar_to is None else {"rouge_l": float(self._likeness(answer))}
         return {"answer": shortened(answer), "length": len(answer), **score}
 
     def explain(self, outcome: Outcome) -> str:
@@ -142,13 +143,17 @@ class FinalResponse(Assertion):
             return f"Parts of the final answer were redacted, so it is unknown whether it does: {unknown}."
         return f"{so_far} meets every condition: {', '.join(decided)}."
 
+    def _likeness(self, answer: str) -> str:
+        """Return ROUGE-L of the answer against `similar_to`, in digits."""
+        return beside(rouge_l(self.similar_to or "", answer), self.threshold, written=".4g")
+
     def _because(self, answer: str, unmet: list[str]) -> str:
         """Add details where the condition alone does not show what is wrong."""
         notes = []
         if self.json_schema is not None and "match the JSON schema" in unmet:
             notes.append(schema_problem(self.json_schema, answer))
         if self.similar_to is not None and any(words.startswith("resemble") for words in unmet):
-            notes.append(f"ROUGE-L is {rouge_l(self.similar_to, answer):.4g}")
+            notes.append(f"ROUGE-L is {self._likeness(answer)}")
         if self.max_length is not None and any(words.startswith("have at most") for words in unmet):
             notes.append(f"it has {'about ' if holds_mark(answer) else ''}{len(answer)} characters")
         return f" ({'; '.join(notes)})" if notes else ""

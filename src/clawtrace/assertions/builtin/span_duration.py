@@ -118,5 +118,5 @@ class SpanDuration(Assertion):
         row = outcome.row
         if not row["seen"]:
             return f"There is no {self._noun}{self._named} for sure, so its duration is unknown."
-        slowest = "" if row["largest"] is None else f", the slowest {milliseconds(row['largest'] / 1e6)}"
+        slowest = "" if row["largest"] is None else f", the slowest {milliseconds(row['largest'] / 1e6, self.max_ms)}"
         return f"{self.form.sentence(outcome).removesuffix('.')}{slowest}."

@@ -8,6 +8,7 @@ from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import Amount, plural
 from clawtrace.assertions.forms.model_counts import calls_evidence
 from clawtrace.assertions.forms.total import Sum, Total
+from clawtrace.support.figures import beside
 
 __all__ = ["TraceCost"]
 
@@ -79,12 +80,15 @@ class TraceCost(Assertion):
         if outcome.holds is not None:
             bound, usd = ("at most ", high) if outcome.holds and low != high else ("at least ", low)
             exact = "" if low == high else bound
-            return f"The run cost {exact}{usd:.6g} USD, {'within' if outcome.holds else 'over'} {limit}."
+            return f"The run cost {exact}{self._digits(usd)} USD, {'within' if outcome.holds else 'over'} {limit}."
         if not row["priced"]:
             return f"Whether the run cost at most {limit} is unknown: {_because(row)}."
         if high is not None:
-            return f"The run cost from {low:.6g} to {high:.6g} USD, expected at most {limit}."
-        return f"The run cost at least {low:.6g} USD, expected at most {limit}: {_because(row)}."
+            return f"The run cost from {self._digits(low)} to {self._digits(high)} USD, expected at most {limit}."
+        return f"The run cost at least {self._digits(low)} USD, expected at most {limit}: {_because(row)}."
+
+    def _digits(self, usd: float) -> str:
+        return beside(usd, self.max_usd, written=".6g")
 
 
 def _because(row: Row) -> str:

@@ -106,8 +106,8 @@ class TraceDuration(Assertion):
             return "The duration is unknown: no span of the agent's work has an end, or their clocks contradict each other."
         what = "The agent's work" if self.agent is not None else "The run" if self.turn is None else "The turn"
         how = "" if self.measure == "wall" else " of busy time"
-        most = f" to {milliseconds(row['high'] / 1e6)}" if (row["high"] or 0) > row["length_ns"] else ""
-        took = f"{milliseconds(row['length_ns'] / 1e6)}{most}{how}"
+        most = f" to {milliseconds(row['high'] / 1e6, self.max_ms)}" if (row["high"] or 0) > row["length_ns"] else ""
+        took = f"{milliseconds(row['length_ns'] / 1e6, self.max_ms)}{most}{how}"
         if outcome.holds is None:
             return f"{what} took {'' if most else 'at least '}{took}, expected at most {limit}."
         said = f"{what} took {took}, {'within' if outcome.holds else 'over'} {limit}"

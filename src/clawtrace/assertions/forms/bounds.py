@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from clawtrace.assertions.refused import refused
 from clawtrace.support.attribute_docs import Documented
+from clawtrace.support.figures import beside
 
 __all__ = [
     "Amount",
@@ -157,6 +158,6 @@ def interval(low: int, high: int | None, noun: str) -> str:
     return plural(low, noun) if low == high else f"{low} to {plural(high, noun)}"
 
 
-def milliseconds(value: float) -> str:
-    """Say a number of milliseconds to six digits, also a large one without a power of ten."""
-    return f"{value:.0f} ms" if value >= 1e6 else f"{value:.6g} ms"
+def milliseconds(value: float, *bounds: float) -> str:
+    """Say a number of milliseconds to six digits, also a large one without a power of ten, on its side of each bound."""
+    return f"{beside(value, *bounds, written='.0f' if value >= 1e6 else '.6g')} ms"

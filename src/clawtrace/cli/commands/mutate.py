@@ -156,7 +156,7 @@ def _totals(scores: Sequence[ScoredRun]) -> tuple[int, int]:
 def _exit_code(scores: Sequence[ScoredRun], at_least: float | None) -> int:
     caught, faults = _totals(scores)
     if at_least is not None and faults and caught / faults < at_least:
-        click.echo(f"{caught} of {faults} faults are caught; --at-least asks for {at_least:.0%}.", err=True)
+        click.echo(f"{caught} of {faults} faults are caught; --at-least asks for {100 * at_least:g} %.", err=True)
         return int(ExitCode.FAILED)
     undecided = not faults or any(score.not_holding for score in scores)
     return int(ExitCode.UNDECIDED) if undecided else 0

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult
+from clawtrace.support.figures import beside
 from clawtrace.verdicts.gating.gate import Gate
 from clawtrace.verdicts.gating.pass_rate import PassRate, rate_of_runs
 
@@ -55,9 +56,11 @@ class SuiteRate(NamedTuple):
             return f"no run of {whose} was judged; {asked}"
         low, high = self.rate.interval
         undecided = f", {self.rate.undecided} undecided" if self.rate.undecided else ""
+        bounds = (0, self.threshold, self.threshold - self.tolerance, 1)
+        rate, least, most = (beside(one, *bounds) for one in (self.rate.rate, low, high))
         return (
-            f"{self.rate.passed} of {self.rate.ran} runs of {whose} passed{undecided}: {self.rate.rate:.2f}, "
-            f"between {low:.2f} and {high:.2f}; {asked}"
+            f"{self.rate.passed} of {self.rate.ran} runs of {whose} passed{undecided}: {rate}, "
+            f"between {least} and {most}; {asked}"
         )
 
 

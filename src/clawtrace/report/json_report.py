@@ -24,13 +24,14 @@ from clawtrace.report.results import (
     Run,
     SuiteThreshold,
     Totals,
+    UserTotals,
 )
 from clawtrace.report.verdict_results import AssertionResult, DecidedBy, EvidenceSpan, ReportedScope
 from clawtrace.verdicts.gating.gate import Gate
 from clawtrace.verdicts.gating.pass_rate import PassRate, assertion_rates, outcome_of, rate_of_runs
 from clawtrace.verdicts.gating.thresholds import SuiteRate
 
-__all__ = ["JsonReport", "assertion_of", "results_of"]
+__all__ = ["JsonReport", "assertion_of", "results_of", "users_of"]
 
 
 class JsonReport(Report):
@@ -59,6 +60,7 @@ def results_of(report: CampaignReport) -> Results:
         exit_code=int(report.exit_code),  # type: ignore[arg-type]
         totals=_totals(report.results),
         judging=_judging(report.results),
+        users=users_of(report.results),
         cases=_Cases(report),
         thresholds=[_threshold(rate, report.gate) for rate in report.thresholds],
         not_run=list(report.left_out),
@@ -103,6 +105,20 @@ def _judging(results: Sequence[RunResult]) -> JudgingTotals | None:
     costs = [one["cost_usd"] for one in said]
     return JudgingTotals(
         answers=sum(one.get("answers", 0) for one in said),
+        input_tokens=sum(one["input_tokens"] for one in said),
+        output_tokens=sum(one["output_tokens"] for one in said),
+        cost_usd=None if None in costs else sum(costs),
+    )
+
+
+def users_of(results: Sequence[RunResult]) -> UserTotals | None:
+    """Return what simulated users took, in reused runs too; None where none played."""
+    said = [result.conversation for result in results if result.conversation]
+    if not said:
+        return None
+    costs = [one["cost_usd"] for one in said]
+    return UserTotals(
+        answers=sum(one["answers"] for one in said),
         input_tokens=sum(one["input_tokens"] for one in said),
         output_tokens=sum(one["output_tokens"] for one in said),
         cost_usd=None if None in costs else sum(costs),

@@ -115,6 +115,9 @@ class RunRequest:
     """The model and the tools of the run."""
     turns: tuple[Message, ...] = ()
     """User messages that follow each other in one session, `messages` before the first; empty for a single turn."""
+    reply: Callable[[str | None], Message | None] | None = None
+    """A simulated user, in place of all `turns` but the first: given the agent's answer (None: there is none yet) it returns the
+    next turn, None when the conversation is over. It raises RunnerError when it cannot go on."""
     context: Mapping[str, Any] = field(default_factory=dict)
     """Anything else that the agent is given: free keys."""
     expected_artifact: str | None = None
@@ -299,6 +302,12 @@ class Runner(ABC):
     @classmethod
     def needs_user_message(cls, settings: RunnerSettings) -> bool:
         """Whether these settings use the last user message, so that a case without one is a mistake."""
+        del settings
+        return False
+
+    @classmethod
+    def needs_opening(cls, settings: RunnerSettings) -> bool:
+        """Whether these settings use the first message of the user before the agent starts."""
         del settings
         return False
 

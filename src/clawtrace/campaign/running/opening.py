@@ -15,6 +15,7 @@ from clawtrace.campaign.running.judged_run import unavailable_judge
 from clawtrace.campaign.running.reuse import Decision
 from clawtrace.campaign.running.run_files import clean_streams, cleaned
 from clawtrace.config.cases.case_file import LoadedCase
+from clawtrace.providers.models import why_unavailable
 from clawtrace.runners.base import runner_types
 
 if TYPE_CHECKING:
@@ -175,6 +176,11 @@ def missing_runtimes(runs: Iterable[PlannedRun], env: Mapping[str, str]) -> dict
     for planned in runs:
         runner = types[planned.case.config.runner.type]()
         missing = runner.missing(planned.settings, env, planned.asked)
+        user = planned.case.config.input.user
+        if missing is None and user is not None:
+            asked = user.asked(user.model)
+            why = why_unavailable(asked.choice, env, asked.options)
+            missing = why and f"the model of the simulated user cannot be asked: {why}"
         if missing is not None:
             found.setdefault(planned.case.config.case_id, missing)
     return found

@@ -18,8 +18,9 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from itertools import count
 from pathlib import Path
 from typing import NoReturn
 
@@ -34,6 +35,7 @@ from clawtrace.runners.gateways.order import (
     GatewayOrder,
     read_gateway_order,
     remove,
+    said_file,
 )
 from clawtrace.runners.gateways.state import sub_agents_ended
 
@@ -99,10 +101,10 @@ class _Keeper:
                         return self._turns()
                 finally:
                     self._stop(gateway)
-            if not any(word in self._said() for word in _TAKEN):
+            if not any(word in self._logged() for word in _TAKEN):
                 break
             self._write()
-        sys.stderr.write(f"the gateway did not become ready: {self._said()[-2000:]}\n")
+        sys.stderr.write(f"the gateway did not become ready: {self._logged()[-2000:]}\n")
         return NOT_READY
 
     def _write(self) -> None:
@@ -215,7 +217,7 @@ class _Keeper:
             # Also where the program above was killed, and cannot.
             remove(self._order.container, self._env)
 
-    def _said(self) -> str:
+    def _logged(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def _ready(self, gateway: subprocess.Popen[bytes]) -> bool:
@@ -227,7 +229,7 @@ class _Keeper:
 
     def _turns(self) -> int:
         started: list[int] = []
-        for text in self._order.turns:
+        for text in self._said():
             started.append(time.time_ns())
             (self._home / TURNS_FILE).write_text(json.dumps(started), encoding="utf-8")
             code = self._turn(text)
@@ -236,6 +238,19 @@ class _Keeper:
         state = self._home / "state"
         at_a_change(state, lambda: sub_agents_ended(state))
         return 0
+
+    def _said(self) -> Iterator[str]:
+        if self._order.turns is not None:
+            yield from self._order.turns
+            return
+        for number in count(1):
+            file = said_file(self._home, number)
+            file.with_suffix("").touch()
+            at_a_change(self._home, file.exists)
+            text = json.loads(file.read_text(encoding="utf-8"))
+            if text is None:
+                return
+            yield text
 
     def _turn(self, text: str) -> int:
         order = self._order

@@ -152,8 +152,8 @@ class OpenClawRunner(ModelRunner):
         try:
             with _replies(request, home):
                 outcome = CommandRunner().run(alone, target, stop)
-            started = _started(home)
-            transcripts, lost = _kept(home, request.folder)
+                started = _started(home)
+                transcripts, lost = _kept(home, request.folder)
             if why := _why(outcome):
                 raise RunnerError(why)
             return replace(

@@ -32,7 +32,7 @@ def test_three_customers_without_a_key(tmp_path):
     assert {name: (said["end"], len(said["turns"])) for name, said in runs.items()} == {
         "customers-polite": ("goal_reached", 2),
         "customers-hurried": ("goal_reached", 1),
-        "customers-insisting": ("gave_up", 3),
+        "insisting_customer": ("gave_up", 3),
     }
-    shown = guide[guide.index("conversation  customers-insisting") : guide.index("  …\n```")]
+    shown = guide[guide.index("conversation  insisting_customer") : guide.index("  …\n```")]
     assert shown in done.stdout

@@ -337,6 +337,26 @@ class TestSettings:
                 assert (talk.exit_code, run["reused"], run["conversation"]["end"]) == (0, reused, "goal_reached")
             assert len(model.log) == 6
 
+    def test_what_it_took(self, talk):
+        """The project's price counts; what a provider does not report is unknown, and not zero."""
+        talk.write("clawtrace.yaml", {"model_pricing": {"user-1": {"input_per_1m": 1, "output_per_1m": 2}}})
+        talk.evaluate(*HAPPY)
+        assert talk.results["users"]["cost_usd"] == pytest.approx(0.0033)
+        talk.evaluate(first(), {**NUMBER, "usage": None}, step("goal_reached"))
+
+        assert talk.results["users"] == {"answers": 3, "input_tokens": None, "output_tokens": None, "cost_usd": None}
+        assert "(? tokens, ? for the user)" in talk.output
+
+    def test_what_was_said_before(self, talk):
+        """Earlier messages of user and assistant are part of the conversation, for the agent as well; its first message goes on."""
+        before = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "How can I help?"}]
+        talk.messages = before
+        run = talk.evaluate(*HAPPY)
+
+        assert talk.exit_code == 0, talk.output
+        assert json.loads(talk.asked[0]["messages"][-1]["content"].rpartition("\n\n")[0]) == before
+        assert spoken(run)[0][1] == "My teapot is broken!"
+
     def test_the_budget(self, talk):
         """Tokens of the user count for `--max-tokens`, and what was spent says so."""
         talk.flags = ["--repeat", "2", "--max-tokens", "3200"]

@@ -31,7 +31,7 @@ from clawtrace.verdicts.gating.gate import Gate
 from clawtrace.verdicts.gating.pass_rate import PassRate, assertion_rates, outcome_of, rate_of_runs
 from clawtrace.verdicts.gating.thresholds import SuiteRate
 
-__all__ = ["JsonReport", "assertion_of", "results_of", "users_of"]
+__all__ = ["JsonReport", "assertion_of", "results_of"]
 
 
 class JsonReport(Report):
@@ -60,7 +60,7 @@ def results_of(report: CampaignReport) -> Results:
         exit_code=int(report.exit_code),  # type: ignore[arg-type]
         totals=_totals(report.results),
         judging=_judging(report.results),
-        users=users_of(report.results),
+        users=_users(report.results),
         cases=_Cases(report),
         thresholds=[_threshold(rate, report.gate) for rate in report.thresholds],
         not_run=list(report.left_out),
@@ -111,17 +111,21 @@ def _judging(results: Sequence[RunResult]) -> JudgingTotals | None:
     )
 
 
-def users_of(results: Sequence[RunResult]) -> UserTotals | None:
+def _users(results: Sequence[RunResult]) -> UserTotals | None:
     """Return what simulated users took, in reused runs too; None where none played."""
     said = [result.conversation for result in results if result.conversation]
     if not said:
         return None
-    costs = [one["cost_usd"] for one in said]
+
+    def total(name: str) -> Any:
+        values = [one[name] for one in said]
+        return None if None in values else sum(values)
+
     return UserTotals(
-        answers=sum(one["answers"] for one in said),
-        input_tokens=sum(one["input_tokens"] for one in said),
-        output_tokens=sum(one["output_tokens"] for one in said),
-        cost_usd=None if None in costs else sum(costs),
+        answers=total("answers"),
+        input_tokens=total("input_tokens"),
+        output_tokens=total("output_tokens"),
+        cost_usd=total("cost_usd"),
     )
 
 

@@ -181,12 +181,12 @@ class UserTotals(Struct):
 
     answers: int
     """Messages and decisions that they were asked for."""
-    input_tokens: int
-    """Their input tokens."""
-    output_tokens: int
+    input_tokens: int | None
+    """Their input tokens; null when a provider reported none, as with the next two."""
+    output_tokens: int | None
     """Their output tokens."""
     cost_usd: float | None
-    """Their cost in US dollars; null when the price of a model is not known."""
+    """Their cost in US dollars; null also when the price of a model is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)

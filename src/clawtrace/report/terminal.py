@@ -126,7 +126,8 @@ def print_conversations(results: Sequence[RunResult], console: ConsoleOutput, *,
         if not said:
             continue
         ended = f"`{said['end']}`" if said["end"] else "broken off"
-        took = f"{count(said['input_tokens'] + said['output_tokens'])} tokens, {dollars(said['cost_usd'])} for the user"
+        tokens = (said["input_tokens"], said["output_tokens"])
+        took = f"{count(None if None in tokens else sum(tokens))} tokens, {dollars(said['cost_usd'])} for the user"
         text = f"{title_of(result)}: {ended} after {amount(len(said['turns']), 'turn')} ({took}). {said['why']}"
         console.line()
         console.paragraph(text, first="conversation  ", indent="  ")

@@ -1,7 +1,7 @@
 // One run: what it did as a waterfall of spans, its verdicts, and what the chosen span holds.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { type Results, type RunDetails, type RunOfCase, readRun, runsOf } from "./data";
-import { amount, costOf, dollars, duration, tokensOf } from "./format";
+import { amount, costOf, count, dollars, duration, tokensOf } from "./format";
 import { Copyable, Data, Fact, StatusMark, TraceText } from "./parts";
 import { diffLink, overviewLink, runLink, setQuery } from "./router";
 import { SpanPanel } from "./span";
@@ -124,8 +124,8 @@ interface Said {
   goal: string;
   persona: string;
   model: string;
-  input_tokens: number;
-  output_tokens: number;
+  input_tokens: number | null;
+  output_tokens: number | null;
   cost_usd: number | null;
 }
 
@@ -140,7 +140,7 @@ function Conversation({ said }: { said: Said | undefined }) {
       {said.why && <p><Data>{said.why}</Data></p>}
       <p class="dim">
         Goal: <Data>{said.goal}</Data> {said.persona && <>Persona: <Data>{said.persona}</Data></>} Played by <Data>{said.model}</Data>:{" "}
-        {amount(said.input_tokens + said.output_tokens, "token")}, cost {dollars(said.cost_usd)}, apart from the run's own.
+        {count(said.input_tokens == null || said.output_tokens == null ? null : said.input_tokens + said.output_tokens)} tokens, cost {dollars(said.cost_usd)}, apart from the run's own.
       </p>
       {said.turns.map((turn, index) => (
         <div key={index}>

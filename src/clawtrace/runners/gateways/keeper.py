@@ -101,10 +101,10 @@ class _Keeper:
                         return self._turns()
                 finally:
                     self._stop(gateway)
-            if not any(word in self._logged() for word in _TAKEN):
+            if not any(word in self._said() for word in _TAKEN):
                 break
             self._write()
-        sys.stderr.write(f"the gateway did not become ready: {self._logged()[-2000:]}\n")
+        sys.stderr.write(f"the gateway did not become ready: {self._said()[-2000:]}\n")
         return NOT_READY
 
     def _write(self) -> None:
@@ -217,7 +217,7 @@ class _Keeper:
             # Also where the program above was killed, and cannot.
             remove(self._order.container, self._env)
 
-    def _logged(self) -> str:
+    def _said(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def _ready(self, gateway: subprocess.Popen[bytes]) -> bool:
@@ -229,7 +229,7 @@ class _Keeper:
 
     def _turns(self) -> int:
         started: list[int] = []
-        for text in self._said():
+        for text in self._texts():
             started.append(time.time_ns())
             (self._home / TURNS_FILE).write_text(json.dumps(started), encoding="utf-8")
             code = self._turn(text)
@@ -239,7 +239,7 @@ class _Keeper:
         at_a_change(state, lambda: sub_agents_ended(state))
         return 0
 
-    def _said(self) -> Iterator[str]:
+    def _texts(self) -> Iterator[str]:
         if self._order.turns is not None:
             yield from self._order.turns
             return

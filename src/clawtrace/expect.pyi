@@ -85,6 +85,8 @@ _SpanCondition = TypedDict(
         "service": NotRequired[str | _List[str] | None],
         "scope": NotRequired[str | _List[str] | None],
         "scope_version": NotRequired[str | _List[str] | None],
+        "span_kind": NotRequired[str | _List[str] | None],
+        "status": NotRequired[str | _List[str] | None],
         "source": NotRequired[str | _List[str] | None],
         "counted_as": NotRequired[str | _List[str] | None],
         "counted_in": NotRequired[str | _List[str] | None],

@@ -143,6 +143,8 @@ error_type t error.type or the exception's type.
 service t service.name of the resource.
 scope t Instrumentation scope name.
 scope_version t Version of the instrumentation: of its scope, or service.version of an agent that is a program; NULL when unknown.
+span_kind t OpenTelemetry's kind of the span: internal, server, client, producer, consumer, unspecified; NULL for one made from a log event.
+status t Status as sent: unset, ok, error; NULL for one made from a log event. Whether it failed is in `error`.
 source t otlp, or log for a span made from log lines or events.
 counted_as t What the span is in the ledger: call, wrapper, accounting, duplicate, none.
 counted_in t Span id of the logical call that the span belongs to; NULL for none.

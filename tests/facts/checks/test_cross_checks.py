@@ -304,6 +304,16 @@ def test_the_evidence_of_a_span_is_known(tmp_path: Path, version: str, found: st
     ]
 
 
+def test_kind_and_status_of_a_span_are_those_that_opentelemetry_has(lab: Lab) -> None:
+    """Unlike `kind`, which is what clawtrace makes of the span."""
+    lab.put(replace(chat("m"), kind="Client", error="boom"), replace(chat("n", at=20), kind="Internal"))
+
+    assert lab.rows("SELECT span_kind, status FROM spans ORDER BY start_ns") == [
+        ("client", "error"),
+        ("internal", "unset"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("check", "assertion"),
     [

@@ -133,7 +133,12 @@ def _compares(number: NumberTest, value: str) -> bool:
     return all(_COMPARE[operator](found, float(wanted)) for operator, wanted in number.tests)
 
 
-_KINDS = get_args(SpanType)
+_WORDS = {
+    "kind": get_args(SpanType),
+    "span_kind": ("internal", "server", "client", "producer", "consumer", "unspecified"),
+    "status": ("unset", "ok", "error"),
+}
+"""Columns of a few words, and the words."""
 
 
 def _texts(written: Any, *, column: str) -> Any:
@@ -141,12 +146,13 @@ def _texts(written: Any, *, column: str) -> Any:
     if written is None and column not in ABSENT:
         raise refused(f"null has no meaning for `{column}`: it would only mean that the value was not recorded")
     texts = [written] if isinstance(written, str) else written
-    if column == "kind" and isinstance(texts, list | tuple):
+    if column in _WORDS and isinstance(texts, list | tuple):
+        words = _WORDS[column]
         for text in texts:
-            if isinstance(text, str) and ":" not in text and text not in _KINDS:
-                raise refused(
-                    f"{text!r} is not a kind of span; valid: {', '.join(_KINDS)}", hint=did_you_mean(text, _KINDS)
-                )
+            if isinstance(text, str) and ":" not in text and text not in words:
+                what = {"kind": "a kind of span"}.get(column, f"a `{column}`")
+                raise refused(f"{text!r} is not {what}; valid: {', '.join(words)}", hint=did_you_mean(text, words))
+    if column == "kind" and isinstance(texts, list | tuple):
         texts = ["agent" if text == "subagent" else text for text in texts]
     return texts
 

@@ -18,6 +18,8 @@ WITH narrow AS MATERIALIZED (
            t."ServiceName" AS service,
            t."ScopeName" AS scope,
            {version} AS version,
+           lower(t."SpanKind") AS span_kind,
+           lower(t."StatusCode") AS status,
            t.flags AS flags,
            t."TraceState" AS trace_state,
            -- OpenTelemetry's SDK for Java counts an attribute that is written again as dropped; one is dropped from a full span only.

@@ -313,6 +313,20 @@ def artifact_matches_golden(
         rouge_threshold: Least ROUGE-L F1, above 0 up to 1.
     """
 
+def conversation_end(
+    status: Literal["goal_reached", "gave_up", "max_turns", "agent_failed"],
+    **common: Unpack[_Fields],
+) -> Assertion:
+    """The conversation with the simulated user ended as `status`.
+
+    It is the word of the model that plays the user (`input.user` of the case): `goal_reached`, `gave_up` where it
+    took the goal for out of reach, `max_turns` where it would have said more; or `agent_failed`, where a turn did
+    not end well. Where the model failed, the run is an error. Without a simulated user nothing is known.
+
+    Args:
+        status: The end that is right.
+    """
+
 def decision_routed_to(
     *,
     state_path: str,

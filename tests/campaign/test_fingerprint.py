@@ -54,6 +54,43 @@ def prints(tmp_path, monkeypatch):
     return compute
 
 
+USER = {
+    "goal": "a refund",
+    "model": "m",
+    "persona": "calm",
+    "facts": {"order": 1},
+    "opening": "hello",
+    "max_turns": 3,
+    "done_when": "refunded",
+    "temperature": 0.5,
+    "seed": 1,
+    "provider": "openai",
+    "base_url": "http://127.0.0.1:9",
+    "api_key_env": "USER_KEY",
+    "request_options": {"top_p": 1},
+    "retries": 1,
+    "timeout_seconds": 9,
+}
+
+
+@pytest.mark.parametrize("key", USER)
+def test_every_setting_of_a_simulated_user_changes_the_run(prints, key):
+    """It is part of what the agent is given, and so is whether there is such a user at all."""
+    value = USER[key]
+    edited = (
+        {"order": 2}
+        if key == "facts"
+        else value + (" more" if isinstance(value, str) else 1)
+        if key != "request_options"
+        else {}
+    )
+    before = prints(case={"input": {"user": USER}})
+
+    assert prints(case={"input": {"user": USER | {key: edited}}})[0] != before[0]
+    assert prints(case={"input": {"user": USER}}) == before
+    assert prints()[0] != before[0]
+
+
 RUNNER = CASE["runner"]
 CHANGES_THE_RUN = {
     "the command": {"case": {"runner": RUNNER | {"command": ["false"]}}},

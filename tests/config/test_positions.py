@@ -169,7 +169,7 @@ class TestCaseProblems:
             f"configs/cases/a/test.yaml:4:16: `runner.type` found 'comand', valid is {RUNNERS}. Did you mean `command`?",
             "configs/cases/b/test.yaml:1:1: `title` is required",
             "configs/cases/b/test.yaml:2:10: `case_id` must be the name of the case's folder, 'b', found 'bb'",
-            "configs/cases/b/test.yaml:4:9: `input.turn` is not a known key; known are `messages`, `turns`, `attachments`, "
+            "configs/cases/b/test.yaml:4:9: `input.turn` is not a known key; known are `messages`, `turns`, `user`, `attachments`, "
             "`context`. Did you mean `turns`?",
         ]
 

@@ -175,6 +175,34 @@ def test_the_waterfall_is_used_by_keyboard(page: Page, evaluate: Evaluate, tmp_p
     assert page.locator("[role=treeitem][aria-selected=true]").count() == 0
 
 
+def test_a_conversation_with_a_simulated_user(page: Page, tmp_path: Path) -> None:
+    """It stands above the trace: who said what, what the case gave, why it ended, and what is unknown; markup stays data."""
+    traces = recorded(tmp_path / "t.jsonl", agent_and_tools(["add"]))
+    (tmp_path / "a.yaml").write_text(STATUSES)
+    words = ["eval", "--traces", str(traces), "--one-run", "r", "--assertions", "a.yaml", "--report", "json=r.json"]
+    subprocess.run([sys.executable, "-m", "clawtrace", *words], check=False, cwd=tmp_path, timeout=120)
+    results = json.loads((tmp_path / "r.json").read_text())
+    opening, asked = (
+        {"user": "hello", "by": "opening", "agent": HOSTILE},
+        {"user": "4711", "by": "model", "agent": None},
+    )
+    results["cases"][0]["runs"][0]["conversation"] = {
+        "turns": [opening, asked], "end": "agent_failed", "why": "turn 2 did not end well.", "goal": "a refund", "persona": "",
+        "model": "user-1", "answers": 1, "input_tokens": None, "output_tokens": 3, "cost_usd": 0.5,
+    }  # fmt: skip
+    (tmp_path / "r.json").write_text(json.dumps(results))
+    words = ["report", "r.json", "--to", "html=page.html"]
+    subprocess.run([sys.executable, "-m", "clawtrace", *words], check=True, cwd=tmp_path, timeout=120)
+    page.goto((tmp_path / "page.html").as_uri() + "#/run/r")
+    said = page.locator("details.panel")
+
+    assert said.locator("summary").inner_text().endswith("agent_failed after 2 turns")
+    assert said.locator("h3").all_inner_texts() == ["1. user, as the case opens", "agent", "2. simulated user", "agent"]
+    assert said.locator("pre").all_inner_texts() == ["hello", HOSTILE, "4711"]
+    for text in ("turn 2 did not end well.", "Goal: a refund", "user-1: ? tokens, cost $0.5000", "no answer"):
+        assert text in said.inner_text()
+
+
 def test_what_a_trace_holds_stays_data(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
     """Script and markup in names, arguments and messages are shown as they are; what cannot be seen is written out."""
     spans = agent_and_tools([HOSTILE, "x\u202eexe.txt"], **{"gen_ai.tool.call.arguments": HOSTILE})

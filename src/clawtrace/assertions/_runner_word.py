@@ -12,6 +12,8 @@ class RunnerWord(Assertion):
     """Base of the assertions about how a run ended; no span can change that."""
 
     needs_trace = False
+    asks_of_the_end: ClassVar[bool] = True
+    """Whether it asks how the agent itself ended, so that a run that failed is not checked for that in addition."""
     column: ClassVar[str]
     """The column of ``runs`` that is compared."""
 

@@ -100,6 +100,7 @@ ended_ns i When the run ended (the runner's clock, else the last span's end).
 agent_exit_code i The agent process's own exit code; NULL when unknown or killed by a signal.
 run_status t success, failed, timed_out, provider_error, invalid; NULL for recorded input.
 final_output t The run's final answer, from the spans' messages or the runner's output.
+conversation_end t How the conversation with a simulated user ended: goal_reached, gave_up, max_turns, agent_failed; NULL where there was none.
 answered b Whether there is a final answer: false where the agent's work ended in a failure, NULL where that is unknown.
 workspace t Absolute path of the run's workspace folder; NULL when there is none.
 cassette t How recorded answers took the place of the providers of models: replay (nothing was spent), record, auto; NULL where providers were asked, or that is unknown.

@@ -6,7 +6,17 @@ import json
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
-__all__ = ["CARRIED", "ClosedBy", "IncompleteReason", "RunRecord", "RunRule", "SentTurn", "read_record", "write_record"]
+__all__ = [
+    "CARRIED",
+    "ClosedBy",
+    "ConversationEnd",
+    "IncompleteReason",
+    "RunRecord",
+    "RunRule",
+    "SentTurn",
+    "read_record",
+    "write_record",
+]
 
 
 class ClosedBy(StrEnum):
@@ -46,6 +56,10 @@ class RunRule(StrEnum):
 CARRIED = frozenset((RunRule.RESOURCE.value, RunRule.HEADER.value, RunRule.PATH.value))
 """Rules that only a process with the run's own environment follows: anything else in a run comes from a process that
 ran before it, or whose exporter is written into its code."""
+
+
+ConversationEnd = Literal["goal_reached", "gave_up", "max_turns", "agent_failed"]
+"""How a conversation with a simulated user ended; ``agent_failed``: a turn did not end well, and no more was said."""
 
 
 class SentTurn(NamedTuple):
@@ -112,6 +126,8 @@ class RunRecord(NamedTuple):
     """Number of a request: what came in a later one came after the run was closed. None where no receiver waited for its end."""
     cassette: str | None = None
     """Mode of the cassette that took the place of its agent's providers of models; None where they were asked."""
+    conversation_end: ConversationEnd | None = None
+    """How the conversation ended; None where no simulated user had one."""
     notes: tuple[str, ...] = ()
     """What reading its logs and transcripts had to say, one sentence each."""
 

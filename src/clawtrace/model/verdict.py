@@ -208,6 +208,9 @@ class RunResult(NamedTuple):
     judgement: Mapping[str, Any] = MappingProxyType({})
     """What the judges of the evaluation profile said: final score, dimensions, spread, what it took; empty where none was asked."""
 
+    conversation: Mapping[str, Any] = MappingProxyType({})
+    """What a simulated user and the agent said, turn by turn, why it ended, and what the user's model took; empty where none played."""
+
     @property
     def standings(self) -> tuple[Standing, ...]:
         """What decides about the run and the exit code, verdict by verdict."""

@@ -24,6 +24,7 @@ from clawtrace.report.results import (
     Run,
     SuiteThreshold,
     Totals,
+    UserTotals,
 )
 from clawtrace.report.verdict_results import AssertionResult, DecidedBy, EvidenceSpan, ReportedScope
 from clawtrace.verdicts.gating.gate import Gate
@@ -59,6 +60,7 @@ def results_of(report: CampaignReport) -> Results:
         exit_code=int(report.exit_code),  # type: ignore[arg-type]
         totals=_totals(report.results),
         judging=_judging(report.results),
+        users=_users(report.results),
         cases=_Cases(report),
         thresholds=[_threshold(rate, report.gate) for rate in report.thresholds],
         not_run=list(report.left_out),
@@ -106,6 +108,24 @@ def _judging(results: Sequence[RunResult]) -> JudgingTotals | None:
         input_tokens=sum(one["input_tokens"] for one in said),
         output_tokens=sum(one["output_tokens"] for one in said),
         cost_usd=None if None in costs else sum(costs),
+    )
+
+
+def _users(results: Sequence[RunResult]) -> UserTotals | None:
+    """Return what simulated users took, in reused runs too; None where none played."""
+    said = [result.conversation for result in results if result.conversation]
+    if not said:
+        return None
+
+    def total(name: str) -> Any:
+        values = [one[name] for one in said]
+        return None if None in values else sum(values)
+
+    return UserTotals(
+        answers=total("answers"),
+        input_tokens=total("input_tokens"),
+        output_tokens=total("output_tokens"),
+        cost_usd=total("cost_usd"),
     )
 
 

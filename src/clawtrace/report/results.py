@@ -25,6 +25,7 @@ __all__ = [
     "Suite",
     "SuiteThreshold",
     "Totals",
+    "UserTotals",
 ]
 
 
@@ -77,6 +78,8 @@ class Run(Struct):
     """The judges' score from 0 to 10; null where none was asked, or none answered."""
     judgement: Mapping[str, Any]
     """What the judges said: dimensions, spread, each judge run, and what asking took; empty where none was asked."""
+    conversation: Mapping[str, Any]
+    """What a simulated user and the agent said (`turns`), how it ended (`end`, `why`), and what the user's model took; empty where none played."""
     scores: dict[str, float]
     """By dimension 10 × passed / decided over the assertions that have it; one without a decided assertion is left out."""
     totals: dict[str, Any]
@@ -173,6 +176,20 @@ class JudgingTotals(Struct):
     """Their output tokens."""
     cost_usd: float | None
     """Their cost in US dollars; null when the price of a model is not known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserTotals(Struct):
+    """What the models took that played users, apart from what the runs took."""
+
+    answers: int
+    """Messages and decisions that they were asked for."""
+    input_tokens: int | None
+    """Their input tokens; null when a provider reported none, as with the next two."""
+    output_tokens: int | None
+    """Their output tokens."""
+    cost_usd: float | None
+    """Their cost in US dollars; null also when the price of a model is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,6 +338,8 @@ class Results(Struct):
     """Numbers of runs."""
     judging: JudgingTotals | None
     """What judging took; null where no judge was asked."""
+    users: UserTotals | None
+    """What simulated users took; null where none played."""
     cases: Iterable[Case]
     """One entry for each case and model, in the order of the suite."""
     thresholds: list[SuiteThreshold]

@@ -14,8 +14,8 @@ from clawtrace.model.verdict import RunResult, Status
 from clawtrace.report._repeated_text import print_datasets, print_repetitions, print_thresholds
 from clawtrace.report._verdict_text import STATUS_STYLE, print_verdicts, title_of
 from clawtrace.report.base import CampaignReport, case_title, status_of
-from clawtrace.report.console import ConsoleOutput, Segment, TableColumn
-from clawtrace.support.figures import UNKNOWN, cost_of, count, duration, tokens_of, total_of
+from clawtrace.report.console import ConsoleOutput, Segment, TableColumn, cut
+from clawtrace.support.figures import UNKNOWN, amount, cost_of, count, dollars, duration, tokens_of, total_of
 
 if TYPE_CHECKING:
     from clawtrace.report.results import NotRun
@@ -32,6 +32,8 @@ MEANING = {
 _MOST_READ = 10_000
 """Verdicts of which the types are counted; each must be made for it."""
 _MOST_TYPES = 8
+_MOST_SAID = 600
+"""Characters of one message that are shown."""
 _COUNTED = {
     Status.PASS: "passed",
     Status.FAIL: "failed",
@@ -59,6 +61,7 @@ def print_campaign(
             console.paragraph(hint, first="hint: ", indent="      ", style="cyan")
         print_verdicts(report, console, verbose=verbose)
         print_scores(report.results, console)
+        print_conversations(report.results, console, verbose=verbose)
         retried = [f"{title_of(one)}: {'; '.join(one.retried)}" for one in report.results if one.retried]
         _print_each(retried, "RETRIED  ", console)
         _print_left_out(report.left_out, console)
@@ -116,6 +119,25 @@ def _judged(result: RunResult) -> str:
     listed = ", ".join(f"{name} {one['score']:.1f}" for name, one in dimensions if one["score"] is not None)
     spread = f" (spread {said['spread']:.1f} over {said['answers']} answers)" if said["answers"] > 1 else ""
     return f"{title_of(result)}: {said['final_score']:.1f} of 10{spread}; {listed}"
+
+
+def print_conversations(results: Sequence[RunResult], console: ConsoleOutput, *, verbose: bool) -> None:
+    """Print how each conversation with a simulated user ended, and what was said where the run is the only one or did not pass."""
+    for result in results:
+        said = result.conversation
+        if not said:
+            continue
+        ended = f"`{said['end']}`" if said["end"] else "broken off"
+        tokens = (said["input_tokens"], said["output_tokens"])
+        took = f"{count(None if None in tokens else sum(tokens))} tokens, {dollars(said['cost_usd'])} for the user"
+        text = f"{title_of(result)}: {ended} after {amount(len(said['turns']), 'turn')} ({took}). {said['why']}"
+        console.line()
+        console.paragraph(text, first="conversation  ", indent="  ")
+        if verbose or len(results) == 1 or status_of(result) is not Status.PASS:
+            for turn in said["turns"]:
+                for role in ("user", "agent"):
+                    if turn[role] is not None:
+                        console.paragraph(cut(turn[role], _MOST_SAID), first=f"  {role:5}  ", indent="         ")
 
 
 def _print_each(texts: Sequence[str], first: str, console: ConsoleOutput, *, indent: str = "  ") -> None:

@@ -159,6 +159,9 @@ class RunRequest:
     """The model and the tools of the run."""
     turns: tuple[Message, ...] = ()
     """User messages that follow each other in one session, `messages` before the first; empty for a single turn."""
+    reply: Callable[[str | None], Message | None] | None = None
+    """A simulated user, in place of all `turns` but the first: given the agent's answer (None: there is none yet) it returns the
+    next turn, None when the conversation is over. It raises RunnerError when it cannot go on."""
     context: Mapping[str, Any] = field(default_factory=dict)
     """Anything else that the agent is given: free keys."""
     expected_artifact: str | None = None
@@ -355,6 +358,12 @@ class Runner(ABC):
         """Return why recorded answers cannot take the place of the agent's providers; empty where they can."""
         del settings
         return "" if cls.starts_agent else f"a `{cls.type_name}` runner starts no agent, which could ask a model"
+
+    @classmethod
+    def needs_opening(cls, settings: RunnerSettings) -> bool:
+        """Whether these settings use the first message of the user before the agent starts."""
+        del settings
+        return False
 
     @classmethod
     def takes_all_messages(cls, settings: RunnerSettings) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import glob
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 from clawtrace.errors import RunnerError
@@ -63,6 +64,13 @@ class CommandRunner(Runner):
         )
 
     @classmethod
+    def needs_opening(cls, settings: RunnerSettings) -> bool:
+        """Whether setup commands, or globs that are read with them, hold ``{{message}}``."""
+        assert isinstance(settings, CommandSettings)
+        commands = [text for command in settings.setup for text in ([command] if isinstance(command, str) else command)]
+        return any("message" in names_in(text) for text in [*commands, *(settings.artifacts or ()), *settings.logs])
+
+    @classmethod
     def takes_all_messages(cls, settings: RunnerSettings) -> bool:
         """Whether standard input holds all messages."""
         assert isinstance(settings, CommandSettings)
@@ -106,13 +114,15 @@ class CommandRunner(Runner):
         settings = request.settings
         scaffold = request.case_dir / settings.scaffold if settings.scaffold is not None else None
         workspace = fresh_workspace(request.folder / "workspace", scaffold, request.agent)
-        turns = _turns(request, settings, workspace, target)
-        settings = settings.model_copy(update=turns[0].globs())
+        first = PreparedTurn(request, settings, workspace, (*request.messages, *request.turns[:1]), target)
+        settings = settings.model_copy(update=first.globs())
         for number, command in enumerate(settings.setup, start=1):
-            turns[0].set_up(number, command, stop)
+            first.set_up(number, command, stop)
         request.before_agent(workspace)
         before = snapshot(workspace)
-        ends = _run_turns(turns, stop)
+        ends, last = _run_turns(
+            _turns(request, first.settings, workspace, target), request, settings.timeout_seconds, stop
+        )
         now = snapshot(workspace)
         changed = changes(before, now)
         artifacts, said = collect_artifacts(
@@ -122,8 +132,8 @@ class CommandRunner(Runner):
         return replace(
             outcome,
             turns_started_ns=tuple(end.started_ns for end in ends),
-            final_output=read_output(turns[len(ends) - 1].folder / "stdout") or None,
-            notes=(*outcome.notes, *_unfinished(ends, turns), *said),
+            final_output=read_output(last / "stdout") or None,
+            notes=(*outcome.notes, *_unfinished(ends, request), *said),
             artifacts=tuple(artifacts),
             digests={"before": digests(before), "after": digests(now)},
         )
@@ -131,31 +141,45 @@ class CommandRunner(Runner):
 
 def _turns(
     request: RunRequest, settings: CommandSettings, workspace: Path, target: TelemetryTarget
-) -> list[PreparedTurn]:
-    """Return the turns of a run: the messages come with the first one."""
-    turns: list[tuple[Message, ...]] = [(turn,) for turn in request.turns] or [()]
-    turns[0] = (*request.messages, *turns[0])
-    return [
-        PreparedTurn(request, settings, workspace, messages, target.of_turn(number), number)
-        for number, messages in enumerate(turns, start=1)
-    ]
+) -> Iterator[PreparedTurn]:
+    """Yield the turns of a run, each when the one before has ended; the messages come with the first one."""
+    fixed: list[tuple[Message, ...]] = [(turn,) for turn in request.turns] or [()]
+    turn: PreparedTurn | None = None
+    for number in count(1):
+        if request.reply is None:
+            said = fixed[number - 1] if number <= len(fixed) else None
+        else:
+            message = request.reply(None if turn is None else read_output(turn.folder / "stdout"))
+            said = None if message is None else (message,)
+        if said is None:
+            return
+        messages = (*request.messages, *said) if number == 1 else said
+        turn = PreparedTurn(request, settings, workspace, messages, target.of_turn(number), number)
+        yield turn
 
 
-def _run_turns(turns: Sequence[PreparedTurn], stop: StopSignal) -> list[ProcessEnd]:
-    """Run one turn after the other, until one does not end well; all share the run's time."""
+def _run_turns(
+    turns: Iterable[PreparedTurn], request: RunRequest, left: float, stop: StopSignal
+) -> tuple[list[ProcessEnd], Path]:
+    """Run one turn after the other, until one does not end well; return their ends, and the folder of the last one's streams.
+
+    Args:
+        left: time for all of them, in seconds; what a simulated user takes to answer is not counted.
+    """
     ends: list[ProcessEnd] = []
-    left = turns[0].settings.timeout_seconds
+    folders: list[Path] = []
     for turn in turns:
         end = supervise(turn.agent(max(left, 0.01)), stop)
         turn.must_have_started(end)
         ends.append(end)
+        folders.append(turn.folder)
         if end.exit_code != 0 or end.timed_out or end.stopped:
             break
         left -= end.ran_s or 0.0
-    if turns[0].request.turns:
+    if folders[-1] != request.folder:
         for name in ("stdout", "stderr"):
-            _join([turn.folder / name for turn in turns[: len(ends)]], turns[0].request.folder / name)
-    return ends
+            _join([folder / name for folder in folders], request.folder / name)
+    return ends, folders[-1]
 
 
 def _join(parts: Sequence[Path], whole: Path) -> None:
@@ -178,11 +202,12 @@ def together(ends: Sequence[ProcessEnd]) -> ProcessEnd:
     )
 
 
-def _unfinished(ends: Sequence[ProcessEnd], turns: Sequence[PreparedTurn]) -> tuple[str, ...]:
-    """Return that turns were left out, where some were."""
-    if len(ends) == len(turns):
+def _unfinished(ends: Sequence[ProcessEnd], request: RunRequest) -> tuple[str, ...]:
+    """Return that turns of the case were left out, where some were."""
+    turns = len(request.turns)
+    if request.reply is not None or len(ends) >= turns:
         return ()
-    return (left_out(len(ends), len(turns), None if ends[-1].timed_out else ending(ends[-1])),)
+    return (left_out(len(ends), turns, None if ends[-1].timed_out else ending(ends[-1])),)
 
 
 def left_out(ran: int, turns: int, ended_with: str | None) -> str:

@@ -6,9 +6,12 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +40,7 @@ from clawtrace.runners.gateways.order import (
     agent_id_of,
     configuration,
     remove,
+    said_file,
     write_gateway_order,
 )
 from clawtrace.runners.gateways.state import keep_transcripts
@@ -144,11 +148,12 @@ class OpenClawRunner(ModelRunner):
             grace_seconds=_GRACE_SECONDS,
             agent="started",
         )
-        alone = replace(request, settings=as_command, context={}, turns=())
+        alone = replace(request, settings=as_command, context={}, turns=(), reply=None)
         try:
-            outcome = CommandRunner().run(alone, target, stop)
-            started = _started(home)
-            transcripts, lost = _kept(home, request.folder)
+            with _replies(request, home):
+                outcome = CommandRunner().run(alone, target, stop)
+                started = _started(home)
+                transcripts, lost = _kept(home, request.folder)
             if why := _why(outcome):
                 raise RunnerError(why)
             return replace(
@@ -196,7 +201,7 @@ def _order(request: RunRequest, settings: OpenClawSettings) -> GatewayOrder:
         workspace=workspace,
         agent=agent_id_of(program, agent.agent_id),
         session=session_id(request.run_id),
-        turns=_texts(request),
+        turns=None if request.reply else _texts(request),
         timeout_seconds=settings.timeout_seconds,
         plugin_stage=stage,
         container=container,
@@ -214,6 +219,55 @@ def _text(messages: Sequence[Message]) -> str:
     if len(messages) == 1 and messages[0].role == "user":
         return messages[0].content
     return "\n\n".join(f"[{message.role}]\n{message.content}" for message in messages)
+
+
+@contextmanager
+def _replies(request: RunRequest, home: Path) -> Iterator[None]:
+    """Give the keeper each turn that it asks for, where a simulated user says them.
+
+    Raises:
+        RunnerError: the user could not go on; the keeper was told that the conversation is over.
+    """
+    reply = request.reply
+    if reply is None:
+        yield
+        return
+    from clawtrace.runners.gateways.keeper import at_a_change
+    from clawtrace.support.whole_file import whole_text_file
+
+    over = home / "over"
+    failed: list[Exception] = []
+
+    def answer() -> None:
+        for number in count(1):
+            file = said_file(home, number)
+            at_a_change(home, partial(_any_exists, over, file.with_suffix("")))
+            if over.exists():
+                return
+            said = None
+            try:
+                said = reply(None if number == 1 else read_output(home / ANSWER_FILE))
+            except Exception as error:
+                failed.append(error)
+            text = None if said is None else _text((*request.messages, said) if number == 1 else (said,))
+            with whole_text_file(file) as stream:
+                json.dump(text, stream)
+            if said is None:
+                return
+
+    thread = threading.Thread(target=answer, name="clawtrace-user")
+    thread.start()
+    try:
+        yield
+    finally:
+        over.touch()
+        thread.join()
+    if failed:
+        raise failed[0]
+
+
+def _any_exists(*files: Path) -> bool:
+    return any(file.exists() for file in files)
 
 
 def _started(home: Path) -> tuple[int, ...]:
@@ -237,8 +291,8 @@ def _why(outcome: RunOutcome) -> str | None:
     return outcome.stderr.read_text(encoding="utf-8", errors="replace").strip()
 
 
-def _unfinished(outcome: RunOutcome, turns: Sequence[str], started: Sequence[int]) -> tuple[str, ...]:
-    if not started or len(started) == len(turns):
+def _unfinished(outcome: RunOutcome, turns: Sequence[str] | None, started: Sequence[int]) -> tuple[str, ...]:
+    if turns is None or not started or len(started) == len(turns):
         return ()
     return (left_out(len(started), len(turns), None if outcome.timed_out else f"exit code {outcome.exit_code}"),)
 

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { Conversation } from "./conversation";
 import { type Results, type RunDetails, type RunOfCase, readRun, runsOf } from "./data";
 import { doubtsOf, useHits, wantedOf } from "./find";
-import { amount, costOf, count, duration, tokensOf } from "./format";
+import { amount, costOf, count, dollars, duration, tokensOf } from "./format";
 import { Keys } from "./keys";
 import { Copyable, Data, Fact, StatusMark, TraceText } from "./parts";
 import { Needle, Said } from "./rich";
@@ -60,6 +60,7 @@ export function RunPage({ results, details, id, query }: Shown) {
           <Verdicts run={found.run} chosen={verdict?.id ?? null} source={results.source} />
         </section>
         <section aria-label="Trace" class="trace">
+          <Conversation said={found.run.conversation as unknown as Said} />
           {details === undefined && <p class="dim">Reading the spans …</p>}
           {details === null && <NoSpans found={found} />}
           {details && (
@@ -140,6 +141,44 @@ function Head({ found, all, place }: { found: RunOfCase; all: RunOfCase[]; place
       {run.trace.incomplete_because.map((reason) => <p key={reason} class="note">Incomplete: <Said>{reason}</Said></p>)}
       {run.diagnostics.map((note) => <p key={note} class="note"><Said>{note}</Said></p>)}
     </section>
+  );
+}
+
+/** What a run's `conversation` holds; nothing where no simulated user played. */
+interface Said {
+  turns?: { user: string; agent: string | null; by: string }[];
+  end: string | null;
+  why: string;
+  goal: string;
+  persona: string;
+  model: string;
+  input_tokens: number | null;
+  output_tokens: number | null;
+  cost_usd: number | null;
+}
+
+/** What a simulated user and the agent said, turn by turn, and why it ended. */
+function Conversation({ said }: { said: Said | undefined }) {
+  if (!said?.turns) return null;
+  return (
+    <details class="panel" open>
+      <summary>
+        Conversation with a simulated user: <b>{said.end ?? "broken off"}</b> after {amount(said.turns.length, "turn")}
+      </summary>
+      {said.why && <p><Data>{said.why}</Data></p>}
+      <p class="dim">
+        Goal: <Data>{said.goal}</Data> {said.persona && <>Persona: <Data>{said.persona}</Data></>} Played by <Data>{said.model}</Data>:{" "}
+        {count(said.input_tokens == null || said.output_tokens == null ? null : said.input_tokens + said.output_tokens)} tokens, cost {dollars(said.cost_usd)}, apart from the run's own.
+      </p>
+      {said.turns.map((turn, index) => (
+        <div key={index}>
+          <h3>{index + 1}. {turn.by === "opening" ? "user, as the case opens" : "simulated user"}</h3>
+          <TraceText label={`message ${index + 1} of the user`} text={turn.user} />
+          <h3>agent</h3>
+          {turn.agent == null ? <p class="dim">no answer</p> : <TraceText label={`answer ${index + 1} of the agent`} text={turn.agent} />}
+        </div>
+      ))}
+    </details>
   );
 }
 

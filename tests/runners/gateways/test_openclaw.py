@@ -37,7 +37,9 @@ class OpenClawBench:
         self.model: dict[str, Any] = {}
         (folder / "agent").mkdir()
 
-    def run(self, *turns: str, how: str = "", messages: Any = (), **settings: Any) -> tuple[RunOutcome, Path]:
+    def run(
+        self, *turns: str, how: str = "", messages: Any = (), reply: Any = None, **settings: Any
+    ) -> tuple[RunOutcome, Path]:
         env = {"PROGRAM": how, "OPENROUTER_API_KEY": KEY, "XDG_CACHE_HOME": str(self.folder / "cache")}
         request = replace(
             self.bench.request(messages=tuple(messages), base_env=env, command=["-"]),
@@ -45,6 +47,7 @@ class OpenClawBench:
                 {"cli": PROGRAM, "pass_env": ["PROGRAM", "PYTHONPATH"], "timeout_seconds": 60} | settings
             ),
             turns=tuple(Message("user", text) for text in turns),
+            reply=reply,
             asked=ModelRequested("mini", "openai/gpt-4o-mini", self.model),
             agent=AgentFiles("support", self.folder / "agent", self.program),
         )
@@ -87,6 +90,52 @@ def test_turns_in_one_session(openclaw):
     assert len(outcome.turns_started_ns) == 2
     assert not (folder / "gateway").exists()
     assert not (folder / "gateway.json").exists()
+    assert (folder / "gateway.log").read_text() == "ready\n"
+
+
+class Talker:
+    """Says its lines one after the other, as a simulated user does; None ends the conversation."""
+
+    def __init__(self, *lines: str | Exception | None) -> None:
+        self.lines = list(lines)
+        self.heard: list[str | None] = []
+
+    def __call__(self, answer: str | None) -> Message | None:
+        """Return the next line."""
+        self.heard.append(answer)
+        line = self.lines.pop(0)
+        if isinstance(line, Exception):
+            raise line
+        return None if line is None else Message("user", line)
+
+
+def test_a_simulated_user_says_the_turns(openclaw):
+    """Each turn is asked for with the answer to the one before; messages come with the first, and the end is the user's."""
+    user = Talker("One.", "Two.", None)
+    outcome, folder = openclaw.run(messages=[Message("system", "Be brief.")], reply=user)
+
+    assert (outcome.run_status, outcome.notes, len(outcome.turns_started_ns)) == ("success", (), 2)
+    assert user.heard == [None, "heard: [system]\nBe brief.\n\n[user]\nOne.", "heard: Two."]
+    assert outcome.final_output == "heard: Two."
+    assert not (folder / "gateway").exists()
+
+
+def test_a_turn_that_fails_ends_a_conversation(openclaw):
+    """The user is not asked again, and nothing waits for it."""
+    user = Talker("One.", "Two.")
+    outcome, _ = openclaw.run(how="fail", reply=user)
+
+    assert (outcome.run_status, outcome.exit_code, outcome.notes, user.heard) == ("failed", 3, (), [None])
+
+
+def test_a_user_that_fails_ends_the_gateway(openclaw):
+    """The error is the run's; the gateway was ended as at the end of a conversation."""
+    user = Talker("One.", RunnerError("the model is gone"))
+    with pytest.raises(RunnerError, match="the model is gone"):
+        openclaw.run(reply=user)
+
+    (folder,) = openclaw.bench.folder.glob("run*")
+    assert not (folder / "gateway").exists()
     assert (folder / "gateway.log").read_text() == "ready\n"
 
 

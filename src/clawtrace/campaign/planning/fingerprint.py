@@ -44,6 +44,8 @@ def run_parts(planned: PlannedRun, env: Mapping[str, str], inputs: Mapping[str, 
         "the messages": [_written_messages(case.conversation.messages), _written_messages(case.conversation.turns)],
         "the context": case.config.input.context.model_dump(mode="json", exclude_none=True),
     }
+    if (user := case.config.input.user) is not None:
+        given["the simulated user"] = [user.prompt_version, user.model_dump(mode="json")]
     named = {name for text in _texts(given) for name in names_in(text)}
     parts = {
         "the way clawtrace runs agents": SCHEMA,

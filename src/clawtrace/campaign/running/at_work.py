@@ -75,7 +75,7 @@ class Budget:
             self._without_tokens += any(totals.get(f"{side}_tokens") is None for side in ("input", "output"))
 
     def add_judging(self, cost: float | None, tokens: int) -> None:
-        """Count what asking a judge once took; `cost` is None where the judge's model has no price."""
+        """Count what asking a judge, or a simulated user, once took; `cost` is None where the model has no price."""
         with self._lock:
             self._judging_cost += cost or 0.0
             self._judging_tokens += tokens
@@ -86,10 +86,14 @@ class Budget:
         with self._lock:
             cost, tokens = self._cost + self._judging_cost, self._tokens + self._judging_tokens
             if self._max_cost is not None and cost >= self._max_cost:
-                by_judges = f", {self._judging_cost:.4f} of it by judges" if self._judging_cost else ""
+                by_judges = (
+                    f", {self._judging_cost:.4f} of it by judges and simulated users" if self._judging_cost else ""
+                )
                 return f"{cost:.4f} USD have been spent{by_judges}, and `--max-cost` is {self._max_cost:g}{self._unknown_cost()}"
             if self._max_tokens is not None and tokens >= self._max_tokens:
-                by_judges = f", {self._judging_tokens} of them by judges" if self._judging_tokens else ""
+                by_judges = (
+                    f", {self._judging_tokens} of them by judges and simulated users" if self._judging_tokens else ""
+                )
                 return f"{tokens} tokens have been used{by_judges}, and `--max-tokens` is {self._max_tokens}{self._unknown_tokens()}"
             return ""
 
@@ -105,7 +109,7 @@ class Budget:
                 )
             if self._max_cost is not None and self._judging_without_cost:
                 found.append(
-                    f"`--max-cost`: a judge's model has no price, so {self._judging_without_cost} of its answers were not "
+                    f"`--max-cost`: the model of a judge or a simulated user has no price, so {self._judging_without_cost} of its answers were not "
                     "counted; `model_pricing` gives it one"
                 )
             if self._max_tokens is not None and self._without_tokens:

@@ -26,9 +26,15 @@ class Cassettes:
     by_path: Mapping[Path, Cassette] = field(default_factory=dict)
 
     @contextmanager
-    def played(self, planned: PlannedRun) -> Iterator[Playback | None]:
-        """Run the server that a run's agent takes for its providers; None where the agent asks them itself."""
-        use, faults = planned.case.cassette, planned.case.faults
+    def played(self, planned: PlannedRun, *, by_user: bool = False) -> Iterator[Playback | None]:
+        """Run the server that a run's agent takes for its providers; None where the agent asks them itself.
+
+        Args:
+            by_user: it is for the model that plays the user, which no fault strikes.
+        """
+        use, faults = planned.case.cassette, () if by_user else planned.case.faults
+        if by_user and planned.case.config.input.user is None:
+            use = None
         if use is None and not faults:
             yield None
             return
@@ -85,6 +91,11 @@ def caller_environment(planned: PlannedRun, env: Mapping[str, str]) -> Mapping[s
     from clawtrace._scripted_model.http_server import PROVIDERS
     from clawtrace.cassettes.playing import PLACEHOLDER
 
-    own = (planned.asked.more.get("api_key_env"), getattr(planned.settings, "api_key_env", None))
+    user = planned.case.config.input.user
+    own = (
+        planned.asked.more.get("api_key_env"),
+        getattr(planned.settings, "api_key_env", None),
+        user and user.api_key_env,
+    )
     keys = [one.keys for one in PROVIDERS.values()] + [(name,) for name in own if name]
     return {**env, **{names[0]: PLACEHOLDER for names in keys if not any(env.get(name) for name in names)}}

@@ -45,7 +45,7 @@ def asked_of_the_end(assertions: Sequence[Assertion], run_status: str | None) ->
 
     So an agent that exits with an error or never ends is red, whether its spans came or not, and good runs are asked nothing more.
     """
-    asks = any(isinstance(one, RunnerWord) and one.severity == "error" for one in assertions)
+    asks = any(isinstance(one, RunnerWord) and one.asks_of_the_end and one.severity == "error" for one in assertions)
     # Where the case lets every one of its assertions fail now and then, an agent may break as often: all its runs are asked.
     minimum = max((one.min_pass_rate for one in assertions), default=1.0)
     broke = run_status in ("failed", "timed_out", "provider_error")

@@ -40,6 +40,7 @@ from clawtrace.campaign.running.one_run import (
 from clawtrace.campaign.running.opening import note_finished, refusals, write_manifest
 from clawtrace.campaign.running.reuse import Decision, decide, evaluation_folder, remember_inputs, remember_reports
 from clawtrace.campaign.running.reused_run import at_home, judge_stored
+from clawtrace.campaign.running.simulated_user import read_conversation
 from clawtrace.config.loading.judges import hook_policy, panel_of
 from clawtrace.errors import (
     CassetteMissError,
@@ -51,6 +52,7 @@ from clawtrace.errors import (
     RunnerError,
 )
 from clawtrace.model.verdict import RunResult
+from clawtrace.pricing.price import Pricing
 from clawtrace.runners.base import Runner, StopSignal, runner_types
 from clawtrace.verdicts.gating.gate import Gate
 
@@ -158,8 +160,19 @@ class _Execution:
         panel = panel_of(plan.suite.evaluation_profile)
         judging = None if panel is None else judging_of(panel, plan, session, env, budget, stop)
         world = world if judging is None else world._replace(judge=judging.opinions)
+        pricing = plan.suite.project.pricing or Pricing()
         self._context = RunContext(
-            session, runners, stop, env, project.telemetry_env, plan.folder, plan.execution, world, judging
+            session,
+            runners,
+            stop,
+            env,
+            project.telemetry_env,
+            plan.folder,
+            plan.execution,
+            world,
+            pricing,
+            budget.add_judging,
+            judging,
         )
 
     def run(self) -> CampaignResult:
@@ -279,7 +292,8 @@ class _Execution:
 
     def _broken(self, planned: PlannedRun, error: ClawtraceError) -> RunResult:
         """Return the result of a run that broke; the error may repeat what the agent's setup printed."""
-        return failed_result(planned, self._context.session.clean(str(error)))
+        result = failed_result(planned, self._context.session.clean(str(error)))
+        return result._replace(conversation=read_conversation(self.plan.folder / planned.folder))
 
     def _is_lost(self, planned: PlannedRun) -> bool:
         """Return whether the case of a run has failed, regardless of its other repetitions."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from clawtrace.assertions.world import World
@@ -96,6 +96,14 @@ def _why_not(result: RunResult, world: World) -> tuple[Status, str] | None:
     return None
 
 
+def _spoken(result: RunResult) -> Iterator[tuple[str, str]]:
+    """Yield what a simulated user and the agent said, and how it ended; nothing where none played."""
+    for turn in result.conversation.get("turns", ()):
+        yield from ((role, turn[role]) for role in ("user", "agent") if turn[role] is not None)
+    if end := result.conversation.get("end"):
+        yield "end", f"The simulated user's conversation ended as `{end}`: {result.conversation['why']}"
+
+
 def _subject(planned: PlannedRun, result: RunResult, world: World, values: RunValues, session: Session) -> Subject:
     (facts,) = session.inspect([result.run_id])["runs"]
     said = planned.case.conversation
@@ -103,7 +111,11 @@ def _subject(planned: PlannedRun, result: RunResult, world: World, values: RunVa
     messages = [(one.role, render(one.content, values.value)) for one in (*said.messages, *said.turns)]
     return Subject(
         run_id=result.run_id,
-        messages=[*(("attachment", f"{one.name}\n{one.text}") for one in said.attachments), *messages],
+        messages=[
+            *(("attachment", f"{one.name}\n{one.text}") for one in said.attachments),
+            *messages,
+            *_spoken(result),
+        ],
         target=planned.case.config.for_judges(),
         facts=facts,
         verdicts=result.verdicts,

@@ -28,13 +28,23 @@ from clawtrace.campaign.running.ended import (
 from clawtrace.campaign.running.judged_run import with_judgement
 from clawtrace.campaign.running.reuse import RunFingerprint
 from clawtrace.campaign.running.run_files import clean_streams, keep_run, without_secrets
-from clawtrace.config.cases.case import ContextSection
+from clawtrace.campaign.running.simulated_user import SimulatedUser, read_conversation
+from clawtrace.config.cases.case import ContextSection, SimulatedUserConfig
 from clawtrace.config.cases.conversation import Conversation
 from clawtrace.errors import CassetteMissError, ConfigError, FaultNotStruckError, InputError, RunnerError
-from clawtrace.judge.judging import Judging
+from clawtrace.judge.judging import Judging, Took
 from clawtrace.model.run import RunRecord, SentTurn
 from clawtrace.model.verdict import RunResult, Status
-from clawtrace.runners.base import Message, Runner, RunOutcome, RunRequest, StopSignal, TelemetryTarget
+from clawtrace.pricing.price import Pricing
+from clawtrace.runners.base import (
+    Message,
+    ModelAddresses,
+    Runner,
+    RunOutcome,
+    RunRequest,
+    StopSignal,
+    TelemetryTarget,
+)
 from clawtrace.runners.starting.templates import RunValues, render, render_tree, session_id
 
 if TYPE_CHECKING:
@@ -67,6 +77,10 @@ class RunContext:
     """Which carrying out of the campaign this is."""
     world: World
     """What is common to the worlds of all runs: the project's gateway, and what hooks may do."""
+    pricing: Pricing
+    """Of the project: what the models of simulated users cost."""
+    took: Took
+    """Counts what these took."""
     judging: Judging | None = None
     """Asks the judges of the evaluation profile; None where it has none."""
     cassettes: Cassettes = field(default_factory=Cassettes)
@@ -99,7 +113,9 @@ def run_one(
     runner = context.runners[planned.case.config.runner.type]
     folder = fresh_folder(context.folder / planned.folder)
     started_at = time.time()
-    turns = [SentTurn(secrets.token_hex(16), secrets.token_hex(8)) for _ in planned.case.conversation.turns or (None,)]
+    player = planned.case.config.input.user
+    most = player.max_turns if player is not None else len(planned.case.conversation.turns) or 1
+    turns = [SentTurn(secrets.token_hex(16), secrets.token_hex(8)) for _ in range(most)]
     record = RunRecord(
         run_id=planned.run_id,
         case_id=planned.case.config.case_id,
@@ -115,8 +131,9 @@ def run_one(
         _request(planned, context, folder, values), planned.case.preconditions.for_run(values), context.world
     )
     if runner.starts_agent:
-        with context.cassettes.played(planned) as models:
-            record, outcome = _live(record, runner, replace(request, models=models), context)
+        with context.cassettes.played(planned) as models, context.cassettes.played(planned, by_user=True) as spoken:
+            user = None if player is None else _user(player, request, values, context, spoken)
+            record, outcome = _live(record, runner, replace(request, models=models), context, user, spoken)
         outcome = with_last_words(outcome, context.session)
         judging()
         record = context.session.close_run(
@@ -146,6 +163,7 @@ def run_one(
     (found,) = context.session.evaluate([planned.run_id], assertions, worlds={planned.run_id: world}, looked=looked)
     if not found.has_trace:
         outcome = without_trace(outcome, context.session)
+    found = found._replace(conversation=read_conversation(folder))
     found = with_judgement(planned, found, world, values, context.judging, context.session)
     result = found._replace(
         case_id=record.case_id,
@@ -198,7 +216,19 @@ def failed_result(planned: PlannedRun, error: str) -> RunResult:
     )
 
 
-def _live(record: RunRecord, runner: Runner, request: RunRequest, context: RunContext) -> tuple[RunRecord, RunOutcome]:
+def _user(
+    player: SimulatedUserConfig, request: RunRequest, values: RunValues, context: RunContext, spoken: ModelAddresses | None
+) -> SimulatedUser:
+    """Return who plays the user of a run, by what the case says of it; `spoken` is the cassette of its model's answers."""
+    texts = {"goal", "persona", "facts", "opening", "done_when"}
+    config = player.model_copy(update=render_tree(player.model_dump(include=texts), values.value))
+    return SimulatedUser(config, request, context.pricing, context.took, context.stop, context.session.clean, spoken)
+
+
+def _live(
+    record: RunRecord, runner: Runner, request: RunRequest, context: RunContext, user: SimulatedUser | None,
+    spoken: ModelAddresses | None,
+) -> tuple[RunRecord, RunOutcome]:
     """Announce the run, run the agent, and note how it ended; a run that broke is closed as well."""
     assert record.trace_id is not None
     assert record.parent_span_id is not None
@@ -210,15 +240,17 @@ def _live(record: RunRecord, runner: Runner, request: RunRequest, context: RunCo
         {} if models is None else models.resource,
     )  # fmt: skip
     context.session.open_run(record)
+    if user is not None:
+        request = replace(request, turns=user.opening, reply=user.reply)
     try:
         outcome = without_secrets(runner.run(request, target, context.stop), request.folder, context.session.clean)
-        if models is not None and models.misses:
-            raise _missed(models.misses)
+        if misses := _misses(models, spoken):
+            raise _missed(misses)
         if models is not None and (idle := models.faults.not_struck()):
             raise FaultNotStruckError("; ".join((*idle, *with_last_words(outcome, context.session).notes)))
     except RunnerError as error:
-        if models is not None and models.misses and not isinstance(error, CassetteMissError):
-            error = _missed(models.misses)
+        if (misses := _misses(models, spoken)) and not isinstance(error, CassetteMissError):
+            error = _missed(misses)
         clean_streams(request.folder, context.session.clean)
         context.session.close_run(record._replace(run_status="invalid", runner_error=str(error)), processes_gone=True)
         if context.stop.is_set:
@@ -227,10 +259,17 @@ def _live(record: RunRecord, runner: Runner, request: RunRequest, context: RunCo
     record = with_outcome(record, outcome)
     if models is not None:
         record = record._replace(cassette=models.mode or None, notes=(*record.notes, models.said()))
+    if user is not None:
+        record = record._replace(conversation_end=user.ended())
     if context.stop.is_set and outcome.runner_error is not None:
         context.session.close_run(record, processes_gone=outcome.processes_gone, ended=outcome.ended)
         raise RunInterruptedError
     return record, outcome
+
+
+def _misses(*playbacks: ModelAddresses | None) -> list[str]:
+    """Return what was asked of cassettes that they do not hold."""
+    return [miss for one in playbacks if one is not None for miss in one.misses]
 
 
 def _missed(misses: Sequence[str]) -> CassetteMissError:

@@ -16,6 +16,7 @@ from clawtrace.campaign.running.judged_run import unavailable_judge
 from clawtrace.campaign.running.reuse import Decision
 from clawtrace.campaign.running.run_files import clean_streams
 from clawtrace.config.cases.case_file import LoadedCase
+from clawtrace.providers.models import why_unavailable
 from clawtrace.receiver.redaction.redact import cleaned
 from clawtrace.runners.base import runner_types
 
@@ -176,7 +177,13 @@ def missing_runtimes(runs: Iterable[PlannedRun], env: Mapping[str, str]) -> dict
     types = runner_types()
     for planned in runs:
         runner = types[planned.case.config.runner.type]()
-        missing = runner.missing(planned.settings, caller_environment(planned, env), planned.asked)
+        known = caller_environment(planned, env)
+        missing = runner.missing(planned.settings, known, planned.asked)
+        user = planned.case.config.input.user
+        if missing is None and user is not None:
+            asked = user.asked(user.model)
+            why = why_unavailable(asked.choice, known, asked.options)
+            missing = why and f"the model of the simulated user cannot be asked: {why}"
         if missing is not None:
             found.setdefault(planned.case.config.case_id, missing)
     return found

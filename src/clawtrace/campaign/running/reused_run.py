@@ -18,6 +18,7 @@ from clawtrace.campaign.results.stored_results import read_result
 from clawtrace.campaign.running.ended import asked_of_the_end
 from clawtrace.campaign.running.judged_run import with_judgement
 from clawtrace.campaign.running.one_run import RunContext, run_values
+from clawtrace.campaign.running.simulated_user import read_conversation
 from clawtrace.errors import RunnerError
 from clawtrace.model.verdict import RunResult
 
@@ -78,6 +79,7 @@ def judge_stored(
     if found is not None and found.run_id == stored.run_id:
         return found._replace(reused=True), False
     (result,) = context.session.evaluate([stored.run_id], assertions, worlds={stored.run_id: world})
+    result = result._replace(conversation=read_conversation(stored.folder))
     result = with_judgement(planned, result, world, values, context.judging, context.session)
     return (
         result._replace(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
+from clawtrace.config.asked_model import AskedModelConfig
 from clawtrace.config.base import CassetteSettings, ConfigModel, Metadata, SchemaVersion, Slug, distinct
 from clawtrace.config.cases.faults import FaultsConfig
 from clawtrace.config.expectations import Expectations, Rubric, for_judges
@@ -19,6 +20,7 @@ __all__ = [
     "MessageConfig",
     "MessageSource",
     "RunnerSection",
+    "SimulatedUserConfig",
 ]
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -70,6 +72,41 @@ class ContextSection(TaskContext):
     """For the runner `llm_probe`."""
 
 
+class SimulatedUserConfig(AskedModelConfig):
+    """Who plays the user: a model that is given this and the conversation, and nothing of what the run is judged by."""
+
+    without_templates: ClassVar[frozenset[str]] = frozenset({"model", *AskedModelConfig.model_fields})
+    """Keys that are read before there is a run, so that no template but `{{row.field}}` has a value in them."""
+
+    prompt_version: ClassVar[int] = 1
+    """Raised when the same settings are put to the model in other words: runs of before are then run again."""
+
+    goal: str = Field(min_length=1)
+    """What the user wants of the agent."""
+    model: str = Field(min_length=1)
+    """The model that plays, such as `openai/gpt-5.4` at OpenRouter or `anthropic:claude-sonnet-5`."""
+    persona: str = ""
+    """Who the user is, and how such a person writes."""
+    facts: dict[str, Any] | str = Field(default_factory=dict)
+    """What the user knows, and tells where it is asked for: a mapping, or a text."""
+    opening: str | None = Field(default=None, min_length=1)
+    """The first message; by default the model writes it."""
+    max_turns: int = Field(default=8, ge=1, le=1000)
+    """Messages of the user at most."""
+    done_when: str = ""
+    """A sentence that says when the goal is reached; by default the model decides by the goal."""
+    temperature: float | None = Field(default=None, ge=0, le=2, strict=False)
+    """Sampling temperature; by default the provider's, as with the seed."""
+    seed: int | None = None
+    """Seed of the sampling, where the provider has one."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Parameters of each request."""
+        own = {"temperature": self.temperature, "seed": self.seed}
+        return {key: value for key, value in own.items() if value is not None} | self.request_options
+
+
 class InputSection(ConfigModel):
     """What the agent is given."""
 
@@ -78,6 +115,8 @@ class InputSection(ConfigModel):
     turns: list[MessageConfig] = Field(default_factory=list)
     """User messages that follow each other in one session: the agent is run once for each, with `messages` before the
     first."""
+    user: SimulatedUserConfig | None = None
+    """A model that plays the user in place of `turns`: the agent is run once for each of its messages."""
     attachments: list[str] = Field(default_factory=list)
     """Text files, relative to the case file, that are put before the first user message as user messages."""
     context: ContextSection = ContextSection.model_construct()

@@ -169,6 +169,7 @@ def _load(
     )
     if config.faults and (why := next(filter(None, map(runner.why_no_cassette, settings.values())), None)):
         problems.append(document.problem(("faults",), f"a fault strikes at the server of a run: {why}", key=True))
+    problems += _user_problems(config, conversation, document, runner, settings, env)
     if len(problems) > before:
         return None
     return LoadedCase(config, path, conversation, preconditions, assertions, runner, settings, cassette=cassette)
@@ -269,8 +270,42 @@ def _absent(
 
 
 def _has_user_message(config: CaseConfig) -> bool:
+    if config.input.user is not None:
+        return True
     messages = [*config.input.messages, *config.input.turns]
     return any(message.role == "user" or message.source is not None for message in messages)
+
+
+def _user_problems(
+    config: CaseConfig,
+    conversation: Conversation,
+    document: Document,
+    runner: type[Runner],
+    settings: Mapping[str | None, RunnerSettings],
+    env: Mapping[str, str],
+) -> list[ConfigProblem]:
+    """Return why a model could not play the user as the case says."""
+    user, where = config.input.user, ("input", "user")
+    if user is None:
+        return []
+    place, written = in_document(document, where), document.data["input"]["user"]
+    plain = {key: value for key, value in written.items() if key in user.without_templates}
+    found = misplaced_templates(plain, place)
+    found += template_problems({key: value for key, value in written.items() if key not in plain}, place, env)
+    if conversation.turns:
+        found.append(
+            document.problem(where, "`turns` say what the user says, and so would a model; remove one of them")
+        )
+    if conversation.messages and conversation.messages[-1].role == "user":
+        message = "the last of `messages` is a user's, and a model would write the next one before it was answered"
+        found.append(document.problem(where, message, "Make it the `opening`."))
+    if not runner.starts_agent:
+        message = f"a `{runner.type_name}` runner starts no agent, so that there is nobody to talk to"
+        found.append(document.problem(where, message))
+    if user.opening is None and any(map(runner.needs_opening, settings.values())):
+        message = "the runner's settings use `{{message}}` before the agent starts, when the model has said nothing yet"
+        found.append(document.problem(where, message, "Give an `opening`."))
+    return found
 
 
 def _unseen(

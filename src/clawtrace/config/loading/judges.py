@@ -25,17 +25,8 @@ def panel_of(profile: EvaluationProfile | None) -> Panel | None:
         return None
     from clawtrace.config.suites.evaluation_profile import AggregationConfig
     from clawtrace.judge.panel import Judge, JudgeRun, Panel
-    from clawtrace.providers.asking import AskedModel
-    from clawtrace.providers.models import choose_model
 
-    judges = {}
-    for said in profile.judges:
-        choice = choose_model(
-            said.model or said.judge_id, provider=said.provider, base_url=said.base_url, api_key_env=said.api_key_env
-        )
-        judges[said.judge_id] = Judge(
-            said.judge_id, AskedModel(choice, said.options, said.retries, said.timeout_seconds)
-        )
+    judges = {said.judge_id: Judge(said.judge_id, said.asked(said.model or said.judge_id)) for said in profile.judges}
     runs = [
         JudgeRun(run.judge_run_id, judges[run.judge_id], run.repetitions, run.sample_size) for run in profile.judge_runs
     ]

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
+from clawtrace.config.asked_model import AskedModelConfig
 from clawtrace.config.base import ConfigModel, SchemaVersion, Slug, distinct
 from clawtrace.config.expectations import Expectations, Rubric, for_judges, rubric_problems
 from clawtrace.config.files.document import Document, read_document
@@ -38,7 +39,7 @@ class SecurityPolicy(ConfigModel):
     """Names or globs of the variables that hooks get in addition to `PATH`, `HOME`, language, certificates, proxies and the like."""
 
 
-class JudgeConfig(ConfigModel):
+class JudgeConfig(AskedModelConfig):
     """One model that judges; every other key is a parameter of its requests."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
@@ -49,29 +50,6 @@ class JudgeConfig(ConfigModel):
     """How it is asked: as a model of a provider."""
     model: str | None = Field(default=None, min_length=1)
     """The model, such as `openai/gpt-5.4` at OpenRouter or `anthropic:claude-sonnet-5`; the judge_id where it is left out."""
-    provider: str | None = Field(default=None, min_length=1)
-    """The provider, such as `openai`; null: OpenRouter, or with `base_url` a server that speaks OpenAI's protocol."""
-    base_url: str | None = Field(default=None, min_length=1)
-    """Where the provider's API is, instead of its own address."""
-    api_key_env: str | None = Field(default=None, min_length=1)
-    """The variable that holds the key, instead of the provider's own."""
-    request_options: dict[str, Any] = Field(default_factory=dict)
-    """Parameters of each request, such as `temperature` and `reasoning`."""
-    retries: int = Field(default=5, ge=0)
-    """How often a request is tried again after an outage or a rate limit."""
-    timeout_seconds: float = Field(default=60.0, gt=0, allow_inf_nan=False, strict=False)
-    """Time for one request."""
-
-    @model_validator(mode="after")
-    def _no_key(self) -> JudgeConfig:
-        if any("api_key" in named for named in (self.model_extra or {}, self.request_options)):
-            raise ValueError("`api_key` does not belong in a file: name the variable that holds it with `api_key_env`")
-        return self
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Parameters of each request, wherever they are written."""
-        return {**(self.model_extra or {}), **self.request_options}
 
 
 class JudgeRunConfig(ConfigModel):

@@ -159,6 +159,7 @@ class Completeness:
             "agent_exit_code": record.agent_exit_code,
             "run_status": record.run_status,
             "final_output": answer,
+            "conversation_end": record.conversation_end,
             "answered": True if answer is not None else False if none else None,
             "workspace": record.workspace,
             "cassette": record.cassette,

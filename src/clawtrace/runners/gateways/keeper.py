@@ -18,8 +18,9 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from itertools import count
 from pathlib import Path
 from typing import NoReturn
 
@@ -34,6 +35,7 @@ from clawtrace.runners.gateways.order import (
     GatewayOrder,
     read_gateway_order,
     remove,
+    said_file,
 )
 from clawtrace.runners.gateways.state import sub_agents_ended
 
@@ -227,7 +229,7 @@ class _Keeper:
 
     def _turns(self) -> int:
         started: list[int] = []
-        for text in self._order.turns:
+        for text in self._texts():
             started.append(time.time_ns())
             (self._home / TURNS_FILE).write_text(json.dumps(started), encoding="utf-8")
             code = self._turn(text)
@@ -236,6 +238,19 @@ class _Keeper:
         state = self._home / "state"
         at_a_change(state, lambda: sub_agents_ended(state))
         return 0
+
+    def _texts(self) -> Iterator[str]:
+        if self._order.turns is not None:
+            yield from self._order.turns
+            return
+        for number in count(1):
+            file = said_file(self._home, number)
+            file.with_suffix("").touch()
+            at_a_change(self._home, file.exists)
+            text = json.loads(file.read_text(encoding="utf-8"))
+            if text is None:
+                return
+            yield text
 
     def _turn(self, text: str) -> int:
         order = self._order

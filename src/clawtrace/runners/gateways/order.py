@@ -25,6 +25,7 @@ __all__ = [
     "configuration",
     "read_gateway_order",
     "remove",
+    "said_file",
     "write_gateway_order",
 ]
 
@@ -70,13 +71,21 @@ class GatewayOrder:
     """Id of the agent that is spoken to."""
     session: str
     """Id of the session that all turns are of."""
-    turns: list[str]
-    """Texts of the turns."""
+    turns: list[str] | None
+    """Texts of the turns; None: each is asked for with the answer to the one before, in files of the home (`said_file`)."""
     timeout_seconds: float
     """Time for one turn; the run's limit is kept by the process above."""
     plugin_stage: str
     """Absolute folder where what plugins need is installed once."""
     container: Container | None = None
+
+
+def said_file(home: Path, number: int) -> Path:
+    """Return the file in which a turn, counted from 1, is written when it is known: its text as JSON, null where there is none.
+
+    It is asked for by another file, without the suffix.
+    """
+    return home / f"turn-{number}.json"
 
 
 def remove(container: Container, env: Mapping[str, str]) -> None:

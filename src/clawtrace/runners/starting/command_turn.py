@@ -137,7 +137,7 @@ class PreparedTurn:
     def folder(self) -> Path:
         """Folder of this turn's streams."""
         request = self.request
-        return request.folder / "turns" / str(self.number) if request.turns else request.folder
+        return request.folder / "turns" / str(self.number) if request.turns or request.reply else request.folder
 
     @property
     def message(self) -> str:

@@ -15,15 +15,22 @@ JOIN messages AS m ON m.run_id = c.run_id AND m.span_id = c.span_id
 WHERE c.call_no = (SELECT max(o.call_no) FROM llm_calls AS o WHERE o.run_id = c.run_id AND o.outcome = 'ok')
 ORDER BY m.direction, m.message_no, m.part_no
 """
+_END = """
+SELECT r.conversation_end AS ended FROM selected_runs AS s JOIN runs AS r ON r.run_id = s.run_id
+WHERE r.conversation_end IS NOT NULL
+"""
 
 
 def conversation(store: QueryableStore, run_id: str) -> str | None:
-    """Return the messages as text, one part a line; None where no message of the last call is recorded."""
+    """Return the messages as text, one part a line, and how a simulated user ended them; None where no message of the last call is recorded."""
     store.select_runs([run_id])
     parts = store.ask(Query(_PARTS)).dicts()
     if not any(part["direction"] == "input" for part in parts):
         return None
-    return "\n".join(_line(part) for part in parts)
+    ended = (
+        f"[end] The simulated user's conversation ended as `{row['ended']}`" for row in store.ask(Query(_END)).dicts()
+    )
+    return "\n".join((*map(_line, parts), *ended))
 
 
 def _line(part: dict[str, str | None]) -> str:

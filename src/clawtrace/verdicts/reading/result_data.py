@@ -16,6 +16,7 @@ def result_data(result: RunResult) -> dict[str, Any]:
         "verdicts": [verdict_data(verdict) for verdict in result.verdicts],
         "totals": dict(result.totals),
         "judgement": dict(result.judgement),
+        "conversation": dict(result.conversation),
     }
 
 

@@ -60,7 +60,7 @@ export function RunPage({ results, details, id, query }: Shown) {
           <Verdicts run={found.run} chosen={verdict?.id ?? null} source={results.source} />
         </section>
         <section aria-label="Trace" class="trace">
-          <Conversation said={found.run.conversation as unknown as Said} />
+          <SimulatedUser said={found.run.conversation as unknown as Dialogue} />
           {details === undefined && <p class="dim">Reading the spans …</p>}
           {details === null && <NoSpans found={found} />}
           {details && (
@@ -145,7 +145,7 @@ function Head({ found, all, place }: { found: RunOfCase; all: RunOfCase[]; place
 }
 
 /** What a run's `conversation` holds; nothing where no simulated user played. */
-interface Said {
+interface Dialogue {
   turns?: { user: string; agent: string | null; by: string }[];
   end: string | null;
   why: string;
@@ -158,7 +158,7 @@ interface Said {
 }
 
 /** What a simulated user and the agent said, turn by turn, and why it ended. */
-function Conversation({ said }: { said: Said | undefined }) {
+function SimulatedUser({ said }: { said: Dialogue | undefined }) {
   if (!said?.turns) return null;
   return (
     <details class="panel" open>

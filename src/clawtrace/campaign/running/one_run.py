@@ -217,7 +217,11 @@ def failed_result(planned: PlannedRun, error: str) -> RunResult:
 
 
 def _user(
-    player: SimulatedUserConfig, request: RunRequest, values: RunValues, context: RunContext, spoken: ModelAddresses | None
+    player: SimulatedUserConfig,
+    request: RunRequest,
+    values: RunValues,
+    context: RunContext,
+    spoken: ModelAddresses | None,
 ) -> SimulatedUser:
     """Return who plays the user of a run, by what the case says of it; `spoken` is the cassette of its model's answers."""
     texts = {"goal", "persona", "facts", "opening", "done_when"}
@@ -226,7 +230,11 @@ def _user(
 
 
 def _live(
-    record: RunRecord, runner: Runner, request: RunRequest, context: RunContext, user: SimulatedUser | None,
+    record: RunRecord,
+    runner: Runner,
+    request: RunRequest,
+    context: RunContext,
+    user: SimulatedUser | None,
     spoken: ModelAddresses | None,
 ) -> tuple[RunRecord, RunOutcome]:
     """Announce the run, run the agent, and note how it ended; a run that broke is closed as well."""

@@ -14,13 +14,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from clawtrace.campaign.results.stored import write_json
-from clawtrace.campaign.running.run_files import cleaned
 from clawtrace.config.cases.case import SimulatedUserConfig
 from clawtrace.errors import RunnerError
 from clawtrace.judge.judging import Took
 from clawtrace.model.run import ConversationEnd
 from clawtrace.pricing.price import Pricing
 from clawtrace.providers.asking import ModelAnswer, Wording, ask
+from clawtrace.receiver.redaction.redact import cleaned
 from clawtrace.runners.base import Message, ModelAddresses, RunRequest, StopSignal
 from clawtrace.runners.model_runner import redirected
 

@@ -434,3 +434,23 @@ def test_an_agent_that_already_runs(talk):
 
     assert (talk.exit_code, run["trace"]["closed_by"], len(spoken(run))) == (0, "evidence", 2), talk.output
     assert run["totals"]["llm_calls"] == 2
+
+
+def test_a_cassette_plays_the_user_as_well(talk):
+    """Recorded once, the conversation is replayed with no provider; another goal was not recorded."""
+    talk.case["cassette"] = {"path": "talk.yaml", "mode": "replay"}
+    talk.flags = ["--cassette-mode", "record"]
+    recorded = talk.evaluate(*HAPPY)
+    talk.flags = []
+    replayed = talk.evaluate()
+
+    assert (recorded["conversation"]["end"], talk.exit_code, talk.asked) == ("goal_reached", 0, [])
+    assert spoken(replayed) == spoken(recorded)
+    assert replayed["conversation"]["end"] == "goal_reached"
+
+    talk.user["goal"] = "Get a new teapot."
+    missed = talk.evaluate()
+
+    assert (talk.exit_code, missed["status"], talk.asked) == (4, "error", [])
+    assert "was not recorded in configs/cases/teapot/talk.yaml" in missed["error"]
+    assert "Your goal: Get a new teapot." in missed["error"]

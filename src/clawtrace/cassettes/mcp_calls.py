@@ -153,7 +153,9 @@ def _request(asked: McpRequest, cassette: Cassette) -> AskedRequest:
     params.pop("_meta", None)
     name = f"/{params.pop('name')}" if asked.method == _CALL and "name" in params else ""
     body = cleaned(params, cassette.clean)
-    return AskedRequest(provider="mcp", api="mcp", path=asked.method, model=f"{asked.server}{name}", body=body)
+    return AskedRequest(
+        provider="mcp", api="mcp", path=asked.method, model=cassette.clean(f"{asked.server}{name}"), body=body
+    )
 
 
 def _of_tool(asked: McpRequest, text: str, *, is_error: bool, delay_s: float = 0.0) -> McpAnswer:

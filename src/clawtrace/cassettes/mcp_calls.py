@@ -84,7 +84,8 @@ class McpCalls:
         found = cassette.find(meaning, self._playback.used if is_call else set())
         if found is not None:
             body = cassette.exchange(found).answer.body
-            return McpAnswer(body.get("result"), body.get("error"), body.get("notifications", ()))
+            result = {**_kind(asked), **body["result"]} if "result" in body else None
+            return McpAnswer(result, body.get("error"), body.get("notifications", ()))
         if cassette.mode == "auto":
             return None
         if asked.method == "ping":
@@ -159,7 +160,11 @@ def _request(asked: McpRequest, cassette: Cassette) -> AskedRequest:
 
 
 def _of_tool(asked: McpRequest, text: str, *, is_error: bool, delay_s: float = 0.0) -> McpAnswer:
-    """Return a tool's result, in the form of the protocol's version that the client speaks."""
+    """Return a tool's result."""
     content = [{"type": "text", "text": text}] if text else []
-    kind = {"resultType": "complete"} if _VERSION in (asked.params.get("_meta") or {}) else {}
-    return McpAnswer(result={"content": content, "isError": is_error, **kind}, delay_s=delay_s)
+    return McpAnswer(result={"content": content, "isError": is_error, **_kind(asked)}, delay_s=delay_s)
+
+
+def _kind(asked: McpRequest) -> dict[str, str]:
+    """Return what a result says of itself in the version of the protocol that the client speaks."""
+    return {"resultType": "complete"} if _VERSION in (asked.params.get("_meta") or {}) else {}

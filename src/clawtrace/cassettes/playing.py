@@ -255,6 +255,11 @@ class Playback:
         """What spans of the run are to say of it, as resource attributes."""
         return {"clawtrace.cassette.mode": self.mode, "clawtrace.cassette.path": self.cassette.name}
 
+    @property
+    def asked(self) -> int:
+        """How many requests came."""
+        return self.replayed + self.recorded + len(self.misses)
+
     def said(self) -> str:
         """Return what was done, in one sentence."""
         replayed, recorded = (amount(one, "request") for one in (self.replayed, self.recorded))

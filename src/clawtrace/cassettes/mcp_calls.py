@@ -144,7 +144,12 @@ class McpCalls:
 
 def with_mcp(playback: Playback) -> Playback:
     """Let a run's server answer, besides its models, what the run's MCP servers are asked, and servers of scripted models."""
-    playback.routes = {MCP_PATH: McpCalls(playback).over_http, MODEL_CALLS_PATH: playback.faults.over_http}
+
+    def scripted(request: ServerRequest) -> ServerAnswer:
+        playback.scripted += 1
+        return playback.faults.over_http(request)
+
+    playback.routes = {MCP_PATH: McpCalls(playback).over_http, MODEL_CALLS_PATH: scripted}
     return playback
 
 

@@ -210,6 +210,8 @@ class Playback:
     """What was asked and not recorded, as messages."""
     replayed: int = 0
     recorded: int = 0
+    scripted: int = 0
+    """Requests that a scripted model of the case's own answers."""
     used: set[int] = field(default_factory=set)
     """The exchanges that have answered the run."""
     _addresses: dict[str, str] = field(default_factory=dict)
@@ -269,6 +271,11 @@ class Playback:
         if self.cassette is None:
             return {}
         return {"clawtrace.cassette.mode": self.mode, "clawtrace.cassette.path": self.cassette.name}
+
+    @property
+    def asked(self) -> int:
+        """How many requests came."""
+        return self.replayed + self.recorded + self.scripted + len(self.misses)
 
     def said(self) -> str:
         """Return what was done, in one sentence."""

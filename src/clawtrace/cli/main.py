@@ -51,7 +51,7 @@ COMMANDS = {
     "validate": "Check every configuration file; run nothing.",
     "doctor": "Test the receiver over each protocol, and look for what keeps spans away.",
     "env": "Show the environment that makes an agent export to clawtrace.",
-    "model-server": "Play a scripted model over HTTP, for tests without a provider.",
+    "model-server": "Play a scripted or recorded model over HTTP, for tests without a provider.",
     "mcp-proxy": "Stand between an agent and its MCP server: record, replay, and make tools fail.",
     "completion": "Print the script with which bash, zsh or fish complete commands.",
     "schema": "Export the JSON Schemas of files and results.",

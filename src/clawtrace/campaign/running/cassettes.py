@@ -6,16 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
 from clawtrace.config.files.document import display
 from clawtrace.errors import UsageError
+from clawtrace.runners.base import ModelAddresses
+from clawtrace.support.figures import amount
 
 if TYPE_CHECKING:
     from clawtrace.cassettes.playing import Cassette, Playback
 
-__all__ = ["Cassettes", "caller_environment", "opened_cassettes"]
+__all__ = ["Cassettes", "caller_environment", "opened_cassettes", "passed_by"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,21 @@ def opened_cassettes(plan: Plan, runs: Sequence[PlannedRun], env: Mapping[str, s
             rules = Rules(tuple((one.pattern, one.as_) for one in said.normalise), tuple(said.ignore))
             found[path] = stack.enter_context(closing(Cassette(path, said.mode, rules, redaction, env)))
         yield Cassettes(env, found)
+
+
+def passed_by(models: ModelAddresses, totals: Mapping[str, Any]) -> str:
+    """Return that more model calls are in a run's trace than came to its cassette, in one sentence; empty where none is.
+
+    Args:
+        totals: the run's row of `run_totals`.
+    """
+    calls = totals.get("llm_calls_low") or 0
+    if calls <= models.asked:
+        return ""
+    return (
+        f"cassette: the trace has {amount(calls, 'model call')}, and {amount(models.asked, 'request')} came to the cassette: the "
+        "agent must take the addresses of its providers from the environment (OPENAI_BASE_URL and the like), else they are asked"
+    )
 
 
 def caller_environment(planned: PlannedRun, env: Mapping[str, str]) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ from clawtrace.assertions.world import World
 from clawtrace.campaign.planning.expand import PlannedRun
 from clawtrace.campaign.results.stored import fresh_folder
 from clawtrace.campaign.running.at_work import RunInterruptedError
-from clawtrace.campaign.running.cassettes import Cassettes, caller_environment
+from clawtrace.campaign.running.cassettes import Cassettes, caller_environment, passed_by
 from clawtrace.campaign.running.ended import (
     after,
     as_stored,
@@ -116,7 +116,8 @@ def run_one(
     )
     if runner.starts_agent:
         with context.cassettes.played(planned) as models:
-            record, outcome = _live(record, runner, replace(request, models=models), context)
+            request = replace(request, models=models)
+            record, outcome = _live(record, runner, request, context)
         outcome = with_last_words(outcome, context.session)
         judging()
         record = context.session.close_run(
@@ -144,6 +145,10 @@ def run_one(
         assertions = asked_of_the_end(assertions, outcome.run_status)
     world = after(request, outcome, context.world)
     (found,) = context.session.evaluate([planned.run_id], assertions, worlds={planned.run_id: world}, looked=looked)
+    if request.models is not None and request.models.mode and (why := passed_by(request.models, found.totals)):
+        if request.models.asked == 0:
+            raise CassetteMissError(why)
+        outcome = replace(outcome, notes=(*outcome.notes, why))
     if not found.has_trace:
         outcome = without_trace(outcome, context.session)
     found = with_judgement(planned, found, world, values, context.judging, context.session)

@@ -100,6 +100,7 @@ def test_a_model_server_of_the_agent_asks_the_run():
         run.stop()
 
     assert statuses == [503, 200]
+    assert run.asked == 2
     assert found.not_struck() == []
 
 

@@ -78,11 +78,11 @@ class Faults:
         return any(one.result is not None and one.tool is not None and one.tool(tool) for one in self._faults)
 
     def not_struck(self) -> list[str]:
-        """Return what to say of each fault that had to strike and did not; one that strikes by chance need not."""
+        """Return what to say of each fault that had to strike and did not; for one by chance a call is enough."""
         found = []
         for fault, calls, struck in zip(self._faults, self._calls, self._struck, strict=True):
             numbers = fault.timing.calls
-            if struck >= max(1, len(numbers)) or fault.timing.rate is not None:
+            if struck >= max(1, len(numbers)) or (calls and fault.timing.rate is not None):
                 continue
             what = "the model" if fault.model is not None else f"the tool `{fault.tool}`"
             on = f" on call {', '.join(map(str, sorted(numbers)))}" if numbers else ""

@@ -385,6 +385,7 @@ EXCHANGE = "id: a\nat: '2026-11-28T10:00:00Z'\nrequest: {provider: openai, api: 
         (HEAD + "---\n" + EXCHANGE.replace("body: {}", "after: b"), "`request.after` no exchange before it is called `b`"),
         (HEAD + "---\n" + EXCHANGE + "---\nid: [\n", "c.yaml:10:1: is not valid YAML"),
         (HEAD + "---\n" + EXCHANGE.replace("{status: 200}", "{status: 200, layout: neat, body: {}}"), "c.yaml:7:9: `answer` cannot be sent as"),
+        (HEAD + "---\n" + EXCHANGE.replace("T10:00:00Z", ""), "c.yaml:5:5: `at` must be a date and time with a zone"),
         (HEAD + "---\n- a\n", "c.yaml:4:1: expected a mapping"),
     ],
 )  # fmt: skip

@@ -74,7 +74,7 @@ class Cassette:
         if mode != "record" and path.stat().st_size:
             self._head, exchanges = load(path)
             for one in exchanges:
-                self._put(self.meaning(one.request, _seconds(one.at)), one)
+                self._put(self.meaning(one.request, datetime.fromisoformat(one.at).timestamp()), one)
 
     @property
     def name(self) -> str:
@@ -181,13 +181,6 @@ def _in_common(one: tuple[str, ...], other: tuple[str, ...]) -> int:
 
 def _now(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _seconds(at: str) -> float:
-    try:
-        return datetime.fromisoformat(at).timestamp()
-    except ValueError:
-        return 0.0
 
 
 @dataclass(slots=True)

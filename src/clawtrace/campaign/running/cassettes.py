@@ -17,7 +17,7 @@ from clawtrace.support.figures import amount
 if TYPE_CHECKING:
     from clawtrace.cassettes.playing import Cassette, Playback
 
-__all__ = ["Cassettes", "caller_environment", "opened_cassettes", "passed_by"]
+__all__ = ["Cassettes", "key_names", "opened_cassettes", "passed_by", "with_any_keys"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +95,16 @@ def passed_by(models: ModelAddresses, totals: Mapping[str, Any]) -> str:
     )
 
 
-def caller_environment(planned: PlannedRun, env: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the caller's environment for a run: where a cassette answers, with something in place of keys that are not set."""
+def with_any_keys(planned: PlannedRun, env: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the caller's environment with something in place of keys that are not set, where a run may need none."""
     if planned.case.cassette is None or planned.case.cassette.settings.mode == "record":
         return env
-    from clawtrace._scripted_model.http_server import PROVIDERS
-    from clawtrace.cassettes.playing import PLACEHOLDER
+    from clawtrace._scripted_model.http_server import placeholder_keys
 
-    own = (planned.asked.more.get("api_key_env"), getattr(planned.settings, "api_key_env", None))
-    keys = [one.keys for one in PROVIDERS.values()] + [(name,) for name in own if name]
-    return {**env, **{names[0]: PLACEHOLDER for names in keys if not any(env.get(name) for name in names)}}
+    return {**env, **placeholder_keys("any", env), **{name: "any" for name in key_names(planned) if not env.get(name)}}
+
+
+def key_names(planned: PlannedRun) -> list[str]:
+    """Return the variables that the settings of a run name for keys."""
+    named = (planned.asked.more.get("api_key_env"), getattr(planned.settings, "api_key_env", None))
+    return [str(name) for name in named if name]

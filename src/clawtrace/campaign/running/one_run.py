@@ -14,7 +14,7 @@ from clawtrace.assertions.world import World
 from clawtrace.campaign.planning.expand import PlannedRun
 from clawtrace.campaign.results.stored import fresh_folder
 from clawtrace.campaign.running.at_work import RunInterruptedError
-from clawtrace.campaign.running.cassettes import Cassettes, caller_environment, passed_by
+from clawtrace.campaign.running.cassettes import Cassettes, key_names, passed_by
 from clawtrace.campaign.running.ended import (
     after,
     as_stored,
@@ -116,7 +116,8 @@ def run_one(
     )
     if runner.starts_agent:
         with context.cassettes.played(planned) as models:
-            request = replace(request, models=models)
+            if models is not None:
+                request = replace(request, models=models, base_env=models.with_keys(context.env, key_names(planned)))
             record, outcome = _live(record, runner, request, context)
         outcome = with_last_words(outcome, context.session)
         judging()
@@ -276,7 +277,7 @@ def _request(planned: PlannedRun, context: RunContext, folder: Path, values: Run
         folder=folder,
         case_dir=case.path.parent,
         started_at=values.started_at,
-        base_env=caller_environment(planned, context.env),
+        base_env=context.env,
     )
 
 

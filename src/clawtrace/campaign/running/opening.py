@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
 from clawtrace.campaign.results.stored import StoredRun, campaign_lock, kept_runs, read_run, write_json
 from clawtrace.campaign.running.at_work import attempt_ids
-from clawtrace.campaign.running.cassettes import caller_environment
+from clawtrace.campaign.running.cassettes import with_any_keys
 from clawtrace.campaign.running.judged_run import unavailable_judge
 from clawtrace.campaign.running.reuse import Decision
 from clawtrace.campaign.running.run_files import clean_streams
@@ -176,7 +176,7 @@ def missing_runtimes(runs: Iterable[PlannedRun], env: Mapping[str, str]) -> dict
     types = runner_types()
     for planned in runs:
         runner = types[planned.case.config.runner.type]()
-        missing = runner.missing(planned.settings, caller_environment(planned, env), planned.asked)
+        missing = runner.missing(planned.settings, with_any_keys(planned, env), planned.asked)
         if missing is not None:
             found.setdefault(planned.case.config.case_id, missing)
     return found

@@ -51,7 +51,8 @@ def test_a_command_is_recorded_and_replayed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["replay", "record", "auto"])
 def test_keys_are_the_callers_own_and_placeholders_only_where_none_is_needed(tmp_path: Path, mode: str) -> None:
-    (tmp_path / "c.yaml").write_text("clawtrace_cassette: 1\n")
+    """A key of a provider that was never asked is not set: an agent may offer more where it finds more keys."""
+    (tmp_path / "c.yaml").write_text("clawtrace_cassette: 1\nproviders: {anthropic: x, gemini: x, openai: x}\n")
     show = "import json, os; print(json.dumps(dict(os.environ)))"
     done = run(
         tmp_path,
@@ -69,6 +70,7 @@ def test_keys_are_the_callers_own_and_placeholders_only_where_none_is_needed(tmp
     env = json.loads(done.stdout)
 
     assert (env["OPENAI_API_KEY"], env["GOOGLE_API_KEY"], "GEMINI_API_KEY" in env) == ("own", "mine", False)
+    assert "OPENROUTER_API_KEY" not in env
     assert env.get("ANTHROPIC_API_KEY") == (None if mode == "record" else "clawtrace-replays")
     assert env["ANTHROPIC_BASE_URL"].startswith("http://127.0.0.1:")
 

@@ -100,6 +100,7 @@ def test_a_model_server_of_the_agent_asks_the_run():
         run.stop()
 
     assert statuses == [503, 200]
+    assert run.asked == 2
     assert found.not_struck() == []
 
 
@@ -130,7 +131,7 @@ def test_a_tool_with_another_result_promises_no_form_of_it():
 
 
 def test_chance_strikes_the_same_calls_in_each_run():
-    """A rate is a share of the calls, by the seed; what strikes by chance need not strike."""
+    """A rate is a share of the calls, by the seed; what strikes by chance need not strike, if it could."""
 
     def struck(seed: int) -> list[bool]:
         found = faults({"tool": "search", "error": "no", "rate": 0.3, "seed": seed})
@@ -138,7 +139,10 @@ def test_chance_strikes_the_same_calls_in_each_run():
 
     assert struck(7) == struck(7) != struck(8)
     assert 40 < sum(struck(7)) < 80
-    assert faults({"tool": "search", "error": "no", "rate": 0.3}).not_struck() == []
+    seldom = faults({"tool": "search", "error": "no", "rate": 0.0001})
+    assert "it was never called" in seldom.not_struck()[0]
+    assert seldom.of_tool("search") is None
+    assert seldom.not_struck() == []
 
 
 def test_what_did_not_strike_is_said_with_how_often_it_was_called():

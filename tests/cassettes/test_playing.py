@@ -138,13 +138,15 @@ def test_auto_records_what_is_missing(tmp_path: Path) -> None:
 
 def test_auto_without_a_key_records_nothing(tmp_path: Path) -> None:
     tape = tmp_path / "c.yaml"
+    tape.write_text("clawtrace_cassette: 1\nproviders: {openai: 'http://127.0.0.1:9/v1'}\n")
+    before = tape.read_bytes()
     with scripted_model([{"text": "no", "repeat": True}]) as model, playing(tape, "auto", model.url) as auto:
         key = auto.environment({})["OPENAI_API_KEY"]
         status, body = post(auto.url, chat("a"), authorization=f"Bearer {key}")
 
     assert (key, status, model.log) == (PLACEHOLDER, 400, [])
     assert "which is not set" in json.loads(body)["error"]["message"]
-    assert not tape.exists()
+    assert tape.read_bytes() == before
 
 
 def test_errors_of_a_provider_are_recorded(tmp_path: Path) -> None:
@@ -385,6 +387,7 @@ EXCHANGE = "id: a\nat: '2026-11-28T10:00:00Z'\nrequest: {provider: openai, api: 
         (HEAD + "---\n" + EXCHANGE.replace("body: {}", "after: b"), "`request.after` no exchange before it is called `b`"),
         (HEAD + "---\n" + EXCHANGE + "---\nid: [\n", "c.yaml:10:1: is not valid YAML"),
         (HEAD + "---\n" + EXCHANGE.replace("{status: 200}", "{status: 200, layout: neat, body: {}}"), "c.yaml:7:9: `answer` cannot be sent as"),
+        (HEAD + "---\n" + EXCHANGE.replace("T10:00:00Z", ""), "c.yaml:5:5: `at` must be a date and time with a zone"),
         (HEAD + "---\n- a\n", "c.yaml:4:1: expected a mapping"),
     ],
 )  # fmt: skip

@@ -77,6 +77,18 @@ def test_a_changed_prompt_is_an_error_that_shows_what_changed(folder: Path) -> N
     evaluated(0)
 
 
+def test_an_agent_that_asks_its_provider_all_the_same_is_no_replay(folder: Path) -> None:
+    """A program with an address of its own would be judged with a live model, and nobody would know."""
+    recorded()
+    with scripted_model(STEPS) as model:
+        program = f"OPENAI_BASE_URL={model.url}/v1 exec {{{{python}}}} {{{{case_dir}}}}/engineer.py"
+        case(folder, "c", runner={"type": "command", "command": program}, cassette={"path": "tape.yaml"})
+        (run,) = evaluated(4)
+
+    assert len(model.log) == 2
+    assert "the trace has 2 model calls, and 0 requests came to the cassette" in run["error"]
+
+
 def test_repetitions_at_once_are_alike(folder: Path) -> None:
     recorded()
     runs = evaluated(0, "--repeat", "4", "-n", "4")
@@ -118,6 +130,22 @@ def test_a_run_profile_gives_each_case_its_cassette(folder: Path) -> None:
     assert (folder / "configs/cases/d/own.yaml").exists()
     doctor = clawtrace("doctor").stdout
     assert "configs/tapes/c.yaml was recorded today: 2 exchanges with engineer-model-1" in " ".join(doctor.split())
+
+
+def test_a_case_says_what_else_means_nothing(folder: Path) -> None:
+    """By a pattern with what takes its place, and by a JSON path; `mode` of the case applies where no flag says another."""
+    rules = {"normalise": [{"pattern": r"ticket-\d+", "as": "<ticket>"}], "ignore": ["$.messages[0]"]}
+    recorded()
+    case(folder, "c", "Run the tests. ticket-1", cassette={"path": "tape.yaml", "mode": "auto", **rules})
+    with scripted_model(STEPS) as model:
+        (auto,) = evaluated(0, provider=model.url)
+    assert (auto["cassette"], len(model.log)) == ("auto", 2)
+    case(folder, "c", "Run the tests. ticket-22", cassette={"path": "tape.yaml", **rules})
+    engineer = folder / "configs/cases/c/engineer.py"
+    engineer.write_text(engineer.read_text().replace("You are the ", "You are an "))
+    evaluated(0)
+    case(folder, "c", "Run the tests. ticket-22", cassette={"path": "tape.yaml"})
+    evaluated(4)
 
 
 def test_cases_that_share_a_cassette_record_into_it_together(folder: Path) -> None:

@@ -11,6 +11,7 @@ from jsonschema_rs import validator_for
 
 from clawtrace.assertions.problems import InvalidAssertionError
 from clawtrace.assertions.registry import names, parse_assertion
+from clawtrace.config.files.document import read_document
 from clawtrace.config.schemas import FILE_KINDS, schemas
 from clawtrace.runners.base import runner_types
 
@@ -75,7 +76,7 @@ def test_examples_name_their_schema_and_fit_it(path, kind):
     assert first.startswith(COMMENT)
     schema = (path.parent / first.removeprefix(COMMENT)).resolve()
     assert schema == CONFIGS / "schemas" / f"{kind}.schema.json"
-    data = json.loads(json.dumps(yaml.safe_load(path.read_text()), default=str))  # a day is a text to an editor
+    data = json.loads(json.dumps(read_document(path).data, default=str))  # a day is a text to an editor
     errors = validator_for(json.loads(schema.read_text())).iter_errors(data)
     assert [f"{error.instance_path}: {error.message}" for error in errors] == []
 

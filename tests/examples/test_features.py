@@ -55,6 +55,7 @@ def test_every_feature_passes(features: Done):
 
     assert features.code == 0, features.text
     assert statuses == {
+        "cassette": "pass",
         "files": "pass",
         "known_failure": "warn",
         "logged": "pass",

@@ -352,6 +352,40 @@ def test_the_bundled_suite_passes(openclaw: OpenClaw, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_a_recorded_gateway_needs_no_provider(openclaw: OpenClaw, tmp_path: Path) -> None:
+    """The bundled suite is recorded once, then replayed without provider and key; its prompts name other folders and times then."""
+    path = os.pathsep.join((*map(str, on_path(openclaw, tmp_path)), os.environ["PATH"]))
+    root, profile = Path(__file__).parents[2], tmp_path / "recorded.yaml"
+    text = (root / "configs/run_profiles/openclaw.yaml").read_text("utf-8")
+    profile.write_text(
+        text.replace("run_profile_id: openclaw", "run_profile_id: recorded") + "cassette: {path: tape.yaml}\n"
+    )
+    clawtrace = [sys.executable, "-m", "clawtrace"]
+    provider = ["model-server", "configs/cases/openclaw/report/script.yaml", "--", *clawtrace]
+    env = {name: text for name, text in os.environ.items() if not name.endswith("_API_KEY")}
+    env |= {
+        "PATH": path,
+        "OPENCLAW_PLUGIN_STAGE_DIR": str(openclaw.stage),
+        "OPENROUTER_BASE_URL": "http://127.0.0.1:9/v1",
+    }
+    for more, mode in ((provider, "record"), ((), "replay")):
+        evaluate = [
+            "eval",
+            "--suite",
+            "openclaw",
+            "--run-profile",
+            str(profile),
+            "--cassette-mode",
+            mode,
+            "--out",
+            str(tmp_path / mode),
+        ]
+        done = subprocess.run(
+            [*clawtrace, *more, *evaluate], cwd=root, env=env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, mode + done.stdout + done.stderr
+
+
 def test_the_commands_of_its_page(openclaw: OpenClaw, tmp_path: Path) -> None:
     """docs/frameworks/openclaw.md as it is written: the case passes, and the planted fault fails as the page shows."""
     text = (FRAMEWORKS / "openclaw.md").read_text("utf-8")

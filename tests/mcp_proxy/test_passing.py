@@ -77,10 +77,23 @@ def test_a_server_that_ends_is_said_to_have_ended():
     assert anyio.run(ask) == ["clawtrace mcp-proxy: the MCP server has ended"] * 2
 
 
+def test_a_server_that_cannot_be_reached_is_named(tmp_path):
+    """The client's connection ends, and the proxy says which server it is; over HTTP only that session ends."""
+    hello = b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}\n'
+    done = subprocess.run(proxied("--url", "http://u:p@127.0.0.1:9/mcp"), input=hello, capture_output=True, timeout=60)
+    with running(proxied("--http", "0", "--url", "http://127.0.0.1:9/mcp")) as url:
+        for _ in range(2):
+            with pytest.raises(Exception):  # noqa: B017, PT011 - whatever the SDK makes of it
+                ask_everything(url, "legacy")
+
+    assert done.returncode == 2
+    assert done.stderr.decode().strip() == "error: the MCP server at http://127.0.0.1:9/mcp cannot be reached"
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--", "no-such-program"], "the MCP server 'no-such-program' cannot be started: No such file or directory"),
+        (["--", "no-such-program"], "the MCP server 'no-such-program' cannot be started: there is no such program"),
         ([], "give the server: `-- COMMAND…` or `--url URL`"),
         (["--url", "http://x", "--", "y"], "either as a command or by `--url`"),
         (["--mode", "record", "--", "x"], "`--mode` is of a cassette"),

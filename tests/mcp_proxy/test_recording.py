@@ -111,3 +111,16 @@ def test_auto_asks_the_server_only_what_is_missing(tmp_path):
     assert second[0] == first[0]
     assert log.read_text().count("call") == 2
     assert replayed == [second[1], second[0]]
+
+
+def test_without_the_sdk_it_says_what_to_install(monkeypatch):
+    """The proxy is of an extra: a plain installation says which."""
+    from click.testing import CliRunner
+
+    from clawtrace.cli.main import cli
+
+    monkeypatch.delitem(sys.modules, "clawtrace.mcp_proxy.serving", raising=False)
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    done = CliRunner().invoke(cli, ["mcp-proxy", "--", "x"], standalone_mode=False)
+
+    assert "needs the MCP SDK: pip install 'clawtrace-eval[mcp]'" in str(done.exception)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,7 +22,8 @@ __all__ = [
     "Provider",
     "ServerAnswer",
     "ServerRequest",
-    "client_environment",
+    "addresses_at",
+    "placeholder_keys",
     "wire_of",
 ]
 
@@ -62,18 +63,15 @@ PROVIDERS: Mapping[str, Provider] = {
 """The providers whose clients can be sent elsewhere by a variable, by the first part of their path at this server."""
 
 
-def client_environment(url: str, key: str, env: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables by which clients find every provider at the server `url`.
+def addresses_at(url: str) -> dict[str, str]:
+    """Return the variables by which clients find every provider at the server `url`."""
+    return {one.base_url: f"{url}/{name}{one.version}" for name, one in PROVIDERS.items()}
 
-    Args:
-        key: what takes the place of a key where `env` has none; empty leaves keys alone.
-        env: the client's environment.
-    """
-    found = {one.base_url: f"{url}/{name}{one.version}" for name, one in PROVIDERS.items()}
-    for one in PROVIDERS.values() if key else ():
-        if not any(env.get(name) for name in one.keys):
-            found[one.keys[0]] = key
-    return found
+
+def placeholder_keys(key: str, env: Mapping[str, str], providers: Iterable[str] = PROVIDERS) -> dict[str, str]:
+    """Return the variables with `key` in place of the providers' keys that `env` does not have."""
+    of = [PROVIDERS[name].keys for name in providers if name in PROVIDERS]
+    return {keys[0]: key for keys in of if not any(env.get(name) for name in keys)}
 
 
 def wire_of(path: str) -> Wire | None:

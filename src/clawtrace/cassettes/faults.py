@@ -59,11 +59,10 @@ class Faults:
         return found
 
     def _is_due(self, number: int) -> bool:
-        fault = self._faults[number].model or self._faults[number]
-        call = self._calls[number]
+        fault, call = self._faults[number].timing, self._calls[number]
         if fault.rate is not None:
             return random.Random(f"{fault.seed}/{number}/{call}").random() < fault.rate
-        return fault.on is None or call in ([fault.on] if isinstance(fault.on, int) else fault.on)
+        return not fault.calls or call in fault.calls
 
     @property
     def strike_models(self) -> bool:
@@ -79,19 +78,14 @@ class Faults:
         return any(one.result is not None and one.tool is not None and one.tool(tool) for one in self._faults)
 
     def not_struck(self) -> list[str]:
-        """Return what to say of each fault that had to strike and did not; one that strikes by chance need not."""
+        """Return what to say of each fault that had to strike and did not; for one by chance a call is enough."""
         found = []
         for fault, calls, struck in zip(self._faults, self._calls, self._struck, strict=True):
-            one = fault.model or fault
-            due = 1 if not isinstance(one.on, list) else len(set(one.on))
-            if struck >= due or one.rate is not None:
+            numbers = fault.timing.calls
+            if struck >= max(1, len(numbers)) or (calls and fault.timing.rate is not None):
                 continue
             what = "the model" if fault.model is not None else f"the tool `{fault.tool}`"
-            on = (
-                ""
-                if one.on is None
-                else f" on call {', '.join(map(str, [one.on] if isinstance(one.on, int) else one.on))}"
-            )
+            on = f" on call {', '.join(map(str, sorted(numbers)))}" if numbers else ""
             reached = " through `clawtrace mcp-proxy`" if fault.model is None else ""
             times = f"was called {amount(calls, 'time')}" if calls else "was never called"
             found.append(f"the fault of {what}{on} did not strike: it {times}{reached}")

@@ -12,11 +12,12 @@ import json
 import os
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from clawtrace import __version__
 from clawtrace.cassettes.answers import RecordedAnswer, answer_bytes
@@ -69,12 +70,21 @@ class AskedRequest(ConfigModel):
     """With `after`: what follows at the end of lists of that body, as new messages do."""
 
 
+def _time(text: str) -> str:
+    try:
+        if datetime.fromisoformat(text).tzinfo is not None:
+            return text
+    except ValueError:
+        pass
+    raise ValueError(f"must be a date and time with a zone, as '2026-11-28T10:00:00Z', found {text!r}")
+
+
 class RecordedExchange(ConfigModel):
     """One request and its answer."""
 
     id: str
     """Name of the exchange in this file, by what its request means."""
-    at: str
+    at: Annotated[str, AfterValidator(_time)]
     """When it was recorded: date and time, UTC."""
     request: AskedRequest
     """What the provider was asked."""

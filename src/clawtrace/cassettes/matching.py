@@ -34,9 +34,9 @@ _NEAR_S = 36 * 3600.0
 _BUILT_IN: tuple[tuple[str, str, str], ...] = (
     (r"\[REDACTED:([\w-]+):[0-9a-f]{8}\]", r"<secret \1>", ""),
     (
-        r"(?:/[\w.@~+-]{1,255}){1,64}/runs/[\w.-]{1,128}/[\w.-]{1,128}/\d+/workspace\b",
-        "<workspace>",
-        "/workspace",
+        r"(?:/[\w.@~+-]{1,255}){1,64}/runs/[\w.-]{1,128}/[\w.-]{1,128}/\d+(?=/(?:workspace|gateway)\b)",
+        "<run folder>",
+        "/(?:workspace|gateway)",
     ),
     (
         r"\b[\w.-]{1,128}/[\w.-]{1,128}/[\w.-]{1,128}/\d+-[0-9a-f]{8}(?:-attempt\d+)?\b",

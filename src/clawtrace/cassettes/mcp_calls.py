@@ -84,7 +84,8 @@ class McpCalls:
         found = cassette.find(meaning, self._playback.used if is_call else set())
         if found is not None:
             body = cassette.exchange(found).answer.body
-            return McpAnswer(body.get("result"), body.get("error"), body.get("notifications", ()))
+            result = {**_kind(asked), **body["result"]} if "result" in body else None
+            return McpAnswer(result, body.get("error"), body.get("notifications", ()))
         if cassette.mode == "auto":
             return None
         if asked.method == "ping":
@@ -143,7 +144,12 @@ class McpCalls:
 
 def with_mcp(playback: Playback) -> Playback:
     """Let a run's server answer, besides its models, what the run's MCP servers are asked, and servers of scripted models."""
-    playback.routes = {MCP_PATH: McpCalls(playback).over_http, MODEL_CALLS_PATH: playback.faults.over_http}
+
+    def scripted(request: ServerRequest) -> ServerAnswer:
+        playback.scripted += 1
+        return playback.faults.over_http(request)
+
+    playback.routes = {MCP_PATH: McpCalls(playback).over_http, MODEL_CALLS_PATH: scripted}
     return playback
 
 
@@ -153,11 +159,17 @@ def _request(asked: McpRequest, cassette: Cassette) -> AskedRequest:
     params.pop("_meta", None)
     name = f"/{params.pop('name')}" if asked.method == _CALL and "name" in params else ""
     body = cleaned(params, cassette.clean)
-    return AskedRequest(provider="mcp", api="mcp", path=asked.method, model=f"{asked.server}{name}", body=body)
+    return AskedRequest(
+        provider="mcp", api="mcp", path=asked.method, model=cassette.clean(f"{asked.server}{name}"), body=body
+    )
 
 
 def _of_tool(asked: McpRequest, text: str, *, is_error: bool, delay_s: float = 0.0) -> McpAnswer:
-    """Return a tool's result, in the form of the protocol's version that the client speaks."""
+    """Return a tool's result."""
     content = [{"type": "text", "text": text}] if text else []
-    kind = {"resultType": "complete"} if _VERSION in (asked.params.get("_meta") or {}) else {}
-    return McpAnswer(result={"content": content, "isError": is_error, **kind}, delay_s=delay_s)
+    return McpAnswer(result={"content": content, "isError": is_error, **_kind(asked)}, delay_s=delay_s)
+
+
+def _kind(asked: McpRequest) -> dict[str, str]:
+    """Return what a result says of itself in the version of the protocol that the client speaks."""
+    return {"resultType": "complete"} if _VERSION in (asked.params.get("_meta") or {}) else {}

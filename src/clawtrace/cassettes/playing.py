@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,7 +19,8 @@ from clawtrace._scripted_model.http_server import (
     ModelServer,
     ServerAnswer,
     ServerRequest,
-    client_environment,
+    addresses_at,
+    placeholder_keys,
     wire_of,
 )
 from clawtrace._scripted_model.script import ScriptedFailure
@@ -78,7 +79,12 @@ class Cassette:
         if mode != "record" and path.stat().st_size:
             self._head, exchanges = load(path)
             for one in exchanges:
-                self._put(self.meaning(one.request, _seconds(one.at)), one)
+                self._put(self.meaning(one.request, datetime.fromisoformat(one.at).timestamp()), one)
+
+    @property
+    def providers(self) -> Iterable[str]:
+        """The providers that were asked."""
+        return self._head.providers
 
     @property
     def name(self) -> str:
@@ -187,13 +193,6 @@ def _now(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _seconds(at: str) -> float:
-    try:
-        return datetime.fromisoformat(at).timestamp()
-    except ValueError:
-        return 0.0
-
-
 @dataclass(slots=True)
 class Playback:
     """One run of an agent with a cassette, with faults, or both: a server that the agent takes for its providers."""
@@ -210,6 +209,8 @@ class Playback:
     """What was asked and not recorded, as messages."""
     replayed: int = 0
     recorded: int = 0
+    scripted: int = 0
+    """Requests that a scripted model of the case's own answers."""
     used: set[int] = field(default_factory=set)
     """The exchanges that have answered the run."""
     _addresses: dict[str, str] = field(default_factory=dict)
@@ -242,14 +243,26 @@ class Playback:
         return self._server.url
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
-        """Return an agent's environment in which its providers are this server; what is replayed needs no key."""
+        """Return an agent's environment in which its providers are this server."""
         own = {name: env[one.base_url] for name, one in PROVIDERS.items() if env.get(one.base_url)}
         elsewhere = {name: url for name, url in own.items() if not url.startswith(self.url)}
         self._addresses |= {**elsewhere, **self._given}
         if self.cassette is None and not self.faults.strike_models:
             return {**env, RUN_SERVER: self.url}
-        key = PLACEHOLDER if self.mode in ("replay", "auto") else ""
-        return {**env, **client_environment(self.url, key, env), RUN_SERVER: self.url}
+        return {**self.with_keys(env), **addresses_at(self.url), RUN_SERVER: self.url}
+
+    def with_keys(self, env: Mapping[str, str], more: Iterable[str] = ()) -> dict[str, str]:
+        """Return an environment with something in place of the keys of providers that were recorded: what is replayed needs none.
+
+        Other keys are left out as they were: an agent may offer more where it finds more of them.
+
+        Args:
+            more: further variables that hold keys.
+        """
+        if self.cassette is None or self.mode == "record":
+            return dict(env)
+        others = {name: PLACEHOLDER for name in more if not env.get(name)}
+        return {**env, **placeholder_keys(PLACEHOLDER, env, self.cassette.providers), **others}
 
     def at(self, provider: str, base_url: str | None) -> str:
         """Return the base URL at this server of a provider that would be asked at `base_url`, or else where it usually is."""
@@ -269,6 +282,11 @@ class Playback:
         if self.cassette is None:
             return {}
         return {"clawtrace.cassette.mode": self.mode, "clawtrace.cassette.path": self.cassette.name}
+
+    @property
+    def asked(self) -> int:
+        """How many requests came."""
+        return self.replayed + self.recorded + self.scripted + len(self.misses)
 
     def said(self) -> str:
         """Return what was done, in one sentence."""

@@ -53,7 +53,7 @@ COMMANDS = {
     "conformance": "Check whether an agent's telemetry tells what it did, in standard scenarios.",
     "env": "Show the environment that makes an agent export to clawtrace.",
     "mcp": "Serve results to a coding agent over MCP (stdio).",
-    "model-server": "Play a scripted model over HTTP, for tests without a provider.",
+    "model-server": "Play a scripted or recorded model over HTTP, for tests without a provider.",
     "mcp-proxy": "Stand between an agent and its MCP server: record, replay, and make tools fail.",
     "completion": "Print the script with which bash, zsh or fish complete commands.",
     "schema": "Export the JSON Schemas of files and results.",

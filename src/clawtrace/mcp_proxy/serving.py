@@ -21,6 +21,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
+from clawtrace.cassettes.forwarding import plain_url
 from clawtrace.errors import UsageError
 from clawtrace.mcp_proxy.answering import Answering
 from clawtrace.mcp_proxy.proxy import Proxy
@@ -51,7 +52,7 @@ class Upstream:
         """Start or reach the server; yields its streams, None where there is none.
 
         Raises:
-            OSError: the command cannot be started.
+            UsageError: the server at the URL cannot be reached, now or later.
         """
         if self.command:
             program = StdioServerParameters(command=self.command[0], args=list(self.command[1:]), env=dict(os.environ))
@@ -61,11 +62,16 @@ class Upstream:
             import httpx2
 
             patient = httpx2.Timeout(30, read=None)
-            async with (
-                httpx2.AsyncClient(headers=dict(self.headers), timeout=patient) as client,
-                streamable_http_client(self.url, http_client=client) as streams,
-            ):
-                yield streams
+            try:
+                async with (
+                    httpx2.AsyncClient(headers=dict(self.headers), timeout=patient) as client,
+                    streamable_http_client(self.url, http_client=client) as streams,
+                ):
+                    yield streams
+            except BaseExceptionGroup as errors:
+                if errors.subgroup(httpx2.TransportError) is None:
+                    raise
+                raise UsageError(f"the MCP server at {plain_url(self.url)} cannot be reached") from errors
         else:
             yield None
 
@@ -165,6 +171,8 @@ class _Sessions:
             try:
                 async with self._upstream.connected() as server:
                     await Proxy(client, server, self._answering).run()
+            except UsageError as error:  # ends this session, and no other
+                sys.stderr.write(f"error: {error}\n")
             finally:
                 del self._open[name]
 

@@ -122,6 +122,11 @@ class ModelAddresses(TypingProtocol):
         ...
 
     @property
+    def asked(self) -> int:
+        """How many requests came there."""
+        ...
+
+    @property
     def resource(self) -> Mapping[str, str]:
         """What spans of the run are to say of it, as resource attributes."""
         ...

@@ -6,16 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
 from clawtrace.config.files.document import display
 from clawtrace.errors import UsageError
+from clawtrace.runners.base import ModelAddresses
+from clawtrace.support.figures import amount
 
 if TYPE_CHECKING:
     from clawtrace.cassettes.playing import Cassette, Playback
 
-__all__ = ["Cassettes", "caller_environment", "opened_cassettes"]
+__all__ = ["Cassettes", "key_names", "opened_cassettes", "passed_by", "with_any_keys"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +86,36 @@ def opened_cassettes(plan: Plan, runs: Sequence[PlannedRun], env: Mapping[str, s
         yield Cassettes(env, found)
 
 
-def caller_environment(planned: PlannedRun, env: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the caller's environment for a run: where a cassette answers, with something in place of keys that are not set."""
+def passed_by(models: ModelAddresses, totals: Mapping[str, Any]) -> str:
+    """Return that more model calls are in a run's trace than came to its cassette, in one sentence; empty where none is.
+
+    Args:
+        totals: the run's row of `run_totals`.
+    """
+    calls = totals.get("llm_calls_low") or 0
+    if calls <= models.asked:
+        return ""
+    return (
+        f"cassette: the trace has {amount(calls, 'model call')}, and {amount(models.asked, 'request')} came to the cassette: the "
+        "agent must take the addresses of its providers from the environment (OPENAI_BASE_URL and the like), else they are asked"
+    )
+
+
+def with_any_keys(planned: PlannedRun, env: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the caller's environment with something in place of keys that are not set, where a run may need none."""
     if planned.case.cassette is None or planned.case.cassette.settings.mode == "record":
         return env
-    from clawtrace._scripted_model.http_server import PROVIDERS
-    from clawtrace.cassettes.playing import PLACEHOLDER
+    from clawtrace._scripted_model.http_server import placeholder_keys
 
+    return {**env, **placeholder_keys("any", env), **{name: "any" for name in key_names(planned) if not env.get(name)}}
+
+
+def key_names(planned: PlannedRun) -> list[str]:
+    """Return the variables that the settings of a run name for keys."""
     user = planned.case.config.input.user
-    own = (
+    named = (
         planned.asked.more.get("api_key_env"),
         getattr(planned.settings, "api_key_env", None),
         user and user.api_key_env,
     )
-    keys = [one.keys for one in PROVIDERS.values()] + [(name,) for name in own if name]
-    return {**env, **{names[0]: PLACEHOLDER for names in keys if not any(env.get(name) for name in names)}}
+    return [str(name) for name in named if name]

@@ -14,7 +14,7 @@ from clawtrace.assertions.world import World
 from clawtrace.campaign.planning.expand import PlannedRun
 from clawtrace.campaign.results.stored import fresh_folder
 from clawtrace.campaign.running.at_work import RunInterruptedError
-from clawtrace.campaign.running.cassettes import Cassettes, caller_environment
+from clawtrace.campaign.running.cassettes import Cassettes, key_names, passed_by
 from clawtrace.campaign.running.ended import (
     after,
     as_stored,
@@ -132,8 +132,10 @@ def run_one(
     )
     if runner.starts_agent:
         with context.cassettes.played(planned) as models, context.cassettes.played(planned, by_user=True) as spoken:
+            if models is not None:
+                request = replace(request, models=models, base_env=models.with_keys(context.env, key_names(planned)))
             user = None if player is None else _user(player, request, values, context, spoken)
-            record, outcome = _live(record, runner, replace(request, models=models), context, user, spoken)
+            record, outcome = _live(record, runner, request, context, user, spoken)
         outcome = with_last_words(outcome, context.session)
         judging()
         record = context.session.close_run(
@@ -161,6 +163,10 @@ def run_one(
         assertions = asked_of_the_end(assertions, outcome.run_status)
     world = after(request, outcome, context.world)
     (found,) = context.session.evaluate([planned.run_id], assertions, worlds={planned.run_id: world}, looked=looked)
+    if request.models is not None and request.models.mode and (why := passed_by(request.models, found.totals)):
+        if request.models.asked == 0:
+            raise CassetteMissError(why)
+        outcome = replace(outcome, notes=(*outcome.notes, why))
     if not found.has_trace:
         outcome = without_trace(outcome, context.session)
     found = found._replace(conversation=read_conversation(folder))
@@ -318,7 +324,7 @@ def _request(planned: PlannedRun, context: RunContext, folder: Path, values: Run
         folder=folder,
         case_dir=case.path.parent,
         started_at=values.started_at,
-        base_env=caller_environment(planned, context.env),
+        base_env=context.env,
     )
 
 

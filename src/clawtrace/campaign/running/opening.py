@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
 from clawtrace.campaign.results.stored import StoredRun, campaign_lock, kept_runs, read_run, write_json
 from clawtrace.campaign.running.at_work import attempt_ids
-from clawtrace.campaign.running.cassettes import caller_environment
+from clawtrace.campaign.running.cassettes import with_any_keys
 from clawtrace.campaign.running.judged_run import unavailable_judge
 from clawtrace.campaign.running.reuse import Decision
 from clawtrace.campaign.running.run_files import clean_streams
@@ -177,7 +177,7 @@ def missing_runtimes(runs: Iterable[PlannedRun], env: Mapping[str, str]) -> dict
     types = runner_types()
     for planned in runs:
         runner = types[planned.case.config.runner.type]()
-        known = caller_environment(planned, env)
+        known = with_any_keys(planned, env)
         missing = runner.missing(planned.settings, known, planned.asked)
         user = planned.case.config.input.user
         if missing is None and user is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path, PurePath
@@ -78,21 +79,21 @@ def command(
         raise UsageError("`--mode` is of a cassette: give `--cassette FILE`")
     if wrong := next((one for one in headers if ":" not in one), None):
         raise UsageError(f"`--header` is 'NAME: VALUE', found {wrong!r}")
+    from clawtrace.cassettes.forwarding import plain_url
     from clawtrace.mcp_proxy.answering import Answering
 
     with _asking(cassette, mode or "replay") as (ask, used, misses):
         if used != "replay" and not (server or url):
             raise UsageError("there is no server to ask: give `-- COMMAND…` or `--url URL`")
+        if used != "replay" and server and shutil.which(server[0]) is None:
+            raise UsageError(f"the MCP server {server[0]!r} cannot be started: there is no such program")
         given = {key.strip(): value.strip() for key, _, value in (one.partition(":") for one in headers)}
         upstream = Upstream() if used == "replay" else Upstream(server, url, given)
-        answering = Answering(name or url or " ".join(_plain(word) for word in server), ask)
-        try:
-            if port is None:
-                anyio.run(serve_stdio, upstream, answering)
-            else:
-                anyio.run(serve_http, port, upstream, answering, click.echo)
-        except FileNotFoundError as error:
-            raise UsageError(f"the MCP server {server[0]!r} cannot be started: {error.strerror}") from error
+        answering = Answering(name or plain_url(url) or " ".join(map(_plain, server)), ask)
+        if port is None:
+            anyio.run(serve_stdio, upstream, answering)
+        else:
+            anyio.run(serve_http, port, upstream, answering, click.echo)
     return ExitCode.BROKEN if misses else 0
 
 

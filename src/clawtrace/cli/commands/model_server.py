@@ -100,7 +100,7 @@ def command(
 
 @contextmanager
 def _script(script: Path, port: int, log: Path | None) -> Iterator[_Serving]:
-    from clawtrace._scripted_model.http_server import PROVIDERS, client_environment
+    from clawtrace._scripted_model.http_server import PROVIDERS, addresses_at, placeholder_keys
     from clawtrace._scripted_model.script import load_script
     from clawtrace._scripted_model.server import ScriptedModel
     from clawtrace.cassettes.faults import before, of_run
@@ -113,7 +113,7 @@ def _script(script: Path, port: int, log: Path | None) -> Iterator[_Serving]:
 
     def environment(env: Mapping[str, str]) -> dict[str, str]:
         without = {name: value for name, value in env.items() if name not in keys}
-        return {**without, **client_environment(model.url, "scripted", {})}
+        return {**without, **addresses_at(model.url), **placeholder_keys("scripted", {})}
 
     try:
         with _port_is_free(port):

@@ -24,6 +24,11 @@ class _Timed(ConfigModel):
     delay_ms: float = Field(default=0, ge=0)
     """Time before the answer, milliseconds."""
 
+    @property
+    def calls(self) -> frozenset[int]:
+        """The numbers of `on`; empty where it is not given."""
+        return frozenset([self.on] if isinstance(self.on, int) else self.on or ())
+
     @model_validator(mode="after")
     def _one_way_to_choose(self) -> Self:
         if self.on is not None and self.rate is not None:
@@ -73,6 +78,11 @@ class FaultConfig(_Timed):
     server is not asked."""
     model: ModelFault | None = None
     """In place of `tool`: what goes wrong with calls of a model."""
+
+    @property
+    def timing(self) -> _Timed:
+        """Which calls it strikes."""
+        return self.model or self
 
     @model_validator(mode="after")
     def _of_one_thing(self) -> Self:

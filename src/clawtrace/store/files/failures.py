@@ -16,6 +16,7 @@ _DISK = {
     "File too large": "its files may not grow any more (`ulimit -f`). What was acknowledged is not lost",
     "Read-only file system": "the file system is read-only. Make it writable, or name another store with --store, such as a copy",
     "Permission denied": "this user may not write it. Change the permissions, or name another store with --store, such as a copy",
+    "Too many open files": "this process has too many files open (`ulimit -n`). What was acknowledged is not lost",
     "Input/output error": "the disk reports an input/output error. Look at the system's log",
 }
 """By what the system says, which DuckDB repeats in its messages."""

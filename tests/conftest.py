@@ -19,11 +19,13 @@ import os
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from clawtrace.support import private_files
 
 ROOT = Path(__file__).parent.parent
 
@@ -66,6 +68,16 @@ PROBES: dict[str, tuple[Callable[[], bool], str]] = {
 
 SLOW = frozenset({"chdb", "clickhouse", "openclaw"})
 """Needs whose tests are of the second tier."""
+
+
+@pytest.fixture(autouse=True)
+def _umask_of_one_command(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A command that runs in this process keeps what it writes private, as it may: it ends with its process."""
+    before = os.umask(0o022)
+    os.umask(before)
+    monkeypatch.setattr(private_files, "_users", -1)
+    yield
+    os.umask(before)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

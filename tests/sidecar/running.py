@@ -64,5 +64,5 @@ class Running:
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """Send a signal; return exit code and what was said on stderr."""
         self.process.send_signal(number)
-        _, stderr = self.process.communicate(timeout=30)
+        _, stderr = self.process.communicate(timeout=60)
         return self.process.returncode, stderr

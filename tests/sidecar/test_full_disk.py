@@ -201,6 +201,20 @@ def test_a_store_that_is_asked_on_a_full_disk(tmp_path, disk) -> None:
     assert "1 inconclusive" in after.stdout
 
 
+def test_a_disk_that_cannot_be_written(tmp_path, disk) -> None:
+    """A store on it is not served and not judged: what is said names it and what to do, with exit code 4."""
+    running = Running(tmp_path, "--store", str(disk / "spans.duckdb"))
+    assert Producer(running).send(5) == 200
+    running.end()
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    commands = [("serve", "--store"), ("inspect", "--store")]
+    said = [clawtrace(tmp_path, *command, disk / "spans.duckdb") for command in commands]
+
+    words = "the file system is read-only. Make it writable, or name another store with --store, such as a copy."
+    expected = f"error: cannot open the store {str(disk / 'spans.duckdb')!r}: {words}\n"
+    assert [(one.returncode, one.stderr) for one in said] == [(4, expected)] * 2
+
+
 AGENT = """
 from pathlib import Path
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter

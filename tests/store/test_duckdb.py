@@ -320,6 +320,22 @@ class TestFiles:
 
         assert used == {"SpanAttributes": [("ZSTD",)], "name": [("DICT_FSST",)]}
 
+    def test_a_damaged_log_is_named(self, tmp_path: Path) -> None:
+        """Nothing of the store is opened without what was acknowledged: what to do is said."""
+        store = DuckStore(tmp_path / "spans.duckdb")
+        for number in range(100):
+            store.put_record(RunRecord(f"r{number}", "case"))
+        log = bytearray((tmp_path / "spans.duckdb.wal").read_bytes())
+        log[len(log) // 2] ^= 0xFF
+        (tmp_path / "copy.duckdb").write_bytes((tmp_path / "spans.duckdb").read_bytes())
+        (tmp_path / "copy.duckdb.wal").write_bytes(log)
+        store.close()
+
+        with pytest.raises(
+            StoreError, match=r"cannot open the store .*copy\.duckdb'.*The log is damaged: put a copy of it back"
+        ):
+            DuckStore(tmp_path / "copy.duckdb")
+
     def test_a_damaged_block_is_the_files_fault_and_no_questions(self, tmp_path: Path) -> None:
         """The error names the file: nothing is wrong with the question."""
         path = tmp_path / "spans.duckdb"

@@ -123,7 +123,7 @@ class Writer:
                 self._mend()
             elif idle:
                 self._rest()
-            resting = idle and not self._trouble
+            resting = idle and not (self._trouble or self._suspected)
             if idle:
                 continue
             size = sum(len(request.body) for request in requests)
@@ -163,7 +163,8 @@ class Writer:
         if not self._trouble:
             self._trouble = True
             self.troubled(True)
-            _LOG.error("%s Until then exporters are asked to send again, and questions are refused.", error)
+            why = str(error).rstrip(".")
+            _LOG.error("%s. Until then exporters are asked to send again, and questions are refused.", why)
 
     def _process(self, requests: list[Request]) -> None:
         answers = [

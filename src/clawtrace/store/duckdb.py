@@ -9,7 +9,6 @@ first.
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
@@ -21,7 +20,7 @@ from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.run import RunRecord, read_record, write_record
 from clawtrace.store.files.cached_blocks import CachedBlocks, move_log
-from clawtrace.store.files.failures import as_store_errors, store_error
+from clawtrace.store.files.failures import as_store_errors, store_error, try_to_write
 from clawtrace.store.files.owner import PATIENCE_SECONDS, connect, load_duckdb, patiently
 from clawtrace.store.files.schema import create_tables, holds_store, renew
 from clawtrace.store.questions.question_side import QuestionSide
@@ -137,34 +136,23 @@ class DuckStore(QuestionSide):
             StoreError: it still does not work; what was acknowledged is as durable as before.
         """
         if self.path != MEMORY:
-            self._try_to_write()
-            if not self._reader_lock.acquire(blocking=False):
-                raise StoreError(f"the store {self.path!r} is being asked")
-            try:
-                with self._writer_lock:
-                    if self._has_stopped():
+            try_to_write(self.path, _ROOM_BYTES)
+            if self._has_stopped():
+                if not self._reader_lock.acquire(blocking=False):
+                    raise StoreError(f"the store {self.path!r} is opened again when nobody asks it")
+                try:
+                    with self._writer_lock:
                         self._open_again()
-            finally:
-                self._reader_lock.release()
+                finally:
+                    self._reader_lock.release()
         self.checkpoint()
-
-    def _try_to_write(self) -> None:
-        """Write as much as waits at most, into a file without a name next to the store."""
-        import tempfile
-
-        try:
-            with tempfile.TemporaryFile(dir=Path(self.path).absolute().parent) as file:
-                file.write(bytes(_ROOM_BYTES))
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise store_error(self.path, error) from error
 
     def _has_stopped(self) -> bool:
         import duckdb
 
         try:
-            self._writer.execute("SELECT 1")
+            with self._writer_lock:
+                self._writer.execute("SELECT 1")
         except duckdb.Error:
             return True
         return False

@@ -111,7 +111,8 @@ def write_reports(
 
 def _write_file(word: str, report: CampaignReport, path: Path, *, shared: bool) -> None:
     if shared:
-        shared_folder(path.parent)  # that of results is there
+        shared_folder(path.parent)
+    path.parent.mkdir(parents=True, exist_ok=True)
     whole = path.is_file() or not path.exists()  # else a pipe or a device, which keeps its place
     with whole_text_file(path, sync=False, shared=shared) if whole else path.open("w", encoding="utf-8") as stream:
         _write(word, report._replace(folder=path.parent), stream)

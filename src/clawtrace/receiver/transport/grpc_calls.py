@@ -138,8 +138,11 @@ class CallServer:
         self._server.start()
 
     def stop(self, seconds: float) -> None:
-        """Take no more calls, and wait for those that are under way; what takes longer than `seconds` is cancelled."""
-        self._server.stop(seconds).wait()
+        """Take no more calls, and wait for those that are under way; what takes longer than `seconds` is cancelled.
+
+        After twice as long nothing is waited for: grpcio may be busy for minutes with the frames of a client that floods it.
+        """
+        self._server.stop(seconds).wait(2 * seconds)
         self._pool.shutdown(wait=False)
 
     def wait_for_given(self, seconds: float) -> bool:

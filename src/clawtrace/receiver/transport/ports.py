@@ -6,6 +6,8 @@ HTTP/1.1 is read here; what speaks HTTP/2 is carried to the gRPC server and back
 from __future__ import annotations
 
 import asyncio
+import errno
+import logging
 import socket
 import ssl
 import threading
@@ -13,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import TimeoutError as WaitTimeoutError
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clawtrace.errors import ReceiverError
 from clawtrace.receiver.transport.admission import Desk
@@ -25,7 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Ports"]
 
+_LOG = logging.getLogger("clawtrace.receiver")
+
 _STOP_SECONDS = 5.0
+_SILENT_SECONDS = 60.0
 _QUIET_TURNS = 6
 """Turns of the event loop without anything to do; asyncio takes four from accepting a connection to reading it."""
 
@@ -51,6 +56,8 @@ class Ports:
         self._sockets: list[socket.socket] = []
         self._tls: ssl.SSLContext | None = None
         self._failure: Exception | None = None
+        self._silent_until = 0.0
+        """Of connections that cannot be taken, on the clock of the event loop."""
         self.grpc_port = 0
         self.http_port = 0
 
@@ -148,6 +155,7 @@ class Ports:
         from clawtrace.receiver.transport.site import Site
 
         loop = self._loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._report)
         self._stopping = asyncio.Event()
         self._site = Site(self._desk, head_seconds=self._settings.body_timeout_s)
         app = HttpApp(self._desk, self._site, self._questions)
@@ -169,6 +177,17 @@ class Ports:
         for server in servers:
             server.close()
         await self._end()
+
+    def _report(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log what went wrong in the event loop; that no file can be opened, which asyncio says of each connection, now and then."""
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
+            loop.default_exception_handler(context)
+        elif loop.time() >= self._silent_until:
+            self._silent_until = loop.time() + _SILENT_SECONDS
+            _LOG.error(
+                "connections wait: %s. Raise the limit (`ulimit -n`), or have clients keep fewer open", error.strerror
+            )
 
     async def _end(self) -> None:
         """End the connections, once what is under way is answered."""

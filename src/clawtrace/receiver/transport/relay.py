@@ -82,8 +82,9 @@ class Relay(asyncio.BufferedProtocol):
         return self.transport.get_extra_info("ssl_object") is None
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio's signature)
-        """Have the server read what came before the end."""
+        """Have the server read what came before the end, also where it waited for its answers to be read."""
         self._end()
+        self.resume_writing()
         if self._over:
             self.site.visitors.discard(self)
             self.site.activity.set()

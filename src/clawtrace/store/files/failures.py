@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from clawtrace.errors import StoreError
 
-__all__ = ["as_store_errors", "is_damage", "is_of_the_store", "store_error"]
+__all__ = ["as_store_errors", "is_damage", "is_of_the_store", "store_error", "try_to_write"]
 
 _DAMAGED = ("not a valid DuckDB database", "Corrupt database file", "Could not read enough bytes", "Corrupt WAL file")
 _DISK = {
@@ -16,6 +18,7 @@ _DISK = {
     "File too large": "its files may not grow any more (`ulimit -f`). What was acknowledged is not lost",
     "Read-only file system": "the file system is read-only. Make it writable, or name another store with --store, such as a copy",
     "Permission denied": "this user may not write it. Change the permissions, or name another store with --store, such as a copy",
+    "Too many open files": "this process has too many files open (`ulimit -n`). What was acknowledged is not lost",
     "Input/output error": "the disk reports an input/output error. Look at the system's log",
 }
 """By what the system says, which DuckDB repeats in its messages."""
@@ -47,6 +50,23 @@ def is_of_the_store(error: Exception) -> bool:
 
     ours = (duckdb.FatalException, duckdb.IOException, duckdb.ConnectionException, duckdb.TransactionException)
     return isinstance(error, ours) or is_damage(str(error))
+
+
+def try_to_write(path: str, size: int) -> None:
+    """Write so many bytes into a file without a name next to a store.
+
+    Raises:
+        StoreError: they cannot be written.
+    """
+    import tempfile
+
+    try:
+        with tempfile.TemporaryFile(dir=Path(path).absolute().parent) as file:
+            file.write(bytes(size))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise store_error(path, error) from error
 
 
 @contextlib.contextmanager

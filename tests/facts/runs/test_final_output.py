@@ -370,9 +370,3 @@ def test_texts_of_several_answers_are_one_where_the_agent_s_span_has_what_the_pr
     lab.put(replace(agent("a", **word), scope=scope), said("m", "a", 1, "Let me see."), said("n", "a", 20, "It rains."))
 
     assert lab.rows(ANSWER) == [(answer,)]
-
-
-def test_an_empty_text_is_an_answer(lab: Lab) -> None:
-    lab.put(agent("a"), said("m", "a", 1, ""))
-
-    assert lab.rows(ANSWER) == [("",)]

@@ -142,8 +142,7 @@ class Completeness:
         closed = record.closed_by is not None
         # Without any span, and without a reason, there is no trace that could be called whole or not.
         whole = None if facts is None and not reasons else not reasons
-        found = None if facts is None else final_output(facts.spans, facts.models)
-        answer = record.final_output if found is None else found
+        answer = (None if facts is None else final_output(facts.spans, facts.models)) or record.final_output
         none = facts is not None and state.unfinished is None and ended_without_answer(facts.spans, facts.models)
         times = {} if facts is None else facts.totals
         return {

@@ -62,11 +62,16 @@ _UNTYPED = {
     "toolResponse": "tool_result", "tool_call": "tool_call", "tool_call_result": "tool_result", "reasoning": "reasoning",
 }  # fmt: skip
 """Parts that have no type but one distinctive key (Bedrock, Gemini, Genkit, Haystack)."""
-_BY_KEYS = (({"id", "name", "arguments"}, "tool_call"), ({"call_id", "name", "content"}, "tool_result"))
-"""Parts that only all of their keys identify (AutoGen)."""
+_BY_KEYS = (
+    ({"id", "name", "arguments"}, "tool_call"), ({"call_id", "name", "content"}, "tool_result"),
+    ({"tool_id", "tool_name", "tool_arguments"}, "tool_call"),
+)  # fmt: skip
+"""Parts that only all of their keys identify (AutoGen, Monocle)."""
+_ROLES = frozenset(("system", "user", "assistant", "tool"))
+"""Roles that stand for the key of a message's content (Monocle)."""
 
 
-_ARGUMENTS = ("arguments", "input", "args", "action", "tool_kwargs")
+_ARGUMENTS = ("arguments", "input", "args", "action", "tool_kwargs", "tool_arguments")
 
 
 def piece_of(part: Any) -> Piece:
@@ -132,7 +137,11 @@ def _plain(result: Any) -> Any:
 
 def _id(part: dict[str, Any]) -> str | None:
     value = next(
-        (part[key] for key in ("id", "call_id", "toolCallId", "toolUseId", "tool_call_id", "ref") if part.get(key)),
+        (
+            part[key]
+            for key in ("id", "call_id", "toolCallId", "toolUseId", "tool_call_id", "tool_id", "ref")
+            if part.get(key)
+        ),
         None,
     )
     return str(value) if value else None
@@ -166,6 +175,8 @@ def _known_message(key: bytes) -> Message:
 def _message_of(message: Any) -> Message:
     if not isinstance(message, dict):
         return None, [Piece("text", None, None, text_of(message))]
+    if len(message) == 1 and (named := next(iter(message))) in _ROLES:
+        message = {"role": named, "content": message[named]}
     role = message.get("role")
     inner = message.get("message")
     if isinstance(inner, dict):

@@ -199,6 +199,11 @@ _OF_AGENTS = (
         "a call names the agent that makes it", _AGENTS,
     ),
     Reason(
+        "agent-among-steps",
+        "A tool call or several steps are between a model call and the agent around it: an agent without a span may be among them.",
+        "some instrumentations record the outermost agent alone", _AGENTS, always=True,
+    ),
+    Reason(
         "given-up-agent",
         "An agent span does nothing that was answered, and it or its work was given up: the agent may not have begun.",
         "a task that is cancelled ends its spans wherever it is", "Look at the log of the program.", always=True,

@@ -16,6 +16,8 @@ from clawtrace.facts.tools.tool_call import ToolCallRow
 __all__ = ["check_agents"]
 
 _CALLS = frozenset(("llm", "tool"))
+_STEP = 2
+"""How far a model call is below its agent, where it is in one step of that."""
 
 
 def check_agents(
@@ -36,6 +38,9 @@ def check_agents(
     """
     rows = {one.index: one for one in activations if one.seen}
     _find_unseen(run, models, tools, rows, findings)
+    for call in models:
+        if _may_be_of_another(run, call):
+            findings.gap("agents", "agent-among-steps", call.index)
     _doubt_given_up(run, models, rows)
     if len(rows) < 2:
         return
@@ -57,6 +62,18 @@ def check_agents(
     for one in activations:
         if one.parent in unsure:
             _forget_parent(one, "agent-inside-doubtful", unsure[one.parent])
+
+
+def _may_be_of_another(run: RunSpans, call: LlmCall) -> bool:
+    """Return whether an agent without a span may be between a model call and its agent.
+
+    In a tool call, where only general rules read its span; anywhere below more than one step, where not every agent has a span.
+    """
+    agent, tool = run.agent[call.index], run.tool[call.index]
+    if tool is not None and run.agent[tool] == agent and run.evidence(tool) == "generic":
+        return True
+    below = 0 if agent is None else run.depth[call.index] - run.depth[agent]
+    return agent is not None and below > _STEP and run.records(agent, "agents") is False
 
 
 def _doubt(one: Activation, reason: str, findings: Findings) -> None:

@@ -82,10 +82,10 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
             if execution.arguments is None:
                 execution.doubt("one-request-or-another", "arguments")
         elif request is not None:
-            answer = answers.get(request.number, Result(None))
-            if answer.text in _NOTHING:  # the result of a tool that was run and returned nothing
+            told = answers.get(request.number, Result(None))
+            if told.text in _NOTHING:  # the result of a tool that was run and returned nothing
                 execution.doubts = [doubt for doubt in execution.doubts if doubt.reason != "tool-paused"]
-            _fill_from_request(execution, request, answer)
+            _fill_from_request(execution, request, told)
             if not (execution.arguments or "{").startswith(("{", '"{')) and offers.hold(request):
                 # What a tool gets by name for a text or a number is the framework's choice.
                 execution.forget("arguments-not-recorded", "arguments")

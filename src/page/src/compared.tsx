@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import type { Comparison } from "./data";
 import { amount, count, dollars, duration } from "./format";
 import { Data } from "./parts";
+import { Said } from "./rich";
 
 /** Changes of assertions that are shown at once. */
 const CHANGES = 30;
@@ -151,7 +152,7 @@ function Verdict({ value, verdict, reason }: { value: number | null; verdict: Ra
   return (
     <>
       <td>{value == null ? "" : value < 0.001 ? "< 0.001" : value.toFixed(3)}</td>
-      <td><span class={`change ${verdict}`}>{verdict}</span>{reason && <div class="dim">{reason}</div>}</td>
+      <td><span class={`change ${verdict}`}>{verdict}</span>{reason && <div class="dim"><Said>{reason}</Said></div>}</td>
     </>
   );
 }
@@ -164,5 +165,5 @@ function Notes({ comparison }: { comparison: Comparison }) {
     ...(comparison.shared_runs ? [`${amount(comparison.shared_runs, "run")} of both campaigns are the same: nothing was measured anew.`] : []),
     ...comparison.not_shown.map((reason) => `Not shown: ${reason}`),
   ];
-  return notes.length ? <ul class="dim">{notes.map((note) => <li key={note}><Data>{note}</Data></li>)}</ul> : null;
+  return notes.length ? <ul class="dim">{notes.map((note) => <li key={note}><Said>{note}</Said></li>)}</ul> : null;
 }

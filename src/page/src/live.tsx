@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { ListedRun, RunList } from "./data";
 import { amount, costOf, count, tokensOf, totalOf } from "./format";
 import { Data, Frame, StatusMark } from "./parts";
+import { Said } from "./rich";
 import { runLink, setQuery, usePlace } from "./router";
 import { RunPage } from "./run";
 import { follow, givenToken, keepToken, type LiveRun, readLiveRun, readRuns, Refusal } from "./service";
@@ -199,7 +200,7 @@ function Trace({ run }: { run: ListedRun }) {
   return (
     <>
       <span>incomplete, {amount(run.spans, "span")}</span>
-      {run.incomplete_because.map((reason) => <div key={reason} class="note"><Data>{reason}</Data></div>)}
+      {run.incomplete_because.map((reason) => <div key={reason} class="note"><Said>{reason}</Said></div>)}
     </>
   );
 }

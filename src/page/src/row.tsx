@@ -12,6 +12,9 @@ export const KIND: Record<string, string> = {
   guardrail: "guardrail", evaluator: "evaluator", infra: "infra", other: "other",
 };
 
+/** What OpenTelemetry's names of spans begin with; a telephone leaves it to the kind. */
+const OPERATION = /^(execute_tool|invoke_agent|chat) (?=\S)/;
+
 interface Shown {
   span: Span;
   index: number;
@@ -34,6 +37,7 @@ export function lasted(span: Span): string {
 
 export function Row({ span, index, size, lane, view, marked, hit, chosen, doubt, open, toggle }: Shown) {
   const tokens = span.input_tokens != null || span.output_tokens != null ? `${count(span.input_tokens)}→${count(span.output_tokens)}` : "";
+  const operation = OPERATION.exec(span.name)?.[0] ?? "";
   const own = span.kind === "llm" ? span.model : span.kind === "tool" ? span.tool : null;
   const more = own && !span.name.includes(own) ? own : null;
   const classes = [
@@ -56,7 +60,7 @@ export function Row({ span, index, size, lane, view, marked, hit, chosen, doubt,
           {open === null ? "" : open ? "▾" : "▸"}
         </span>
         <span class={`kind ${span.kind}`}>{KIND[span.kind] ?? span.kind}</span>
-        <bdi><Found>{span.name}</Found></bdi>
+        <bdi>{operation && <span class="operation"><Found>{operation}</Found></span>}<Found>{span.name.slice(operation.length)}</Found></bdi>
         {more && <span class="dim more"> <Found>{more}</Found></span>}
         {span.error != null && <span class="fail"> ✗</span>}
       </span>
@@ -74,8 +78,9 @@ function Track({ span, lane, view }: { span: Span; lane: number | undefined; vie
   if (start > 100) return <span class="track"><span class="time" style={{ right: "0" }} aria-hidden="true">›</span></span>;
   const [left, right] = [Math.max(0, Math.min(start, 99.8)), Math.min(100, end)];
   const width = Math.max(0.15, right - left);
-  const label = left + width < 80 ? { left: `calc(${left + width}% + 4px)` } : left > 20 ? { right: `calc(${100 - left}% + 4px)` } : { left: "4px" };
-  const inside = left + width >= 80 && left <= 20;
+  const room = innerWidth < 600 ? 62 : 80; // where a time still has place behind its bar
+  const label = left + width < room ? { left: `calc(${left + width}% + 4px)` } : left > 20 ? { right: `calc(${100 - left}% + 4px)` } : { left: "4px" };
+  const inside = left + width >= room && left <= 20;
   return (
     <span class="track">
       <span

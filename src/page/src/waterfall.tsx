@@ -67,10 +67,10 @@ export function Waterfall({ details, marked, hits, chosen, choose, wanted, doubt
     [details],
   );
   const view = part ?? { from: 0, to: whole };
-  const place = spans.findIndex((span) => span.span_id === chosen);
   const marks = [...marked].join(" ");
-  const [telling] = marked;
-  const firstMarked = spans.findIndex((span) => span.span_id === telling);
+  const rowOf = useMemo(() => new Map(spans.map((span, index) => [span.span_id, index])), [spans]);
+  const place = rowOf.get(chosen ?? "") ?? -1;
+  const firstMarked = rowOf.get([...marked].find((span) => rowOf.has(span)) ?? "") ?? -1;
 
   const reveal = (index: number) => {
     const element = box.current;

@@ -4,7 +4,7 @@ import pytest
 
 from clawtrace.dialects import load_dialects
 from clawtrace.model.reasons import REASONS
-from clawtrace.verdicts.judging.coverage import hint_for
+from clawtrace.verdicts.coverage import hint_for
 
 DIALECTS = [dialect for dialect in load_dialects() if dialect.name == "otel-genai"]
 

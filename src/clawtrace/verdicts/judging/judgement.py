@@ -26,7 +26,7 @@ from clawtrace.store.api import Columns, QueryableStore
 from clawtrace.verdicts.asking.ask import Ask, Asked, Holding, ask
 from clawtrace.verdicts.asking.evidence import NO_EVIDENCE, EvidenceByRun, ShownSpans
 from clawtrace.verdicts.asking.probes import Probed
-from clawtrace.verdicts.judging.coverage import hint_for
+from clawtrace.verdicts.coverage import hint_for
 from clawtrace.verdicts.judging.run_inputs import RunInputs
 
 __all__ = ["Judgement", "KnownFailure", "Verdicts"]

@@ -16,7 +16,7 @@ from clawtrace.model.reasons import REASONS
 from clawtrace.model.verdict import Standing, Verdict
 from clawtrace.store.api import QueryableStore
 from clawtrace.verdicts.asking.ask import Ask, Asked, ask
-from clawtrace.verdicts.judging.coverage import hint_for
+from clawtrace.verdicts.coverage import hint_for
 from clawtrace.verdicts.judging.judgement import Judgement
 from clawtrace.verdicts.judging.run_inputs import RunInputs
 

@@ -13,7 +13,7 @@ from clawtrace.dialects import Dialect
 from clawtrace.model.reasons import REASONS
 from clawtrace.model.relations import COUNTED, RELATIONS
 from clawtrace.store.api import QueryableStore
-from clawtrace.verdicts.judging.coverage import content_hint, usage_hint
+from clawtrace.verdicts.coverage import content_hint, usage_hint
 from clawtrace.verdicts.reading.known_totals import as_received, bounded, exact
 from clawtrace.verdicts.reading.reconciliation import COUNTED_SPANS, reconciliation
 from clawtrace.verdicts.reading.rows import by_run, rows_sql

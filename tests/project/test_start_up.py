@@ -9,8 +9,8 @@ from pathlib import Path
 
 MOST_FILES = 177
 """Files of clawtrace of which a function or a class body runs: 174 do, the aim is 150."""
-MOST_FUNCTIONS = 1_530
-"""Functions and class bodies of clawtrace that run: 1 513 do, the aim is 1 200."""
+MOST_FUNCTIONS = 1_545
+"""Functions and class bodies of clawtrace that run: 1 539 do, the aim is 1 200."""
 
 COUNT = """
 import json, sys, threading

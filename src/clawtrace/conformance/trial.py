@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from clawtrace._scripted_model.http_server import client_environment
+from clawtrace._scripted_model.http_server import addresses_at, placeholder_keys
 from clawtrace._scripted_model.server import Exchange, ScriptedModel
 from clawtrace._scripted_model.wire import answered_calls
 from clawtrace.campaign.running.wrap import run_command
@@ -137,7 +137,7 @@ def try_scenario(
         try:
             given = {"CLAWTRACE_SCENARIO": scenario.name, "CLAWTRACE_TRUTH": str(told)}
             wrapped = run_command(
-                command, session, {**env, **client_environment(model.url, "scripted", {}), **given},
+                command, session, {**env, **addresses_at(model.url), **placeholder_keys("scripted", {}), **given},
                 switches=switches, timeout_seconds=timeout_s, streams=(0, 2, 2), stop=stop,
             )  # fmt: skip
         finally:

@@ -436,11 +436,14 @@ def test_an_agent_that_already_runs(talk):
     assert run["totals"]["llm_calls"] == 2
 
 
+@pytest.mark.full
 def test_a_cassette_plays_the_user_as_well(talk):
     """Recorded once, the conversation is replayed with no provider; another goal was not recorded."""
+    talk.runner, talk.models = {"type": "llm_probe"}, [{"model_id": "agent-1"}]
     talk.case["cassette"] = {"path": "talk.yaml", "mode": "replay"}
     talk.flags = ["--cassette-mode", "record"]
-    recorded = talk.evaluate(*HAPPY)
+    agent = [{"when": {"model": "agent-1"}, "text": text} for text in ("Which order?", "Refunded.")]
+    recorded = talk.evaluate(*HAPPY, *agent)
     talk.flags = []
     replayed = talk.evaluate()
 

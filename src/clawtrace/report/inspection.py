@@ -331,6 +331,8 @@ class InspectedRun(Struct):
     """What is not known of rows, and why."""
     gaps: list[InspectedGap]
     """Where rows may exist that nothing records, and why."""
+    hints: list[str]
+    """What an agent sets so that tokens or messages that are unknown are recorded."""
     reconciliation: list[str]
     """How spans became calls, in sentences."""
 

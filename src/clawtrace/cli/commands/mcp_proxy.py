@@ -21,7 +21,7 @@ __all__ = ["command"]
 
 
 @click.command(
-    short_help="Stand between an agent and its MCP server.",
+    short_help="Stand between an agent and its MCP server: record, replay, and make tools fail.",
     epilog="Example: clawtrace mcp-proxy --cassette tools.yaml --mode record -- python server.py",
 )
 @click.argument("server", metavar="[-- SERVER...]", nargs=-1, type=click.UNPROCESSED)

@@ -48,8 +48,13 @@ def is_of_the_store(error: Exception) -> bool:
     """Return whether an error is of the file, the disk or the engine, and so of no question."""
     import duckdb
 
-    ours = (duckdb.FatalException, duckdb.IOException, duckdb.ConnectionException, duckdb.TransactionException)
-    return isinstance(error, ours) or is_damage(str(error))
+    ours = (duckdb.FatalException, duckdb.IOException, duckdb.ConnectionException)
+    text = str(error)
+    return (
+        isinstance(error, ours)
+        or is_damage(text)
+        or any(said in text for said in (*_DISK, _ENGINE_STOPPED, "Failed to commit"))
+    )
 
 
 def try_to_write(path: str, size: int) -> None:

@@ -378,7 +378,7 @@ class TestWhereItIsFound:
         ended = project.clawtrace("eval", "--suite", "s")
 
         assert ended.returncode == 4
-        assert "Move the file away; a campaign then runs its agents anew." in ended.stderr
+        assert "or move it away; a campaign then runs its agents anew." in ended.stderr
         assert store.read_text() == "junk"
         store.unlink()
         assert reused(project.eval()) == set()

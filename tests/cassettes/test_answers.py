@@ -126,3 +126,14 @@ def test_a_secret_in_the_pieces_of_a_stream_is_found() -> None:
     said = "".join(json.loads(part[6:])["delta"]["text"] for part in answer_bytes(answer))
     assert said.startswith("It is [REDACTED:env:")
     assert not any(piece in str(answer.events) for piece in pieces[:-1])
+
+
+def test_a_secret_in_equal_neighbouring_pieces_of_a_stream_is_no_secret_left() -> None:
+    """Events say only what differs from the one before; the secret is looked for in what they mean."""
+    pieces = ("ab", "XX", "XX", "cd-9981")
+    data = "".join(f'data: {{"id": "c1", "delta": "{piece}"}}\n\n' for piece in pieces).encode()
+    read = read_answer(200, {"content-type": "text/event-stream"}, data, cut=False)
+    cleaned = clean_answer(read, lambda text: text.replace("abXXXXcd-9981", "[REDACTED]"))
+
+    assert b"XX" not in b"".join(answer_bytes(cleaned))
+    assert b"[REDACTED]" in b"".join(answer_bytes(cleaned))

@@ -77,6 +77,15 @@ def test_a_stream_is_cut_after_the_events_that_are_said():
     assert len(got) == 2
 
 
+def test_a_stream_that_is_shorter_than_the_cut_breaks_at_its_end():
+    """A fault that struck and changed nothing would be a vacuous pass."""
+    with (
+        asked_with({"model": {"cut_after": 500}}) as (client, _),
+        pytest.raises(Exception, match=r"(?i)incomplete|closed|connection"),
+    ):
+        list(ask(client, stream=True))
+
+
 def test_a_body_stands_in_place_of_the_answer():
     """An answer that is no JSON, or empty, is the client's to deal with."""
     with (

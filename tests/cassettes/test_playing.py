@@ -136,6 +136,38 @@ def test_auto_records_what_is_missing(tmp_path: Path) -> None:
     assert before[0] in load(tape)[1]
 
 
+def test_an_attempt_goes_on_behind_the_failure_that_ended_the_one_before(tmp_path: Path) -> None:
+    """A recorded outage is replayed once to a run that is tried again; `auto` asks the provider then."""
+    tape = tmp_path / "c.yaml"
+    steps = [{"error": {"status": 503}}, {"text": "ok"}]
+    with scripted_model(steps) as model, playing(tape, "record", model.url) as recording:
+        statuses = [post(recording.url, chat("a"))[0] for _ in steps]
+    with playing(tape, "replay") as first:
+        replayed = [post(first.url, chat("a"))[0]]
+        first.earlier, first.used = frozenset(first.used), set()
+        replayed += [post(first.url, chat("a"))[0]]
+        first.earlier, first.used = frozenset({0, 1}), set()
+        again = post(first.url, chat("a"))[0]
+    with provider("new") as url, playing(tape, "auto", url) as auto:
+        auto.earlier = frozenset({0, 1})
+        asked = said(post(auto.url, chat("a")))
+
+    assert statuses == replayed == [503, 200]
+    assert again == 503  # every recorded answer was used: the attempt starts anew
+    assert (asked, auto.recorded) == ("new", 1)
+
+
+def test_an_edited_exchange_keeps_its_id_and_another_gets_a_free_one(tmp_path: Path) -> None:
+    tape = tmp_path / "c.yaml"
+    with provider("one") as url, playing(tape, "record", url) as recording:
+        post(recording.url, chat("order 7"))
+    tape.write_text(tape.read_text().replace("order 7", "order 8"))
+    with provider("two") as url, playing(tape, "auto", url) as auto:
+        post(auto.url, chat("order 7"))
+
+    assert len({one.id for one in load(tape)[1]}) == 2
+
+
 def test_auto_without_a_key_records_nothing(tmp_path: Path) -> None:
     tape = tmp_path / "c.yaml"
     tape.write_text("clawtrace_cassette: 1\nproviders: {openai: 'http://127.0.0.1:9/v1'}\n")

@@ -132,12 +132,18 @@ def _readable_events(parts: Iterable[str], layout: str) -> Iterator[Any]:
         before = data if isinstance(data, dict) else {}
 
 
-def _event_texts(events: Iterable[Any], layout: str) -> Iterator[str]:
+def _whole_events(events: Iterable[Any]) -> Iterator[Any]:
+    """Yield events with the data that they repeat."""
     before: dict[str, Any] = {}
     for event in events:
         if isinstance(event, dict) and "again" in event:
             event = {"data": {**before, **event["again"]}}
         before = event["data"] if isinstance(event, dict) and isinstance(event["data"], dict) else {}
+        yield event
+
+
+def _event_texts(events: Iterable[Any], layout: str) -> Iterator[str]:
+    for event in _whole_events(events):
         yield event if isinstance(event, str) else _event_text(event, layout)
 
 
@@ -180,7 +186,7 @@ def _parts(answer: RecordedAnswer) -> Iterator[dict[str, Any]]:
 
 def clean_answer(answer: RecordedAnswer, clean: Callable[[str], str]) -> RecordedAnswer:
     """Return an answer without secrets, those too that the events of a stream have in pieces."""
-    events = None if answer.events is None else cleaned(answer.events, clean)
+    events = None if answer.events is None else cleaned(list(_whole_events(answer.events)), clean)
     pieces: dict[tuple[Any, ...], list[tuple[Any, str | int]]] = {}
     for event in events or ():
         _collect(event, (), pieces)
@@ -190,6 +196,8 @@ def clean_answer(answer: RecordedAnswer, clean: Callable[[str], str]) -> Recorde
         if len(set(texts)) > 1 and (redacted := clean(whole)) != whole:
             for number, (holder, key) in enumerate(places):
                 holder[key] = redacted if number == 0 else ""
+    if events is not None:
+        events = list(_readable_events(_event_texts(events, answer.layout), answer.layout))
     headers = cleaned(answer.headers, clean)
     return answer.model_copy(update={"headers": headers, "body": cleaned(answer.body, clean), "events": events})
 

@@ -161,11 +161,18 @@ def _struck(fault: ModelFault, request: ServerRequest, answerer: Answerer) -> Se
 
 
 def _slow_events(parts: Iterable[bytes], fault: ModelFault) -> Generator[bytes]:
+    held: bytes | None = None
     for sent, event in enumerate(_events(parts)):
+        if held is not None:
+            yield held
         if sent == fault.cut_after:
             raise ConnectionAbortedError
         time.sleep(fault.slow_ms / 1000)
-        yield event
+        held = event
+    if fault.cut_after is not None:  # the stream is not longer: its last event is cut
+        raise ConnectionAbortedError
+    if held is not None:
+        yield held
 
 
 def _events(parts: Iterable[bytes]) -> Generator[bytes]:

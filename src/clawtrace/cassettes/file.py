@@ -26,6 +26,7 @@ from clawtrace.config.base import ConfigModel
 from clawtrace.config.files.document import Document, display, read_documents
 from clawtrace.config.files.problems import in_document, validated
 from clawtrace.errors import ConfigError, ConfigProblem, UsageError
+from clawtrace.support.private_files import share, shared_folder
 from clawtrace.support.whole_file import whole_text_file
 from clawtrace.support.yaml_writing import OneLine, readable_yaml
 
@@ -155,8 +156,11 @@ def lock(path: Path) -> TextIOWrapper:
     """
     while True:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            shared_folder(path.parent)
+            is_new = not path.exists()
             stream = path.open("a", encoding="utf-8")
+            if is_new:
+                share(stream.fileno())
         except OSError as error:
             raise UsageError(f"the cassette {display(path)} cannot be written: {error.strerror}") from error
         try:
@@ -183,7 +187,7 @@ def write(path: Path, head: CassetteHead, exchanges: Sequence[tuple[Meaning, Rec
     """Write a whole cassette, in a stable order: by model and messages; repeated requests stay as they were."""
     ordered = [exchange for _, exchange in sorted(exchanges, key=lambda one: order(one[0]))]
     before: dict[tuple[str, str, str], RecordedExchange] = {}
-    with whole_text_file(path) as stream:
+    with whole_text_file(path, shared=True) as stream:
         stream.write(_text(head))
         for exchange in ordered:
             request = exchange.request

@@ -108,7 +108,9 @@ class McpCalls:
             meaning = cassette.meaning(request, at)
             if asked.method == _CALL or cassette.find(meaning, set()) is None:
                 known = {"notifications": answer.notifications, "result": answer.result, "error": answer.error}
-                body = {name: value for name, value in known.items() if value}
+                body = {
+                    name: value for name, value in known.items() if value or (name == "result" and value is not None)
+                }
                 recorded = RecordedAnswer(status=200, body=body or {"result": {}})
                 self._playback.used.add(cassette.record(request, meaning, at, recorded, ""))
         return self._as_shown(asked, answer)

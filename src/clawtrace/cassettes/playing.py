@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import TextIOWrapper
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,7 @@ class Cassette:
         self._places.setdefault(meaning.digest, []).append(len(self._exchanges) - 1)
         return len(self._exchanges) - 1
 
-    def find(self, asked: Meaning, used: set[int]) -> int | None:
+    def find(self, asked: Meaning, used: set[int], earlier: Set[int] = frozenset()) -> int | None:
         """Return the number of the exchange that answers a request, and note it in `used`; None where none is left.
 
         Of several with its meaning, those with the very same ids go before all others, and alone; else those that have more of
@@ -115,6 +116,7 @@ class Cassette:
             places = self._places.get(asked.digest, [])
             equal = [one for one in places if self._exchanges[one][0].ids == asked.ids]
             left = [one for one in equal or places if one not in used]
+            left = [one for one in left if one not in earlier] or (left if self.mode == "replay" else [])
             if not left:
                 return None
             found = max(left, key=lambda one: (_in_common(self._exchanges[one][0].ids, asked.ids), -one))
@@ -135,7 +137,10 @@ class Cassette:
                 self._begin()
             self._new += 1
             times = len(self._places.get(meaning.digest, ()))
-            name = meaning.digest[:10] + (f"-{times + 1}" if times else "")
+            taken = {one.id for _, one in self._exchanges} if times or self.mode == "auto" else set()
+            first = meaning.digest[:10]
+            names = (f"{first}-{number}" if number > 1 else first for number in count(times + 1))
+            name = next(one for one in names if one not in taken)
             self._head = self._head.model_copy(
                 update={"recorded": _now(time.time()), "providers": {**self._head.providers, request.provider: plain_url(base_url)}}
             )  # fmt: skip
@@ -213,6 +218,8 @@ class Playback:
     """Requests that a scripted model of the case's own answers."""
     used: set[int] = field(default_factory=set)
     """The exchanges that have answered the run."""
+    earlier: Set[int] = frozenset()
+    """Those that answered attempts at it before: where it is tried again, it goes on behind a failure that was recorded."""
     _addresses: dict[str, str] = field(default_factory=dict)
     """Base URL of each provider."""
     _given: dict[str, str] = field(default_factory=dict)
@@ -294,7 +301,9 @@ class Playback:
             return self.faults.said()
         replayed, recorded = (amount(one, "request") for one in (self.replayed, self.recorded))
         parts = {
-            "replay": f"{replayed} replayed: no provider was asked, and nothing was spent",
+            "replay": f"{replayed} replayed: no provider was asked, and nothing was spent"
+            if self.asked
+            else "no request came to it",
             "record": f"{recorded} recorded",
             "auto": f"{replayed} replayed, {recorded} recorded",
         }
@@ -317,7 +326,7 @@ class Playback:
         at, address = time.time(), address_of(request, self._addresses)
         asked = _asked(request, address, cassette.clean)
         meaning = cassette.meaning(asked, at)
-        found = None if cassette.mode == "record" else cassette.find(meaning, self.used)
+        found = None if cassette.mode == "record" else cassette.find(meaning, self.used, self.earlier)
         if found is not None:
             with self._lock:
                 self.replayed += 1

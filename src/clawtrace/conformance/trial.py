@@ -235,12 +235,13 @@ def _executed(answered: Sequence[Exchange], play: Improvisation) -> Iterator[tup
 
 
 def _told(path: Path) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
         try:
             one = json.loads(line)
         except ValueError:
             one = None
-        if not isinstance(one, dict) or not {"tool", "agent", "answer"} & one.keys():
+        named = {"tool", "agent", "parent", "answer"} & one.keys() if isinstance(one, dict) else set()
+        if not named - {"parent"} or not all(isinstance(one[key], str) for key in named):
             raise UsageError(
                 f"{path.name}:{number}: each line of CLAWTRACE_TRUTH is a JSON object with `tool`, `agent` or `answer`; found {line[:80]!r}"
             )

@@ -154,6 +154,9 @@ class Writer:
         except StoreError as error:
             self._failed(error)
             return
+        except Exception:
+            _LOG.exception("the store could not be opened again")
+            return
         if self._trouble:
             self._trouble = False
             self.troubled(False)

@@ -102,8 +102,8 @@ class DuckStore(QuestionSide):
             self._writer = self._db.cursor()
             self._raw = RawRows(self._writer, self.path, MemoryJournal() if self.path == MEMORY else Journal(self.path))
             self._raw.recover()
-            if stored:
-                self._know(self._db.execute("SELECT run_id, run_no FROM run_numbers ORDER BY run_no").fetchall())
+            numbers = "SELECT run_id, run_no FROM run_numbers ORDER BY run_no"
+            self._know(self._db.execute(numbers).fetchall() if stored else [])
             return self._db.cursor()
         except duckdb.Error as error:
             self._db.close()

@@ -7,6 +7,7 @@ folders and files that a user asks for by name are as the user's own umask has i
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 __all__ = ["keep_private", "share", "shared_folder", "users_umask"]
@@ -42,4 +43,5 @@ def share(path: Path | int) -> None:
     """Give a new folder, or a new file that is open, the permissions that the user's own umask leaves."""
     if _users >= 0:
         every = 0o777 if isinstance(path, Path) else 0o666
-        os.chmod(path, every & ~_users)  # noqa: PTH101 - it may be a descriptor
+        group = os.stat(path).st_mode & stat.S_ISGID  # noqa: PTH116 - it may be a descriptor
+        os.chmod(path, every & ~_users | group)  # noqa: PTH101

@@ -108,10 +108,14 @@ def test_dropped_attributes(lab: Lab) -> None:
     assert lab.reasons() == ["dropped"]
 
 
+CHUNK = "gen_ai.content.completion.chunk"
+
+
 @pytest.mark.parametrize(
     ("events", "reasons"),
-    [([("chunk", {})] * 2, []), ([("chunk", {"n": 1})] * 2, ["dropped"]), ([("chunk", {}), ("end", {})], ["dropped"]), ([], ["dropped"])],
-    ids=["say nothing", "say something", "of two kinds", "none kept"],
+    [([(CHUNK, {})] * 2, []), ([(CHUNK, {"n": 1})] * 2, ["dropped"]), ([(CHUNK, {}), ("end", {})], ["dropped"]), ([("step", {})] * 2, ["dropped"]),
+     ([], ["dropped"])],
+    ids=["say nothing", "say something", "of two kinds", "of no stream", "none kept"],
 )  # fmt: skip
 def test_dropped_events(lab: Lab, events: list[tuple[str, dict[str, Any]]], reasons: list[str]) -> None:
     """An event for each chunk of a stream, without attributes: more of the kind are no loss."""

@@ -26,6 +26,8 @@ class Cassettes:
 
     env: Mapping[str, str] = field(default_factory=dict)
     by_path: Mapping[Path, Cassette] = field(default_factory=dict)
+    answered: dict[tuple[str, bool], set[int]] = field(default_factory=dict)
+    """By folder of a run, and whether it was the user's model: the exchanges that answered its attempts."""
 
     @contextmanager
     def played(self, planned: PlannedRun, *, by_user: bool = False) -> Iterator[Playback | None]:
@@ -45,11 +47,13 @@ class Cassettes:
         from clawtrace.cassettes.playing import Playback
 
         cassette = None if use is None else self.by_path[use.path]
-        playback = with_mcp(Playback(cassette, self.env, Faults(faults))).start()
+        earlier = self.answered.setdefault((planned.folder, by_user), set())
+        playback = with_mcp(Playback(cassette, self.env, Faults(faults), earlier=frozenset(earlier))).start()
         try:
             yield playback
         finally:
             playback.stop()
+            earlier |= playback.used
 
 
 @contextmanager

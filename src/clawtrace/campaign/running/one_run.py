@@ -272,7 +272,9 @@ def _live(
         raise error from None
     record = with_outcome(record, outcome)
     if models is not None:
-        record = record._replace(cassette=models.mode or None, notes=(*record.notes, models.said()))
+        record = record._replace(
+            cassette=(models.mode or None) if models.asked else None, notes=(*record.notes, models.said())
+        )
     if user is not None:
         record = record._replace(conversation_end=user.ended())
     if context.stop.is_set and outcome.runner_error is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path, PurePath
@@ -91,10 +93,22 @@ def command(
         upstream = Upstream() if used == "replay" else Upstream(server, url, given)
         answering = Answering(name or plain_url(url) or " ".join(map(_plain, server)), ask)
         if port is None:
+            _refuse_files(sys.stdin.fileno())
             anyio.run(serve_stdio, upstream, answering)
         else:
             anyio.run(serve_http, port, upstream, answering, click.echo)
     return ExitCode.BROKEN if misses else 0
+
+
+def _refuse_files(stdin: int) -> None:
+    """Refuse a standard input that nobody writes to.
+
+    Raises:
+        UsageError: it is neither a pipe, a socket nor a terminal.
+    """
+    mode = os.fstat(stdin).st_mode
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(stdin)):
+        raise UsageError("standard input is a file: an MCP client writes to the proxy's, or give `--http PORT`")
 
 
 def _plain(word: str) -> str:

@@ -124,10 +124,23 @@ def check_failed_agents(run: RunSpans, models: Sequence[LlmCall], findings: Find
 
 
 def unmade_request(run: RunSpans) -> int | None:
-    """Return the step, or one of the tool calls, that a run ends with, where a model is asked after it: that call is in no span."""
+    """Return the step, or one of the tool calls, that a run ends with, where a model is asked after it: that call is in no span.
+
+    A tool call that waited ends its trace, whatever another turn records, unless a later one carries it out.
+    """
     at_work = [index for index, span in enumerate(run.spans) if span.kind != "infra"]  # in order of start
     tools = list(takewhile(lambda index: run.spans[index].kind == "tool", reversed(at_work)))
-    return next((index for index in tools or at_work[-1:] if run.role[index] == "request"), None)
+    last = next((index for index in tools or at_work[-1:] if run.role[index] == "request"), None)
+    if last is not None:
+        return last
+    ran = {
+        (span.tool_name, index) for index, span in enumerate(run.spans) if span.kind == "tool" and not span.tool_paused
+    }
+    ends = {run.root[index]: index for index in at_work}
+    waiting = (index for index in ends.values() if run.spans[index].tool_paused and run.role[index] == "request")
+    return next(
+        (one for one in waiting if not any(name == run.spans[one].tool_name and at > one for name, at in ran)), None
+    )
 
 
 def _lost_its_parent(run: RunSpans, index: int) -> bool:

@@ -85,8 +85,13 @@ def ended_without_answer(run: RunSpans, models: Sequence[LlmCall]) -> bool:
     last = max(models, key=lambda call: run.spans[call.index].start_ns)
     working = [run.spans[index] for kind in ("agent", "llm", "tool") for index in run.kinds.get(kind, ())]
     is_over = run.spans[top].failed and all(span.last_ns <= run.spans[top].last_ns for span in working)
-    if run.words(top).only_models_answer:
-        is_over = is_over or all(span.start_ns <= run.spans[last.index].start_ns for span in working)
+    around = run.inside((*run.kinds.get("tool", ()), *run.kinds.get("guardrail", ())))
+    if run.words(top).only_models_answer and last.agent == top and not around(last.index):
+        asked_ns = run.spans[last.index].start_ns
+        tools = [run.spans[index] for index in run.kinds.get("tool", ())]
+        is_over |= all(span.start_ns <= asked_ns for span in working) and all(
+            span.last_ns <= asked_ns for span in tools
+        )
     failed = last.outcome == "error" or (last.voice is not None and _asks(run.said(last.voice, "output")))
     return is_over and failed and run.encloses(top, last.index)
 

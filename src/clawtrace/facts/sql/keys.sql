@@ -25,8 +25,8 @@ WITH narrow AS MATERIALIZED (
            -- OpenTelemetry's SDK for Java counts an attribute that is written again as dropped; one is dropped from a full span only.
            CASE WHEN t.dropped_attributes > 0 AND t."ResourceAttributes"['telemetry.sdk.language'] = 'java' AND cardinality(t."SpanAttributes") < 128
                 THEN 0 ELSE t.dropped_attributes END
-           -- Events of one name without attributes, as one for each chunk of a stream, say nothing: more of them are no loss.
-           + CASE WHEN t.dropped_events > 0 AND len(list_distinct(t."Events.Name")) = 1 AND len(list_filter(t."Events.Attributes", lambda a: cardinality(a) > 0)) = 0
+           -- Events for each chunk of a stream, without attributes, say nothing: more of them are no loss.
+           + CASE WHEN t.dropped_events > 0 AND len(list_distinct(t."Events.Name")) = 1 AND ends_with(t."Events.Name"[1], '.completion.chunk') AND len(list_filter(t."Events.Attributes", lambda a: cardinality(a) > 0)) = 0
                 THEN 0 ELSE t.dropped_events END
            + t.dropped_links AS dropped,
            CASE WHEN starts_with(t."ScopeName", 'clawtrace.logs.') THEN 'log' ELSE 'otlp' END AS source,

@@ -48,13 +48,10 @@ def is_of_the_store(error: Exception) -> bool:
     """Return whether an error is of the file, the disk or the engine, and so of no question."""
     import duckdb
 
-    ours = (duckdb.FatalException, duckdb.IOException, duckdb.ConnectionException)
     text = str(error)
-    return (
-        isinstance(error, ours)
-        or is_damage(text)
-        or any(said in text for said in (*_DISK, _ENGINE_STOPPED, "Failed to commit"))
-    )
+    if isinstance(error, duckdb.TransactionException | duckdb.InternalException):  # a question may cause them as well
+        return any(said in text for said in (*_DISK, _ENGINE_STOPPED, "Failed to commit"))
+    return isinstance(error, duckdb.FatalException | duckdb.IOException | duckdb.ConnectionException) or is_damage(text)
 
 
 def try_to_write(path: str, size: int) -> None:
@@ -66,7 +63,7 @@ def try_to_write(path: str, size: int) -> None:
     import tempfile
 
     try:
-        with tempfile.TemporaryFile(dir=Path(path).absolute().parent) as file:
+        with tempfile.TemporaryFile(dir=Path(os.path.realpath(path)).parent) as file:
             file.write(bytes(size))
             file.flush()
             os.fsync(file.fileno())

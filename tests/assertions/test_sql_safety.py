@@ -160,3 +160,11 @@ def test_many_rows_are_counted_as_many(store):
         'The query returned more than 100 rows; there should be none: {"n": 0}, {"n": 1}, {"n": 2}, and more.'
     )
     assert len(assertion.actual(outcome)["rows"]) == 100
+
+
+def test_words_of_the_data_do_not_make_a_failing_question_a_failing_store(store):
+    """DuckDB repeats the value that cannot be converted; agents' errors say the same as those of a disk."""
+    with pytest.raises(QueryError, match="Permission denied"):
+        store.ask_user(
+            "SELECT CAST('Permission denied: ' || :run_id AS INTEGER) AS n", {"run_id": "r1"}, time_limit_s=5
+        )

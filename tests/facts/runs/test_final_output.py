@@ -359,6 +359,15 @@ def test_a_tool_that_the_last_model_call_asked_for_may_have_answered(lab: Lab) -
     assert lab.rows(ANSWERED) == [(None,)]
 
 
+def test_a_model_call_inside_of_a_tool_says_nothing_of_the_agents_answer(lab: Lab) -> None:
+    """The tool's result may be the answer, whatever its own model asked for."""
+    asking = chat("m", "a", at=1, **{"gen_ai.output.messages": asks(("call_t", "get_weather", {}))})
+    inside = chat("n", "t", at=30, **{"gen_ai.output.messages": asks(("c", "extract", {}))})
+    lab.put(replace(agent("a"), scope=FRAMEWORK), asking, replace(tool("t", "a", at=20), to=60), inside)
+
+    assert lab.rows(ANSWERED) == [(None,)]
+
+
 @pytest.mark.parametrize(
     ("scope", "answer"),
     [("opentelemetry.instrumentation.genai.agno", "Let me see.It rains."), ("somebody's own", None)],

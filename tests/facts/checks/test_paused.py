@@ -1,0 +1,38 @@
+"""A tool call that waited for a person, in an instrumentation that records nothing of what was resumed in the same process."""
+
+from __future__ import annotations
+
+import pytest
+from building import Lab, S
+
+SCOPE = "openinference.instrumentation.openai_agents"
+ASKING = {
+    "llm.output_messages.0.message.role": "assistant",
+    "llm.output_messages.0.message.tool_calls.0.tool_call.id": "c1",
+    "llm.output_messages.0.message.tool_calls.0.tool_call.function.name": "refund",
+    "llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments": "{}",
+}
+ANSWERING = {"llm.output_messages.0.message.role": "assistant", "llm.output_messages.0.message.content": "Done."}
+USAGE = {"llm.model_name": "gpt-4o", "llm.token_count.prompt": 10, "llm.token_count.completion": 5}
+
+
+def span(id: str, parent: str, at: int, kind: str, name: str, turn: int, **attrs: object) -> S:
+    return S(
+        id, parent, at, at + 9, name, {"openinference.span.kind": kind, **attrs}, scope=SCOPE, trace=str(turn) * 32
+    )
+
+
+@pytest.mark.parametrize(("carried_out", "reasons"), [(False, ["missing_model_call"]), (True, [])])
+def test_a_later_turn_hides_nothing_of_a_call_that_waited(lab: Lab, carried_out: bool, reasons: list[str]) -> None:
+    """What was resumed is in no span, until a later span carries the call out."""
+    lab.put(
+        span("a", "", 0, "AGENT", "main", 1),
+        span("m", "a", 1, "LLM", "response", 1, **USAGE, **ASKING),
+        span("t", "a", 20, "TOOL", "refund", 1, **{"tool.name": "refund", "input.value": "{}"}),
+        span("b", "", 100, "AGENT", "main", 2),
+        *([span("u", "b", 101, "TOOL", "refund", 2, **{"tool.name": "refund", "input.value": "{}", "output.value": "ok"})] if carried_out else []),
+        span("n", "b", 120, "LLM", "response", 2, **USAGE, **ANSWERING),
+    )  # fmt: skip
+
+    assert lab.reasons() == reasons
+    assert (("tool_calls",) in lab.rows("SELECT relation FROM gaps")) is not carried_out

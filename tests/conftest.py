@@ -70,14 +70,17 @@ SLOW = frozenset({"chdb", "clickhouse", "openclaw"})
 """Needs whose tests are of the second tier."""
 
 
+UMASK = os.umask(0o022)
+os.umask(UMASK)
+
+
 @pytest.fixture(autouse=True)
 def _umask_of_one_command(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A command that runs in this process keeps what it writes private, as it may: it ends with its process."""
-    before = os.umask(0o022)
-    os.umask(before)
+    os.umask(UMASK)  # a fixture of more than one test may have run a command
     monkeypatch.setattr(private_files, "_users", -1)
     yield
-    os.umask(before)
+    os.umask(UMASK)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -89,6 +89,20 @@ def test_a_tool_call_that_was_not_recorded_breaks_the_run(project):
     assert "-  arguments:\n-    query: tea\n+  arguments: {}" in found.error
 
 
+def test_recorded_tools_that_nothing_asked_for_are_said(project):
+    """A proxy that did not find the run asks its server: the run must not look as if all had been replayed."""
+    project.write(
+        "configs/cases/a/a.yaml",
+        "clawtrace_cassette: 1\n---\nid: one\nat: '2026-11-28T00:00:00Z'\n"
+        "request: {provider: mcp, api: mcp, path: tools/call, model: shop/search, body: {}}\n"
+        "answer: {status: 200, body: {result: {content: [], isError: false}}}\n",
+    )
+    project.case("a", "true", "cassette: {path: a.yaml}\n")
+    (found,) = results(project).values()
+
+    assert any("holds calls of MCP servers, and none came" in note for note in found.diagnostics)
+
+
 def test_a_fault_changes_what_a_run_is(project):
     """A run with other faults is another run: no stored one stands in for it."""
     from clawtrace.campaign.planning.fingerprint import run_parts

@@ -64,6 +64,7 @@ class McpCalls:
 
     def answer(self, asked: McpRequest) -> McpAnswer | None:
         """Return what a request is answered; None asks the server."""
+        self._playback.tools += 1
         fault = self._faults.of_tool(asked.params.get("name", "")) if asked.method == _CALL else None
         delay_s = 0.0 if fault is None else fault.delay_ms / 1000
         if fault is not None and fault.error is not None:

@@ -123,6 +123,11 @@ class Cassette:
             used.add(found)
             return found
 
+    def has(self, api: str) -> bool:
+        """Return whether exchanges of a protocol are recorded."""
+        with self._lock:
+            return any(one.request.api == api for _, one in self._exchanges)
+
     def exchange(self, number: int) -> RecordedExchange:
         """Return an exchange."""
         with self._lock:
@@ -216,6 +221,8 @@ class Playback:
     recorded: int = 0
     scripted: int = 0
     """Requests that a scripted model of the case's own answers."""
+    tools: int = 0
+    """Requests to MCP servers."""
     used: set[int] = field(default_factory=set)
     """The exchanges that have answered the run."""
     earlier: Set[int] = frozenset()
@@ -294,6 +301,16 @@ class Playback:
     def asked(self) -> int:
         """How many requests came."""
         return self.replayed + self.recorded + self.scripted + len(self.misses)
+
+    @property
+    def tools_passed_by(self) -> str:
+        """What to say where calls of MCP servers could have been replayed, and none came; empty where some did."""
+        if self.cassette is None or self.mode != "replay" or self.tools or not self.cassette.has("mcp"):
+            return ""
+        return (
+            f"cassette: {self.cassette.name} holds calls of MCP servers, and none came: where this agent makes some, its servers were asked "
+            "themselves; `clawtrace mcp-proxy` must get the variable CLAWTRACE_RUN_SERVER"
+        )
 
     def said(self) -> str:
         """Return what was done, in one sentence."""

@@ -122,6 +122,11 @@ class ModelAddresses(TypingProtocol):
         ...
 
     @property
+    def tools_passed_by(self) -> str:
+        """What to say where calls of MCP servers could have been replayed, and none came; empty where some did."""
+        ...
+
+    @property
     def asked(self) -> int:
         """How many requests came there."""
         ...

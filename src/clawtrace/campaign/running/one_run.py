@@ -167,6 +167,8 @@ def run_one(
         if request.models.asked == 0:
             raise CassetteMissError(why)
         outcome = replace(outcome, notes=(*outcome.notes, why))
+    if request.models is not None and (why := request.models.tools_passed_by):
+        outcome = replace(outcome, notes=(*outcome.notes, why))
     if not found.has_trace:
         outcome = without_trace(outcome, context.session)
     found = found._replace(conversation=read_conversation(folder))

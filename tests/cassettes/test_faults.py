@@ -77,6 +77,19 @@ def test_a_stream_is_cut_after_the_events_that_are_said():
     assert len(got) == 2
 
 
+def test_a_call_that_a_fault_answers_came_to_the_server():
+    """Else an agent whose model only ever fails would seem to ask another address."""
+    with provider("fine") as address:
+        run = Playback(None, {"OPENAI_BASE_URL": f"{address}/v1"}, faults({"model": {"on": 1, "body": "{}"}})).start()
+        try:
+            for _ in range(2):
+                post(run.url, chat("well?"))
+        finally:
+            run.stop()
+
+    assert run.asked == 2
+
+
 def test_a_stream_that_is_shorter_than_the_cut_breaks_at_its_end():
     """A fault that struck and changed nothing would be a vacuous pass."""
     with (

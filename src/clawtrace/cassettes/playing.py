@@ -217,6 +217,8 @@ class Playback:
     """What answers at paths that are no provider's."""
     misses: list[str] = field(default_factory=list)
     """What was asked and not recorded, as messages."""
+    came: int = 0
+    """Requests of the agent's own to its providers, whatever became of them."""
     replayed: int = 0
     recorded: int = 0
     scripted: int = 0
@@ -242,7 +244,15 @@ class Playback:
         """
         self._addresses = {name: self.env.get(one.base_url) or one.address for name, one in PROVIDERS.items()}
         models = self.faults.before(self.answer)
-        self._server = ModelServer(lambda asked: self.routes.get(asked.path, models)(asked), port).start()
+
+        def answer(request: ServerRequest) -> ServerAnswer | None:
+            route = self.routes.get(request.path)
+            if route is None and request.method == "POST":  # also one that a fault answers
+                with self._lock:
+                    self.came += 1
+            return (route or models)(request)
+
+        self._server = ModelServer(answer, port).start()
         return self
 
     def stop(self) -> None:
@@ -300,7 +310,7 @@ class Playback:
     @property
     def asked(self) -> int:
         """How many requests came."""
-        return self.replayed + self.recorded + self.scripted + len(self.misses)
+        return self.came + self.scripted
 
     @property
     def tools_passed_by(self) -> str:
@@ -317,10 +327,11 @@ class Playback:
         if self.cassette is None:
             return self.faults.said()
         replayed, recorded = (amount(one, "request") for one in (self.replayed, self.recorded))
+        tools = f"{amount(self.tools, 'request')} to MCP servers" if self.tools else "nothing"
         parts = {
             "replay": f"{replayed} replayed: no provider was asked, and nothing was spent"
             if self.asked
-            else "no request came to it",
+            else f"{tools} came to it; no model was asked there",
             "record": f"{recorded} recorded",
             "auto": f"{replayed} replayed, {recorded} recorded",
         }

@@ -18,10 +18,11 @@ ROOMS = (
     "runners/",
     "_scripted_model/",
     "providers/",
+    "receiver/recordings/imports/",
     "assertions/builtin/openclaw_",
     "config/openclaw.py",
 )
-"""Where products are named: their spans, their logs, how they are started, the providers' protocols, and for one an assertion
+"""Where products are named: their spans, their logs, what they export, how they are started, the providers' protocols, and for one an assertion
 and the configuration."""
 
 ALLOWED = {

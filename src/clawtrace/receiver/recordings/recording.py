@@ -19,6 +19,7 @@ from clawtrace.errors import InputError, StoreError
 from clawtrace.model.progress import Progress, unseen
 from clawtrace.model.raw import RawSink
 from clawtrace.receiver.attribution.attribute import Attribution
+from clawtrace.receiver.decode.sniff import ForeignForm
 from clawtrace.receiver.intake import Intake
 from clawtrace.receiver.recordings.recording_files import (
     ForeignTraceError,
@@ -77,6 +78,8 @@ class LoadReport:
     """In order: by path where runs were given, else as first seen."""
     files: int = 0
     """Recording files read."""
+    foreign: dict[ForeignForm, str] = field(default_factory=dict)
+    """Other tools' forms that were read, each with the first file that has it."""
     passed_over: list[tuple[str, str]] = field(default_factory=list)
     """Files of folders that are not OTLP by content: path and what was found instead."""
     requests: int = 0
@@ -294,6 +297,8 @@ class _RecordingLoader:
             with self._open(file) as content:
                 for recorded in self._recorded(file, content):
                     self.add(name, recorded, run_id)
+                    if recorded.form:
+                        self.report.foreign.setdefault(recorded.form, name)
                     self._read.so_far(content)
         except NotOtlpError as reason:
             if file.named:

@@ -1,0 +1,84 @@
+"""Langfuse's observations: a trace with those that belong to it (`GET /api/public/traces/ID`, or downloaded), or single ones.
+
+Names are in camel case in its API, and in snake case in files of its blob storage export. What the observation of an OpenTelemetry span
+does not know of it is kept in its metadata: the other attributes, resource and scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from clawtrace.receiver.recordings.imports.foreign_spans import (
+    BadRowError,
+    ForeignSpan,
+    a_mapping,
+    as_json,
+    iso_time,
+    objects_of,
+    span_id_of,
+    trace_id_of,
+)
+
+_OBSERVATION = "langfuse.observation."
+_ATTRIBUTES = (
+    ("model", "model.name"),
+    ("modelParameters", "model.parameters"),
+    ("usageDetails", "usage_details"),
+    ("costDetails", "cost_details"),
+    ("input", "input"),
+    ("output", "output"),
+    ("level", "level"),
+    ("statusMessage", "status_message"),
+    ("completionStartTime", "completion_start_time"),
+)
+"""Fields of an observation, and the attributes that Langfuse's SDKs write; objects are JSON there."""
+_SNAKE = {
+    "modelParameters": "model_parameters", "usageDetails": "usage_details", "costDetails": "cost_details", "statusMessage": "status_message",
+    "completionStartTime": "completion_start_time", "model": "provided_model_name", "traceId": "trace_id", "startTime": "start_time",
+    "endTime": "end_time", "parentObservationId": "parent_observation_id", "sessionId": "session_id", "userId": "user_id",
+}  # fmt: skip
+_OPEN_TELEMETRY = ("attributes", "resourceAttributes", "scope")
+
+
+def spans(row: dict[str, Any]) -> Iterator[ForeignSpan]:
+    """Yield the observations of a trace, or the one that the object is."""
+    whole = "observations" in row
+    for one in objects_of(row["observations"]) if whole else [row]:
+        try:
+            yield _span(one, row, row.get("id") if whole else None)
+        except BadRowError as problem:
+            raise BadRowError(f"observation {one.get('id')!r} {one.get('name')!r}: {problem}") from None
+
+
+def _span(one: dict[str, Any], trace: dict[str, Any], trace_id: str | None) -> ForeignSpan:
+    metadata = a_mapping(one.get("metadata"))
+    attributes = dict(a_mapping(metadata.get("attributes")))
+    attributes |= {
+        f"{_OBSERVATION}metadata.{key}": as_json(value) for key, value in metadata.items() if key not in _OPEN_TELEMETRY
+    }
+    for name, attribute in _ATTRIBUTES:
+        value = _get(one, name)
+        if value not in (None, "", {}):
+            attributes[_OBSERVATION + attribute] = as_json(value)
+    attributes[f"{_OBSERVATION}type"] = str(one.get("type")).lower()
+    attributes["langfuse.session.id"] = _get(one, "sessionId") or _get(trace, "sessionId")
+    attributes["langfuse.user.id"] = _get(one, "userId") or _get(trace, "userId")
+    start, end = iso_time(_get(one, "startTime"), "startTime", needed=True), iso_time(_get(one, "endTime"), "endTime")
+    if one.get("type") == "EVENT":  # a moment, which has no end
+        end = end or start
+    failed, parent, scope = (
+        one.get("level") == "ERROR",
+        _get(one, "parentObservationId"),
+        a_mapping(metadata.get("scope")),
+    )
+    return ForeignSpan(
+        trace_id_of(_get(one, "traceId") or trace_id), span_id_of(one.get("id")), span_id_of(parent) if parent else "",
+        one.get("name") or "", start, end, attributes, "ERROR" if failed else "", (_get(one, "statusMessage") or "") if failed else "",
+        scope=(scope.get("name") or "", scope.get("version") or ""), resource=a_mapping(metadata.get("resourceAttributes")),
+    )  # fmt: skip
+
+
+def _get(one: dict[str, Any], name: str) -> Any:
+    value = one.get(name)
+    return one.get(_SNAKE[name]) if value is None and name in _SNAKE else value

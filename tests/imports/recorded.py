@@ -1,0 +1,88 @@
+"""Our recordings as plain objects, and the facts of files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from clawtrace.model.relations import RELATIONS
+from clawtrace.receiver.recordings.recording import Grouping
+from clawtrace.session.session import Session
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+
+Facts = dict[str, list[dict[str, Any]]]
+
+
+class RecordedSpan(NamedTuple):
+    """A span of OTLP JSON with what it shares with others."""
+
+    span: dict[str, Any]
+    scope: dict[str, Any]
+    resource: dict[str, Any]
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        return values(self.span.get("attributes", ()))
+
+
+def values(pairs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {pair["key"]: _value(pair["value"]) for pair in pairs}
+
+
+def _value(value: dict[str, Any]) -> Any:
+    ((kind, inner),) = value.items() or [("stringValue", "")]
+    match kind:
+        case "intValue":
+            return int(inner)
+        case "arrayValue":
+            return [_value(one) for one in inner.get("values", ())]
+        case "kvlistValue":
+            return values(inner.get("values", ()))
+    return inner
+
+
+def file_of(name: str) -> Path:
+    """Return the file of spans of `client/scenario`."""
+    (found,) = (RECORDINGS / name).glob("traces.otlp.jsonl*")
+    return found
+
+
+def requests_of(name: str) -> list[dict[str, Any]]:
+    content = file_of(name).read_bytes()
+    text = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def spans_of(name: str) -> Iterator[RecordedSpan]:
+    for request in requests_of(name):
+        for group in request["resourceSpans"]:
+            for scope in group["scopeSpans"]:
+                for span in scope["spans"]:
+                    yield RecordedSpan(span, scope.get("scope", {}), values(group["resource"].get("attributes", ())))
+
+
+def facts_of(path: Path) -> Facts:
+    """Return every row of every relation of a file that is one run, but for times and what spans look like."""
+    with Session.open() as session:
+        session.load_recordings([path], Grouping.one_run("r"))
+        session.inspect()
+        found = {}
+        for name in RELATIONS:
+            if name not in ("attributes", "spans"):
+                rows = session.query(f"SELECT * FROM {name}")
+                found[name] = sorted(
+                    (
+                        {
+                            column: value
+                            for column, value in zip(rows.columns, row, strict=True)
+                            if not column.endswith("_ns")
+                        }
+                        for row in rows.rows
+                    ),
+                    key=repr,
+                )
+        return found

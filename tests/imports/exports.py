@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import re
+from datetime import UTC, datetime
 from typing import Any
 
 from recorded import RecordedSpan, requests_of, spans_of, values
@@ -125,6 +127,63 @@ def tempo(name: str) -> str:
                         {key: base64.b64encode(bytes.fromhex(link[key])).decode() for key in ("traceId", "spanId")}
                     )
     return json.dumps({"batches": batches}, indent=1)
+
+
+_FIELDS = {
+    "model.name": "model", "model.parameters": "modelParameters", "usage_details": "usageDetails", "cost_details": "costDetails",
+    "input": "input", "output": "output", "level": "level", "status_message": "statusMessage",
+}  # fmt: skip
+
+
+def langfuse(name: str, *, snake: bool = False) -> str:
+    """Observations as Langfuse's server makes them of spans: of `GET /api/public/traces/ID`, or lines of its blob storage export."""
+    observations = [_observation(one) for one in spans_of(name)]
+    if snake:
+        return "".join(
+            json.dumps(
+                {re.sub("[A-Z]", lambda found: "_" + found[0].lower(), key): value for key, value in one.items()}
+            )
+            + "\n"
+            for one in observations
+        )
+    return json.dumps({"id": observations[0]["traceId"], "name": "t", "observations": observations}, indent=2)
+
+
+def _observation(one: RecordedSpan) -> dict[str, Any]:
+    span, prefix = one.span, "langfuse.observation."
+    found: dict[str, Any] = {
+        "id": span["spanId"], "traceId": span["traceId"], "parentObservationId": span.get("parentSpanId") or None, "name": span["name"],
+        "startTime": _milliseconds(span["startTimeUnixNano"]), "endTime": _milliseconds(span["endTimeUnixNano"]), "level": "DEFAULT",
+    }  # fmt: skip
+    rest = {key: _text(value) for key, value in one.attributes.items() if not key.startswith(prefix)}
+    metadata: dict[str, Any] = {
+        "attributes": rest,
+        "resourceAttributes": one.resource,
+        "scope": {key: one.scope.get(key) for key in ("name", "version")},
+    }
+    for key, value in one.attributes.items():
+        field = key.removeprefix(prefix)
+        if key.startswith(prefix + "metadata."):
+            metadata[field.removeprefix("metadata.")] = _parsed(value)
+        elif field in _FIELDS:
+            found[_FIELDS[field]] = _parsed(value)
+    found["type"] = one.attributes.get(prefix + "type", "span").upper()
+    return found | {"metadata": metadata}
+
+
+def _parsed(value: Any) -> Any:
+    try:
+        return json.loads(value)
+    except (TypeError, ValueError):
+        return value
+
+
+def _milliseconds(nanoseconds: str) -> str:
+    return (
+        datetime.fromtimestamp(int(nanoseconds) // 1_000_000 / 1000, UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )
 
 
 STORES = {"jaeger": jaeger, "zipkin": zipkin, "tempo": tempo}

@@ -65,6 +65,14 @@ def spans_of(name: str) -> Iterator[RecordedSpan]:
                     yield RecordedSpan(span, scope.get("scope", {}), values(group["resource"].get("attributes", ())))
 
 
+def _unspaced(value: Any) -> Any:
+    """Return a value, JSON without the spaces that its writer put into it."""
+    try:
+        return json.dumps(json.loads(value)) if isinstance(value, str) and value[:1] in ("{", "[") else value
+    except ValueError:
+        return value
+
+
 def facts_of(path: Path) -> Facts:
     """Return every row of every relation of a file that is one run, but for times and what spans look like."""
     with Session.open() as session:
@@ -77,7 +85,7 @@ def facts_of(path: Path) -> Facts:
                 found[name] = sorted(
                     (
                         {
-                            column: value
+                            column: _unspaced(value)
                             for column, value in zip(rows.columns, row, strict=True)
                             if not column.endswith("_ns")
                         }

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from exports import STORES
+from exports import STORES, langfuse
 from recorded import Facts, facts_of, file_of
 
 RECORDED = (
@@ -31,6 +31,27 @@ def recorded_facts(name: str) -> Facts:
 def test_a_store_of_traces_gives_the_same_facts(name: str, store: str, tmp_path: Path) -> None:
     exported = tmp_path / "downloaded.json"
     exported.write_text(STORES[store](name))
+    found = facts_of(exported)
+
+    assert found["llm_calls"]
+    assert found == recorded_facts(name)
+
+
+OBSERVED = (
+    "langchain+langfuse/streaming",
+    "langchain+langfuse/cached_write",
+    "openai-sdk+langfuse/parallel_tools",
+    "langfuse-js/streaming",
+    "pydantic-ai+langfuse/delegation",
+    "vercel-ai6+langfuse/delegation",
+)
+
+
+@pytest.mark.parametrize("snake", [False, True], ids=["trace", "blob storage"])
+@pytest.mark.parametrize("name", OBSERVED)
+def test_observations_give_the_same_facts(name: str, snake: bool, tmp_path: Path) -> None:
+    exported = tmp_path / "downloaded.json"
+    exported.write_text(langfuse(name, snake=snake))
     found = facts_of(exported)
 
     assert found["llm_calls"]

@@ -5,6 +5,7 @@ Nothing of the servers is imported; protobuf only when a recording is protobuf.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -22,6 +23,7 @@ from clawtrace.receiver.attribution.attribute import Attribution
 from clawtrace.receiver.decode.sniff import ForeignForm
 from clawtrace.receiver.intake import Intake
 from clawtrace.receiver.recordings.recording_files import (
+    ForeignRows,
     ForeignTraceError,
     NotOtlpError,
     RecordedRequest,
@@ -32,7 +34,7 @@ from clawtrace.receiver.request import BadPayloadError, Request, Signal
 
 __all__ = ["Grouping", "LoadReport", "load_recordings", "load_requests"]
 
-Parquet = Callable[[Path], Iterable[tuple[Signal, str]]]
+Parquet = Callable[[Path], Iterable[tuple[Signal | Literal["rows"], str]]]
 
 _STDIN = Path("-")
 _PARQUET = b"PAR1"
@@ -126,7 +128,7 @@ def load_recordings(
         run_key: attribute that carries the run id (rule 8).
         environ: where secret values are looked up; the process environment when None.
         stdin: what ``-`` reads; standard input when None.
-        parquet: yields what a Parquet file holds, as requests of OTLP JSON, each with its signal.
+        parquet: yields what a Parquet file holds, as requests of OTLP JSON, each with its signal, or as rows of another tool.
         progress: called with the bytes that were read.
 
     Raises:
@@ -348,10 +350,7 @@ class _RecordingLoader:
         """Return the requests of a file."""
         if self._parquet is None or not file.path.is_file() or _head(content) != _PARQUET:
             return read_recording(str(file.path), content)
-        return (
-            RecordedRequest(signal, body.encode(), None, f"part {number}", is_json=True)
-            for number, (signal, body) in enumerate(self._parquet(file.path), 1)
-        )
+        return _of_parquet(str(file.path), self._parquet(file.path))
 
     @contextmanager
     def _open(self, file: _RecordingFile) -> Iterator[IO[bytes]]:
@@ -386,3 +385,20 @@ class _RecordingLoader:
         self._bytes += len(recorded.body)
         if len(self._intake) >= _CHUNK_ROWS or self._bytes >= _CHUNK_BYTES:
             self.finish()
+
+
+def _of_parquet(name: str, parts: Iterable[tuple[Signal | Literal["rows"], str]]) -> Iterator[RecordedRequest]:
+    foreign = ForeignRows(name)
+    for number, (signal, body) in enumerate(parts, 1):
+        if signal == "rows":
+            try:
+                yield from foreign.add(json.loads(body), f"part {number}")
+            except ForeignTraceError:
+                raise
+            except NotOtlpError:
+                raise NotOtlpError(
+                    "it is a Parquet file of neither `clawtrace runs export --format parquet` nor a tool whose files are read (docs/imports.md)"
+                ) from None
+        else:
+            yield RecordedRequest(signal, body.encode(), None, f"part {number}", is_json=True)
+    yield from foreign.rest()

@@ -17,7 +17,14 @@ from clawtrace.receiver.recordings.imports.foreign_spans import (
 )
 
 _SECONDS = 1_000_000_000
-_TIMES = ("start", "end")
+_METRICS = {
+    "prompt_tokens": "gen_ai.usage.input_tokens",
+    "completion_tokens": "gen_ai.usage.output_tokens",
+    "prompt_cached_tokens": "gen_ai.usage.cache_read.input_tokens",
+    "prompt_cache_creation_tokens": "gen_ai.usage.cache_creation.input_tokens",
+    "completion_reasoning_tokens": "gen_ai.usage.reasoning.output_tokens",
+}
+"""What Braintrust's SDKs count, where input includes cached tokens, and the attributes."""
 _JUDGED = frozenset(("score", "facet"))
 """Types of spans that Braintrust adds when it judges, which like those inside of them are no work of the agent."""
 
@@ -36,15 +43,15 @@ def spans(row: dict[str, Any]) -> Iterator[ForeignSpan]:
 def _span(row: dict[str, Any], about: dict[str, Any]) -> ForeignSpan:
     metadata, metrics = a_mapping(row.get("metadata")), a_mapping(row.get("metrics"))
     kind, name = about.get("type") or "task", about.get("name") or ""
-    counted = {key: value for key, value in metrics.items() if key not in _TIMES}
     attributes: dict[str, Any] = {
         "braintrust.span.type": kind,
         "braintrust.metadata": as_json(metadata) if metadata else None,
-        "braintrust.metrics": as_json(counted) if counted else None,
         "gen_ai.request.model": metadata.get("model"),
         "gen_ai.provider.name": metadata.get("provider"),
         "gen_ai.tool.name": name if kind == "tool" else None,
     }
+    if kind == "llm":  # other spans may repeat the sums of those inside
+        attributes |= {attribute: metrics.get(name) for name, attribute in _METRICS.items()}
     for side in ("input", "output"):
         if row.get(side) is not None:
             attributes[f"braintrust.{side}"] = as_json(row[side])

@@ -178,7 +178,7 @@ def a_mapping(value: Any) -> dict[str, Any]:
 
 def as_json(value: Any) -> str:
     """Return a value as instrumentations put it into an attribute: text as it is, anything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _pairs(values: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -6,6 +6,8 @@ does not know of it is kept in its metadata: the other attributes, resource and 
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,11 +35,10 @@ _ATTRIBUTES = (
     ("completionStartTime", "completion_start_time"),
 )
 """Fields of an observation, and the attributes that Langfuse's SDKs write; objects are JSON there."""
-_SNAKE = {
-    "modelParameters": "model_parameters", "usageDetails": "usage_details", "costDetails": "cost_details", "statusMessage": "status_message",
-    "completionStartTime": "completion_start_time", "model": "provided_model_name", "traceId": "trace_id", "startTime": "start_time",
-    "endTime": "end_time", "parentObservationId": "parent_observation_id", "sessionId": "session_id", "userId": "user_id",
-}  # fmt: skip
+_MODEL = ("providedModelName", "provided_model_name")
+"""What newer forms call the model."""
+_CAPITAL = re.compile("[A-Z]")
+_MILLISECOND = 1_000_000
 _OPEN_TELEMETRY = ("attributes", "resourceAttributes", "scope")
 
 
@@ -55,7 +56,9 @@ def _span(one: dict[str, Any], trace: dict[str, Any], trace_id: str | None) -> F
     metadata = a_mapping(one.get("metadata"))
     attributes = dict(a_mapping(metadata.get("attributes")))
     attributes |= {
-        f"{_OBSERVATION}metadata.{key}": as_json(value) for key, value in metadata.items() if key not in _OPEN_TELEMETRY
+        f"{_OBSERVATION}metadata.{key}": _as_metadata(value)
+        for key, value in metadata.items()
+        if key not in _OPEN_TELEMETRY
     }
     for name, attribute in _ATTRIBUTES:
         value = _get(one, name)
@@ -67,6 +70,10 @@ def _span(one: dict[str, Any], trace: dict[str, Any], trace_id: str | None) -> F
     start, end = iso_time(_get(one, "startTime"), "startTime", needed=True), iso_time(_get(one, "endTime"), "endTime")
     if one.get("type") == "EVENT":  # a moment, which has no end
         end = end or start
+    elif (
+        end and not end % _MILLISECOND
+    ):  # it ended within this millisecond: whatever began in it may have run at the same time
+        end += _MILLISECOND - 1
     failed, parent, scope = (
         one.get("level") == "ERROR",
         _get(one, "parentObservationId"),
@@ -80,5 +87,10 @@ def _span(one: dict[str, Any], trace: dict[str, Any], trace_id: str | None) -> F
 
 
 def _get(one: dict[str, Any], name: str) -> Any:
-    value = one.get(name)
-    return one.get(_SNAKE[name]) if value is None and name in _SNAKE else value
+    names = (name, _CAPITAL.sub(lambda found: "_" + found[0].lower(), name), *(_MODEL if name == "model" else ()))
+    return next((one[key] for key in names if one.get(key) is not None), None)
+
+
+def _as_metadata(value: Any) -> str:
+    """Return a value as the SDKs write it: JSON, texts too."""
+    return value if isinstance(value, str) and value.startswith('"') else json.dumps(value, separators=(",", ":"))

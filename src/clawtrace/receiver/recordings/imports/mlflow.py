@@ -22,13 +22,18 @@ from clawtrace.receiver.recordings.imports.foreign_spans import (
 )
 
 _OWN = "mlflow."
+_SESSION = "mlflow.trace.session"
+"""Of a trace: which conversation it belongs to."""
 
 
 def spans(row: dict[str, Any]) -> Iterator[ForeignSpan]:
     """Yield the spans of a trace, or the one that the object is."""
+    session = a_mapping(a_mapping(row.get("info")).get("trace_metadata")).get(_SESSION)
     for span in objects_of(row["data"]["spans"]) if "data" in row else [row]:
         try:
-            yield _span(span)
+            found = _span(span)
+            found.attributes.setdefault(_SESSION, session)
+            yield found
         except BadRowError as problem:
             raise BadRowError(f"span {span.get('span_id')!r} {span.get('name')!r}: {problem}") from None
 

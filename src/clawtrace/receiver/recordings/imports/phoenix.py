@@ -38,7 +38,7 @@ def spans(row: dict[str, Any]) -> Iterator[ForeignSpan]:
     attributes = dict(_flat("", a_mapping(row.get("attributes"))))
     for key, value in row.items():
         if key.startswith("attributes."):
-            attributes |= _flat(key.removeprefix("attributes."), value)
+            attributes |= _flat(key.removeprefix("attributes."), _filled(value))
     kind = row.get("span_kind")
     if kind and kind != "UNKNOWN":
         attributes.setdefault(_KIND, kind)
@@ -68,6 +68,13 @@ def _flat(key: str, value: Any) -> Iterator[tuple[str, Any]]:
             yield from _flat(f"{key}.{place}", inner)
     else:
         yield key, value
+
+
+def _filled(value: Any) -> Any:
+    """Return a value without what is null: a column of objects has the keys of all rows."""
+    if isinstance(value, dict):
+        return {key: _filled(inner) for key, inner in value.items() if inner is not None}
+    return [_filled(one) for one in value] if isinstance(value, list) else value
 
 
 def _read(value: Any) -> Any:

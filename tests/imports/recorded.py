@@ -94,3 +94,27 @@ def facts_of(path: Path) -> Facts:
                     key=repr,
                 )
         return found
+
+
+def without(facts: Facts, *columns: str) -> Facts:
+    """Return facts without columns, and the reasons why something is unknown."""
+    return {
+        name: sorted(({key: value for key, value in row.items() if key not in columns} for row in rows), key=repr)
+        for name, rows in facts.items()
+        if name not in ("doubts", "gaps")
+    }
+
+
+def check(facts: Facts) -> None:
+    """What the agent of `tools/steps.py` truly did."""
+    assert [(call["request_model"], call["input_tokens"], call["output_tokens"]) for call in facts["llm_calls"]] == [
+        ("gpt-4o", 10, 5), ("gpt-4o", 20, 7), ("gpt-4o", 30, 9),
+    ]  # fmt: skip
+    assert [(call["name"], json.loads(call["arguments"]), call["outcome"], call["call_id"]) for call in facts["tool_calls"]] == [
+        ("get_weather", {"city": "Paris"}, "ok", "call_1"), ("refund", {"order": "A-1", "amount": 2.5}, "error", None),
+    ]  # fmt: skip
+    assert facts["tool_calls"][0]["result"] == "21 degrees"
+    assert [error["name"] for error in facts["errors"]] == ["refund"]
+    assert "no such order" in facts["errors"][0]["message"]
+    (whole,) = facts["runs"]
+    assert (whole["complete"], whole["final_output"]) == (True, "Sunny.")

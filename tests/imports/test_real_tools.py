@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from posted import receiving
-from recorded import Facts, facts_of, file_of
+from recorded import Facts, check, facts_of, file_of, without
 
 from free_port import free_port
 from not_run import not_run
@@ -32,30 +32,6 @@ def run(script: str, needs: tuple[str, ...], *arguments: str, **environ: str) ->
     command = [str(folder / "venv" / "bin" / "python"), str(HERE / "tools" / f"{script}.py"), *arguments]
     done = subprocess.run(command, env=os.environ | environ, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr
-
-
-def without(facts: Facts, *columns: str) -> Facts:
-    """Return facts without columns, and the reasons why something is unknown."""
-    return {
-        name: sorted(({key: value for key, value in row.items() if key not in columns} for row in rows), key=repr)
-        for name, rows in facts.items()
-        if name not in ("doubts", "gaps")
-    }
-
-
-def check(facts: Facts) -> None:
-    """What the agent of `tools/steps.py` truly did."""
-    assert [(call["request_model"], call["input_tokens"], call["output_tokens"]) for call in facts["llm_calls"]] == [
-        ("gpt-4o", 10, 5), ("gpt-4o", 20, 7), ("gpt-4o", 30, 9),
-    ]  # fmt: skip
-    assert [(call["name"], json.loads(call["arguments"]), call["outcome"], call["call_id"]) for call in facts["tool_calls"]] == [
-        ("get_weather", {"city": "Paris"}, "ok", "call_1"), ("refund", {"order": "A-1", "amount": 2.5}, "error", None),
-    ]  # fmt: skip
-    assert facts["tool_calls"][0]["result"] == "21 degrees"
-    assert [error["name"] for error in facts["errors"]] == ["refund"]
-    assert "no such order" in facts["errors"][0]["message"]
-    (whole,) = facts["runs"]
-    assert (whole["complete"], whole["final_output"]) == (True, "Sunny.")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from exports import STORES, langfuse
-from recorded import Facts, facts_of, file_of
+from recorded import Facts, check, facts_of, file_of, without
 
 RECORDED = (
     "pydantic-ai/delegation",
@@ -56,3 +56,41 @@ def test_observations_give_the_same_facts(name: str, snake: bool, tmp_path: Path
 
     assert found["llm_calls"]
     assert found == recorded_facts(name)
+
+
+DATA = Path(__file__).parent / "data"
+"""What the real tools exported in `test_real_tools.py`."""
+
+
+@pytest.mark.parametrize("file", ["langsmith.jsonl", "mlflow.json", "braintrust.json"])
+def test_an_agent_that_a_tool_traced(file: str) -> None:
+    check(facts_of(DATA / file))
+
+
+def test_runs_as_parquet(tmp_path: Path) -> None:
+    """A bulk export has the columns of runs, objects as text."""
+    import duckdb
+
+    columns = (
+        "* REPLACE (inputs::JSON::VARCHAR AS inputs, outputs::JSON::VARCHAR AS outputs, extra::JSON::VARCHAR AS extra)"
+    )
+    runs, exported = str(DATA / "langsmith.jsonl"), str(tmp_path / "runs.parquet")
+    duckdb.sql(
+        f"COPY (SELECT {columns} FROM read_json('{runs}', columns = {{id: 'VARCHAR', trace_id: 'VARCHAR', parent_run_id: 'VARCHAR', "
+        "name: 'VARCHAR', run_type: 'VARCHAR', start_time: 'TIMESTAMP', end_time: 'TIMESTAMP', error: 'VARCHAR', inputs: 'JSON', "
+        f"outputs: 'JSON', extra: 'JSON'}})) TO '{exported}' (FORMAT parquet)"
+    )
+
+    assert facts_of(Path(exported)) == facts_of(DATA / "langsmith.jsonl")
+
+
+@pytest.mark.parametrize("file", ["phoenix.json", "phoenix.parquet"])
+def test_spans_that_a_server_gave_out(file: str) -> None:
+    """What only the name of the instrumentation tells is unknown, and said to be; everything else is as recorded."""
+    lost = ("response_model", "finish_reason")
+    found = facts_of(DATA / file)
+
+    assert without(found, *lost) == without(recorded_facts("openai-agents+openinference/tool_error"), *lost)
+    assert {doubt["reason"] for doubt in found["doubts"] if doubt["column_name"] == "response_model"} == {
+        "model-not-recorded"
+    }

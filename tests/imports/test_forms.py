@@ -12,7 +12,7 @@ import pytest
 from recorded import facts_of
 
 from clawtrace.errors import InputError
-from clawtrace.receiver.decode.sniff import foreign_form
+from clawtrace.receiver.decode.foreign_forms import foreign_form
 from clawtrace.receiver.recordings import recording_files
 from clawtrace.receiver.recordings.recording_files import NotOtlpError, RecordedRequest, read_recording
 

@@ -17,7 +17,7 @@ from memory_sink import MemorySink
 from otlp_messages import RUN, as_json, logs, metrics, record, span, traces
 
 from clawtrace.errors import InputError
-from clawtrace.receiver.decode.sniff import foreign_form
+from clawtrace.receiver.decode.foreign_forms import foreign_form
 from clawtrace.receiver.recordings import recording_files
 from clawtrace.receiver.recordings.recording import Grouping, LoadReport, load_recordings
 from clawtrace.receiver.recordings.recording_files import read_recording

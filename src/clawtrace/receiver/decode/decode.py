@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from clawtrace.receiver.attribution.attribute import ClaimReader
 from clawtrace.receiver.decode.columns import redact
 from clawtrace.receiver.decode.decode_json import JsonDecoder
-from clawtrace.receiver.decode.sniff import JSON_KEYS, document_signals, foreign_form, protobuf_signal
+from clawtrace.receiver.decode.sniff import JSON_KEYS, document_signals, protobuf_signal
 from clawtrace.receiver.redaction.redact import Redactor
 from clawtrace.receiver.request import BadPayloadError, Decoded, Request, Signal
 
@@ -129,6 +129,8 @@ class RequestDecoder:
         document = self._json.parse(request.body)
         found = document_signals(document)
         if document and not found:
+            from clawtrace.receiver.decode.foreign_forms import foreign_form
+
             none = f"the JSON body contains none of {', '.join(sorted(JSON_KEYS))}"
             raise BadPayloadError(foreign_form(document) or none)
         if found and request.signal not in found:

@@ -3,7 +3,7 @@
 JSON: one object, JSON lines, objects one after the other (pretty-printed or not), or an array of objects. Protobuf: one
 request, or a stream of requests each preceded by its length (a varint, or four bytes big-endian as the Collector's
 file exporter writes). Either may be gzipped. An object may be an API's answer that holds a request, or of another tool's form
-(`decode/sniff.py`), whose spans are gathered into requests (`imports/`).
+(`decode/foreign_forms.py`), whose spans are gathered into requests (`imports/`).
 """
 
 from __future__ import annotations
@@ -17,18 +17,11 @@ from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.errors import InputError
-from clawtrace.receiver.decode.sniff import (
-    JSON_KEYS,
-    ForeignForm,
-    document_signals,
-    foreign_form,
-    foreign_rows,
-    protobuf_signal,
-    unwrapped,
-)
+from clawtrace.receiver.decode.sniff import JSON_KEYS, document_signals, protobuf_signal, unwrapped
 from clawtrace.receiver.request import Signal
 
 if TYPE_CHECKING:
+    from clawtrace.receiver.decode.foreign_forms import ForeignForm
     from clawtrace.receiver.recordings.imports.foreign_spans import ForeignSpan
 
 __all__ = ["ForeignRows", "ForeignTraceError", "NotOtlpError", "RecordedRequest", "read_recording"]
@@ -138,7 +131,8 @@ class _JsonReader:
         """Whether there is a key of OTLP near the beginning, so that what cannot be parsed is damaged."""
         self._found = False
         """Whether a request of OTLP was read."""
-        self._foreign = ForeignRows(name)
+        self._foreign: ForeignRows | None = None
+        """Of another tool, once something of one was met."""
 
     def read(self, stream: io.BufferedReader[_Looker]) -> Iterator[RecordedRequest]:
         """Yield the requests."""
@@ -146,7 +140,8 @@ class _JsonReader:
         for number, line in enumerate(stream, 1):
             if not line.strip():
                 continue
-            self._check_size(line)
+            if len(line) > _MOST_AT_ONCE:
+                raise self._too_large()
             read += len(line)
             if read > _MANY_BYTES and _is_spans(line):
                 self._found = True
@@ -158,18 +153,13 @@ class _JsonReader:
                 document = None
             if not isinstance(document, dict):
                 rest = line + stream.read(_MOST_AT_ONCE)
-                self._check_size(rest)
+                if len(rest) > _MOST_AT_ONCE:
+                    raise self._too_large()
                 yield from self._values(rest, number)
                 return
             yield from self._recorded(document, line, number)
-        yield from self._foreign.rest()
-
-    def _check_size(self, text: bytes) -> None:
-        if len(text) > _MOST_AT_ONCE:
-            raise InputError(
-                f"`{self._name}` holds one JSON value of more than 1 GiB; write one object per line, as `jq -c '.[]'` does: "
-                "such a file is read line by line"
-            )
+        if self._foreign:
+            yield from self._foreign.rest()
 
     def _values(self, rest: bytes, first_line: int) -> Iterator[RecordedRequest]:
         """Yield the requests of a text of JSON values; `first_line` is where it begins in the file."""
@@ -189,7 +179,8 @@ class _JsonReader:
                 body = None if isinstance(value, list) else text[position:end].encode()
                 yield from self._recorded(document, body, line)
             position = self._skip(text, end)
-        yield from self._foreign.rest()
+        if self._foreign:
+            yield from self._foreign.rest()
 
     @staticmethod
     def _skip(text: str, position: int) -> int:
@@ -200,19 +191,28 @@ class _JsonReader:
         """Yield the requests of one object, which may be one of several signals."""
         document = unwrapped(document)
         signals = document_signals(document)
-        if signals and not self._foreign.form:
+        if signals and not self._foreign:
             self._found = True
             body = body or json.dumps(document).encode()
             for signal in signals:
                 yield RecordedRequest(signal, body, document, f"line {line}", is_json=True)
         elif self._found:
+            from clawtrace.receiver.decode.foreign_forms import foreign_form
+
             raise self._damage(f"line {line}: {foreign_form(document) or f'this JSON has no {_KEYS}'}")
         else:
+            self._foreign = self._foreign or ForeignRows(self._name)
             yield from self._foreign.add(document, f"line {line}")
+
+    def _too_large(self) -> InputError:
+        return InputError(
+            f"`{self._name}` holds one JSON value of more than 1 GiB; write one object per line, as `jq -c '.[]'` does: "
+            "such a file is read line by line"
+        )
 
     def _damage(self, problem: str) -> Exception:
         """Return the error: damage where the file is of traces, else the reason why it is not."""
-        known = self._found or self._hinted or self._foreign.form
+        known = self._found or self._hinted or self._foreign
         return InputError(f"`{self._name}` {problem}") if known else NotOtlpError(problem)
 
 
@@ -233,6 +233,7 @@ class ForeignRows:
             NotOtlpError: the first object has no form that is read.
             InputError: a later one has another form, or one cannot be read.
         """
+        from clawtrace.receiver.decode.foreign_forms import foreign_rows
         from clawtrace.receiver.recordings.imports.foreign_spans import BadRowError, spans_of
 
         for form, row in foreign_rows(document):

@@ -143,6 +143,22 @@ def test_a_file_that_ends_in_the_middle(tmp_path: Path) -> None:
         read(tmp_path / "traces.jsonl")
 
 
+PAGES = [
+    {"data": [PHOENIX], "next_cursor": "abc"},
+    {"runs": [LANGSMITH], "cursors": {"next": "abc"}},
+    {"data": [OBSERVATION], "meta": {"page": 1, "limit": 50, "totalItems": 51, "totalPages": 2}},
+    {"data": [OBSERVATION], "meta": {"cursor": "abc"}},
+]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_one_page_of_several_is_refused(page: Any, tmp_path: Path) -> None:
+    """Spans would be missing, and nothing would tell."""
+    (tmp_path / "traces.json").write_text(json.dumps(page))
+    with pytest.raises(InputError, match="line 1: this is one page of an answer that has more; fetch the rest"):
+        read(tmp_path / "traces.json")
+
+
 def test_an_empty_answer_is_no_recording(tmp_path: Path) -> None:
     (tmp_path / "traces.json").write_text('{"data": [], "errors": null}')
     with pytest.raises(NotOtlpError, match="this JSON has no"):

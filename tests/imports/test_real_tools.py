@@ -50,17 +50,20 @@ def test_zipkin(name: str, tmp_path: Path) -> None:
 PHOENIX = ("arize-phoenix==20.26.1", "pyarrow", "opentelemetry-exporter-otlp-proto-http")
 
 
-def test_phoenix(tmp_path: Path) -> None:
-    """Its server, its client's spans and its dataframe; without the name of the instrumentation the answering model is unknown."""
-    name = "openai-agents+openinference/tool_error"
+@pytest.mark.parametrize(
+    ("name", "lost"),
+    [("pydantic-ai/delegation", ()), ("openai-agents+openinference/tool_error", ("response_model", "finish_reason"))],
+)
+def test_phoenix(name: str, lost: tuple[str, ...], tmp_path: Path) -> None:
+    """Its server, its client's spans and its dataframe; where OpenInference's names decide, the answering model is unknown."""
     run("phoenix_export", PHOENIX, str(file_of(name)), str(tmp_path), str(free_port()), str(free_port()))
-    lost = ("response_model", "finish_reason")
-    recorded = without(facts_of(file_of(name)), *lost)
+    rounded = ("cost_usd", "cost_low", "cost_high")  # the dataframe's numbers are off in the last digit
+    recorded = without(facts_of(file_of(name)), *lost, *rounded)
     for file in ("spans.json", "spans.parquet"):
         found = facts_of(tmp_path / file)
-        assert without(found, *lost) == recorded, file
+        assert without(found, *lost, *rounded) == recorded, file
         reasons = {doubt["reason"] for doubt in found["doubts"] if doubt["column_name"] == "response_model"}
-        assert reasons == {"model-not-recorded"}
+        assert reasons == ({"model-not-recorded"} if lost else set())
 
 
 def test_mlflow(tmp_path: Path) -> None:

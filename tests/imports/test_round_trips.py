@@ -94,3 +94,8 @@ def test_spans_that_a_server_gave_out(file: str) -> None:
     assert {doubt["reason"] for doubt in found["doubts"] if doubt["column_name"] == "response_model"} == {
         "model-not-recorded"
     }
+
+
+def test_spans_of_opentelemetry_s_own_conventions_that_a_server_gave_out() -> None:
+    """What the server derived of them, with less in it, does not take their place."""
+    assert facts_of(DATA / "phoenix-genai.json") == recorded_facts("pydantic-ai/delegation")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-__all__ = ["ForeignForm", "foreign_form", "foreign_rows"]
+__all__ = ["ForeignForm", "foreign_form", "foreign_rows", "has_more"]
 
 _COLLECTOR = "send the traces through an OpenTelemetry Collector, which reads that format, and judge the output of its file exporter"
 
@@ -53,6 +53,16 @@ def foreign_form(document: Any) -> str:
     """Say which form of traces a JSON document has and what to do about it; empty where it is none that is known."""
     form, _ = next(foreign_rows(document), (None, None))
     return form.sentence if form else ""
+
+
+def has_more(document: Any) -> bool:
+    """Say whether a document is one page of an API's answer that has more."""
+    if not isinstance(document, dict):
+        return False
+    meta, cursors = document.get("meta"), document.get("cursors")
+    if isinstance(meta, dict) and (meta.get("cursor") or meta.get("page", 0) < meta.get("totalPages", 0)):
+        return True
+    return bool(document.get("next_cursor") or (isinstance(cursors, dict) and cursors.get("next")))
 
 
 def _has(*names: str) -> Callable[[dict[str, Any]], bool]:
@@ -118,6 +128,10 @@ _FORMS: tuple[ForeignForm, ...] = (
         "lists as lists (they are text), attributes of links, and times finer than microseconds",
     ),
     ForeignForm(
+        "Langfuse's JSON", _is_langfuse, _GIVE, "langfuse",
+        "kinds of spans, links, types of exceptions, and times finer than milliseconds",
+    ),
+    ForeignForm(
         "Zipkin's JSON", _is_zipkin, _GIVE, "zipkin",
         "types of attributes, links, times finer than microseconds, and capitals in names that its server kept",
     ),
@@ -132,10 +146,6 @@ _FORMS: tuple[ForeignForm, ...] = (
     ForeignForm(
         "LangSmith's JSON", _has("run_type", "id"), _GIVE, "langsmith",
         "the resource, links, types of exceptions, and times finer than microseconds",
-    ),
-    ForeignForm(
-        "Langfuse's JSON", _is_langfuse, _GIVE, "langfuse",
-        "kinds of spans, links, types of exceptions, and times finer than milliseconds",
     ),
     ForeignForm("MLflow's JSON", _is_mlflow, _GIVE, "mlflow", "the resource, and the instrumentation's name"),
     ForeignForm(

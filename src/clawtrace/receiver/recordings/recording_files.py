@@ -233,7 +233,7 @@ class ForeignRows:
             NotOtlpError: the first object has no form that is read.
             InputError: a later one has another form, or one cannot be read.
         """
-        from clawtrace.receiver.decode.foreign_forms import foreign_rows
+        from clawtrace.receiver.decode.foreign_forms import foreign_rows, has_more
         from clawtrace.receiver.recordings.imports.foreign_spans import BadRowError, spans_of
 
         for form, row in foreign_rows(document):
@@ -254,6 +254,10 @@ class ForeignRows:
                 ) from None
             if len(self._spans) >= _SPANS_A_REQUEST:
                 yield from self.rest()
+        if has_more(document):
+            raise InputError(
+                f"`{self._name}` {place}: this is one page of an answer that has more; fetch the rest, and join the lists into one file"
+            )
 
     def rest(self) -> Iterator[RecordedRequest]:
         """Yield what is left as a request."""

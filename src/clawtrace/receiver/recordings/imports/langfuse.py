@@ -44,10 +44,10 @@ _OPEN_TELEMETRY = ("attributes", "resourceAttributes", "scope")
 
 def spans(row: dict[str, Any]) -> Iterator[ForeignSpan]:
     """Yield the observations of a trace, or the one that the object is."""
-    whole = "observations" in row
-    for one in objects_of(row["observations"]) if whole else [row]:
+    trace = a_mapping(row.get("trace")) or row
+    for one in objects_of(row["observations"]) if "observations" in row else [row]:
         try:
-            yield _span(one, row, row.get("id") if whole else None)
+            yield _span(one, trace, None if one is row else trace.get("id"))
         except BadRowError as problem:
             raise BadRowError(f"observation {one.get('id')!r} {one.get('name')!r}: {problem}") from None
 

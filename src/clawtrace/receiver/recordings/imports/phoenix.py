@@ -21,6 +21,9 @@ from clawtrace.receiver.recordings.imports.foreign_spans import (
 )
 
 _KIND = "openinference.span.kind"
+_STANDARD = "gen_ai.operation.name"
+_DERIVED = ("llm.", "openinference.", "tool.", "input.", "output.")
+"""What Phoenix makes of OpenTelemetry's own attributes, next to them and with less in it."""
 _JSON = (
     "metadata",
     "llm.invocation_parameters",
@@ -40,7 +43,9 @@ def spans(row: dict[str, Any]) -> Iterator[ForeignSpan]:
         if key.startswith("attributes."):
             attributes |= _flat(key.removeprefix("attributes."), _filled(value))
     kind = row.get("span_kind")
-    if kind and kind != "UNKNOWN":
+    if attributes.get(_STANDARD):
+        attributes = {key: value for key, value in attributes.items() if not key.startswith(_DERIVED)}
+    elif kind and kind != "UNKNOWN":
         attributes.setdefault(_KIND, kind)
     try:
         yield ForeignSpan(

@@ -147,6 +147,7 @@ PAGES = [
     {"data": [PHOENIX], "next_cursor": "abc"},
     {"runs": [LANGSMITH], "cursors": {"next": "abc"}},
     {"data": [OBSERVATION], "meta": {"page": 1, "limit": 50, "totalItems": 51, "totalPages": 2}},
+    {"data": [OBSERVATION], "meta": {"page": 2, "limit": 50, "totalItems": 51, "totalPages": 2}},
     {"data": [OBSERVATION], "meta": {"cursor": "abc"}},
 ]
 

@@ -60,7 +60,7 @@ def has_more(document: Any) -> bool:
     if not isinstance(document, dict):
         return False
     meta, cursors = document.get("meta"), document.get("cursors")
-    if isinstance(meta, dict) and (meta.get("cursor") or meta.get("page", 0) < meta.get("totalPages", 0)):
+    if isinstance(meta, dict) and (meta.get("cursor") or meta.get("totalPages", 1) not in (0, 1)):
         return True
     return bool(document.get("next_cursor") or (isinstance(cursors, dict) and cursors.get("next")))
 
@@ -109,9 +109,9 @@ _OBSERVATIONS = frozenset(
 
 
 def _is_langfuse(document: dict[str, Any]) -> bool:
-    if document.get("type") in _OBSERVATIONS and not document.keys().isdisjoint(("traceId", "trace_id")):
+    if str(document.get("type")) in _OBSERVATIONS and not document.keys().isdisjoint(("traceId", "trace_id")):
         return not document.keys().isdisjoint(("startTime", "start_time"))
-    return _first(document, "observations").get("type") in _OBSERVATIONS
+    return str(_first(document, "observations").get("type")) in _OBSERVATIONS
 
 
 def _is_single_span(document: dict[str, Any]) -> bool:

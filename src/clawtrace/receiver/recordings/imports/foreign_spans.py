@@ -70,7 +70,7 @@ class ForeignSpan:
             "spanId": self.span_id,
             "parentSpanId": self.parent_id,
             "name": self.name,
-            "kind": _KINDS.get(self.kind.upper(), 0),
+            "kind": _KINDS.get(str(self.kind).upper(), 0),
             "startTimeUnixNano": str(self.start),
             "endTimeUnixNano": str(self.end),
             "attributes": _pairs(self.attributes),
@@ -80,7 +80,7 @@ class ForeignSpan:
                 for time, name, attributes in self.events
             ],
             "links": [{"traceId": trace, "spanId": span} for trace, span in self.links],
-            "status": {"code": _STATUS.get(self.status.upper(), 0), "message": self.message},
+            "status": {"code": _STATUS.get(str(self.status).upper(), 0), "message": self.message},
         }
 
 
@@ -103,7 +103,7 @@ def request_of(spans: Iterable[ForeignSpan]) -> bytes:
     groups: dict[str, dict[str, Any]] = {}
     for span in spans:
         name, version = span.scope
-        key = json.dumps((span.resource, name, version), sort_keys=True, default=str)
+        key = json.dumps((span.resource, name, version))
         if key not in groups:
             scope = {"scope": {"name": name, "version": version}, "spans": []}
             groups[key] = {"resource": {"attributes": _pairs(span.resource)}, "scopeSpans": [scope]}
@@ -182,7 +182,7 @@ def as_json(value: Any) -> str:
 
 
 def _pairs(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [{"key": key, "value": _value(value)} for key, value in values.items() if value is not None]
+    return [{"key": str(key), "value": _value(value)} for key, value in values.items() if value is not None]
 
 
 def _value(value: Any) -> dict[str, Any]:

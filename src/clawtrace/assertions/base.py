@@ -52,6 +52,8 @@ class Assertion(Documented):
 
     needs_trace: ClassVar[bool] = True
     """Whether a run without any span is skipped; False for what the runner or the world alone can answer."""
+    is_probe: ClassVar[bool] = False
+    """Whether it looks at the world, and asks no store (`clawtrace.assertions.probe`)."""
     asks_answer: ClassVar[bool] = False
     """Whether it asks for the final answer, which the runner knows of a run without any span too."""
     needs_redaction: ClassVar[bool] = False
@@ -128,6 +130,11 @@ class Assertion(Documented):
     def reads_world(self) -> bool:
         """Return whether `world_rows` has anything to read."""
         return type(self).world_rows is not Assertion.world_rows
+
+    @property
+    def names_log(self) -> bool:
+        """Whether it names a log, which is read where a run has no trace."""
+        return False
 
     def paths_read(self) -> Sequence[str]:
         """Return the paths of files that the answer depends on, as written; not those next to the case file."""

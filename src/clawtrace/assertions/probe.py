@@ -32,6 +32,7 @@ class Probe(Assertion):
     """Base of the assertions that look at the world."""
 
     needs_trace = False
+    is_probe = True
     unscoped = "it checks the environment, not the trace, and belongs to the whole run."
 
     precondition: ClassVar[bool] = False

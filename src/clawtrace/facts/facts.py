@@ -15,7 +15,7 @@ from itertools import chain, islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from clawtrace.dialects import Dialect
+from clawtrace.dialects.load import Dialect
 from clawtrace.errors import StoreError
 from clawtrace.facts.columns import columns, columns_of
 from clawtrace.facts.normaliser import Normaliser, read_sql
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from clawtrace.facts.scopes.scopes import Scope
     from clawtrace.pricing import Pricing
 
-__all__ = ["FactState", "Facts", "fact_states"]
+__all__ = ["FactState", "Facts", "fact_states", "stand_ins"]
 
 _BATCH_SPANS = 50_000
 """Spans whose facts are computed together at most: bounds memory, large enough for set-based work."""
@@ -67,6 +67,8 @@ WHERE s.run_id IS NULL
    OR s.normaliser <> $normaliser
 ORDER BY n.run_no
 """
+
+_OF_LOGS = 'SELECT run_id FROM run_records WHERE record LIKE \'%"log": "%\''
 
 _STATES_OF_SELECTED = """
 SELECT f.run_id AS run_id, f.raw_rows AS raw_rows, f.last_arrival_ns AS last_arrival_ns, f.record_ns AS record_ns,
@@ -104,6 +106,11 @@ def fact_states(store: QueryableStore) -> dict[str, FactState]:
         run_id: FactState(tuple(state), tuple(json.loads(diagnostics)))
         for run_id, *state, diagnostics in store.ask(Query(_STATES_OF_SELECTED)).rows
     }
+
+
+def stand_ins(store: FactStore) -> set[str]:
+    """Return the runs whose record names the log that their spans were made of: no trace of them arrived."""
+    return {run_id for (run_id,) in store.script(_OF_LOGS)}
 
 
 def _batches(rows: Sequence[tuple[Any, ...]], sides: int = 1) -> Iterator[list[tuple[Any, ...]]]:

@@ -11,10 +11,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from clawtrace.dialects import Dialect
 from clawtrace.dialects.columns import COLUMN_TYPES
 from clawtrace.dialects.compile import ROW_FACT_COLUMNS, Compiler
 from clawtrace.dialects.expressions import Seen
+from clawtrace.dialects.load import Dialect
 from clawtrace.dialects.part import Part
 from clawtrace.dialects.rules import SPAN_TESTS, fits
 from clawtrace.facts.calls.cached_input import with_cached_input

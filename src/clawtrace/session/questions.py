@@ -23,7 +23,7 @@ from clawtrace.store.duckdb import DuckStore
 
 if TYPE_CHECKING:
     from clawtrace.assertions.base import Assertion
-    from clawtrace.dialects import Dialect
+    from clawtrace.dialects.load import Dialect
     from clawtrace.facts.runs.completeness import ClosingSigns
     from clawtrace.facts.scopes.scoped_facts import ScopedFacts
     from clawtrace.facts.scopes.scopes import Scope
@@ -223,7 +223,7 @@ class SessionQuestions:
 
     def _ask(self, questions: Sequence[WaitingQuestion], logs_of: Mapping[str, World] | None) -> dict[str, RunResult]:
         """Ask the store what `questions` ask, with the lock held; with `logs_of`, worlds, also the logs that one question names."""
-        from clawtrace.facts.logs.stand_ins import stand_ins
+        from clawtrace.facts.facts import stand_ins
         from clawtrace.verdicts.asking.ask import scope_of
         from clawtrace.verdicts.combined import combine
         from clawtrace.verdicts.evaluate import evaluate
@@ -389,7 +389,7 @@ class SessionQuestions:
             InvalidAssertionError: the assertion is invalid in this version.
         """
         from clawtrace.assertions.registry import parse_assertion
-        from clawtrace.facts.logs.stand_ins import stand_ins
+        from clawtrace.facts.facts import stand_ins
         from clawtrace.verdicts.asking.ask import ask
         from clawtrace.verdicts.asking.rerun import StoredQuestion
         from clawtrace.verdicts.evaluate import evaluate
@@ -448,7 +448,7 @@ class _Engine:
     """The engine of one session, made when it is first asked: recording alone needs none of it."""
 
     def __init__(self, store: DuckStore, settings: SessionSettings) -> None:
-        from clawtrace.dialects import load_dialects
+        from clawtrace.dialects.load import load_dialects
         from clawtrace.facts.facts import Facts
 
         dialects = load_dialects(settings.dialects)

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from clawtrace.assertions.base import Assertion
-from clawtrace.dialects import Dialect
+from clawtrace.dialects.load import Dialect
 from clawtrace.errors import QueryError
 from clawtrace.facts.facts import FactState
 from clawtrace.model.progress import Counted, Progress, unseen

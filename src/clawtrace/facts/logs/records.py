@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from clawtrace.dialects import Dialect
 from clawtrace.dialects.columns import COLUMN_TYPES
 from clawtrace.dialects.compile import Compiler
 from clawtrace.dialects.expressions import Seen
+from clawtrace.dialects.load import Dialect
 from clawtrace.dialects.rules import SPAN_TESTS, KindRule, RecordEffect
 from clawtrace.dialects.schema import Detect, DialectFile, EventRule, JoinPair
 from clawtrace.facts.columns import columns

@@ -11,7 +11,7 @@ from functools import cache, cached_property, partial
 from itertools import count, repeat
 from typing import Any
 
-from clawtrace.dialects import Dialect
+from clawtrace.dialects.load import Dialect
 from clawtrace.facts.facts import FactState, fact_states
 from clawtrace.facts.runs.arrivals import Arrivals, arrivals
 from clawtrace.model.query import Query

@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command(
-    short_help="List the instrumentations that clawtrace reads, and what each can record.",
-    epilog="Example: clawtrace dialects --json",
-)
+@click.command(epilog="Example: clawtrace dialects --json")
 @json_option
 def command(as_json: bool) -> None:
     """List the dialects, the project's own among them, what each can record, and where the facts come from.

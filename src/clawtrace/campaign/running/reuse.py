@@ -19,7 +19,7 @@ from clawtrace.campaign.planning.fingerprint import (
 )
 from clawtrace.campaign.results.stored import StoredRun, StoredRuns, read_run, why_no_run, write_json
 from clawtrace.config.cases.case_file import LoadedCase
-from clawtrace.config.files.document import case_files
+from clawtrace.config.files.named import case_files
 from clawtrace.config.loading.judges import panel_of
 from clawtrace.config.project import ProjectConfig, RedactionSection
 from clawtrace.runners.base import OUTLIVED, AgentInputs, InputsRequest, Runner, RunnerSettings, runner_types

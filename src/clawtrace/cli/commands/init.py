@@ -139,7 +139,8 @@ def _name_problem(flag: str, name: str) -> str:
 
 
 def _there_already(project: Project, case_id: str) -> str:
-    from clawtrace.config.files.document import case_files, display
+    from clawtrace.config.files.document import display
+    from clawtrace.config.files.named import case_files
 
     there = case_files(project.configs / "cases").get(case_id)
     return f"{display(there[0])} already exists, and nothing is overwritten." if there else ""

@@ -26,7 +26,7 @@ def complete_suites(context: click.Context, parameter: click.Parameter, begun: s
 
 def complete_cases(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     """Complete the id of a case."""
-    from clawtrace.config.files.document import case_files
+    from clawtrace.config.files.named import case_files
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.errors import ClawtraceError
 

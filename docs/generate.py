@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import click
     from pydantic.fields import FieldInfo
 
-    from clawtrace.dialects import Dialect
+    from clawtrace.dialects.load import Dialect
     from clawtrace.dialects.schema import DialectFile, EventRule, JoinPair
 
 ROOT = Path(__file__).parent.parent
@@ -114,7 +114,7 @@ def recorded(dialect: Dialect, fact: str) -> str:
 
 def dialects() -> Iterator[tuple[str, str]]:
     """Yield the page of the dialects, and one page for each."""
-    from clawtrace.dialects import load_dialects
+    from clawtrace.dialects.load import load_dialects
 
     found = {dialect.name: dialect for dialect in load_dialects()}
     rows = []

@@ -11,7 +11,7 @@ from building import TRACE, Lab, S, agent, asks, chat, hex_id, says, tool
 
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.registry import parse_assertion
-from clawtrace.dialects import load_dialects
+from clawtrace.dialects.load import load_dialects
 from clawtrace.errors import QueryError
 from clawtrace.facts.normaliser import Normaliser
 from clawtrace.facts.scopes.scopes import Scope

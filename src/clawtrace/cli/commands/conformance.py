@@ -26,7 +26,6 @@ _LONGEST = 160
 
 @click.command(
     context_settings={"allow_interspersed_args": False},
-    short_help="Check whether an agent's telemetry tells what it did, in standard scenarios.",
     epilog="Example: clawtrace conformance --markdown conformance.md -- python agent.py",
 )
 @click.argument("cmd", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED)

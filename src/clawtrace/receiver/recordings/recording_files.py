@@ -16,17 +16,15 @@ from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
 from clawtrace.errors import InputError
+from clawtrace.receiver.decode.json_reader import parse_json, whole_characters
 from clawtrace.receiver.decode.sniff import JSON_KEYS, document_signals, foreign_form, protobuf_signal, unwrapped
-from clawtrace.receiver.request import Signal
+from clawtrace.receiver.request import BadPayloadError, Signal
 
 __all__ = ["ForeignTraceError", "NotOtlpError", "RecordedRequest", "read_recording"]
 
 _GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 _HEAD = 64 * 1024
 _OTLP_KEY = re.compile(rb'(?<!\\)"(?:' + "|".join(JSON_KEYS).encode() + rb')"\s*:')
-_SPANS = re.compile(rb'\s*\{\s*"resourceSpans"\s*:')
-_MANY_BYTES = 1 << 20
-"""From here on spans are read in C, at a quarter of the cost; a short recording is not worth what that takes to load."""
 _KEYS = "`resourceSpans`, `resourceLogs` or `resourceMetrics`"
 _BETWEEN = re.compile(r"[\s,]*")
 _EMPTY_NAME = re.compile(r"(^-|\.(json|jsonl|ndjson|otlp|pb|binpb|bin)(\.gz)?)$", re.IGNORECASE)
@@ -48,7 +46,7 @@ class RecordedRequest(NamedTuple):
     signal: Signal
     body: bytes
     document: Any
-    """The parsed JSON; None for protobuf, and for JSON that is left to the decoder."""
+    """The parsed JSON; None for protobuf, and where the decoder is to parse it."""
     place: str
     """Its position, for messages: ``line 3``, ``message 2``."""
     is_json: bool
@@ -123,18 +121,12 @@ class _JsonReader:
 
     def read(self, stream: io.BufferedReader[_Looker]) -> Iterator[RecordedRequest]:
         """Yield the requests."""
-        read = 0
         for number, line in enumerate(stream, 1):
             if not line.strip():
                 continue
-            read += len(line)
-            if read > _MANY_BYTES and _is_spans(line):
-                self._found = True
-                yield RecordedRequest("traces", line, None, f"line {number}", is_json=True)
-                continue
             try:
-                document = json.loads(line.removeprefix(_BOM).decode("utf-8", "replace"))
-            except (ValueError, RecursionError):
+                document = parse_json(line)
+            except BadPayloadError:
                 document = None
             if not isinstance(document, dict):
                 yield from self._values(line + stream.read(), number)
@@ -159,7 +151,7 @@ class _JsonReader:
                 raise self._damage(f"line {line}: {error}", self._found or self._hinted) from None
             for document in value if isinstance(value, list) else [value]:
                 body = json.dumps(document).encode() if isinstance(value, list) else text[position:end].encode()
-                yield from self._recorded(document, body, line)
+                yield from self._recorded(whole_characters(document, body), body, line)
             position = self._skip(text, end)
 
     @staticmethod
@@ -183,19 +175,6 @@ class _JsonReader:
     def _damage(self, problem: str, otlp: bool) -> Exception:
         """Return the error: damage where the file is OTLP, else the reason why it is none."""
         return InputError(f"`{self._name}` {problem}") if otlp else NotOtlpError(problem)
-
-
-def _is_spans(line: bytes) -> bool:
-    """Return whether a line is a whole JSON object that begins as a request of spans and has no other signal in it."""
-    import msgspec
-
-    if not _SPANS.match(line) or b'"resourceLogs"' in line or b'"resourceMetrics"' in line:
-        return False
-    try:
-        msgspec.json.decode(line, type=msgspec.Raw)
-    except (msgspec.DecodeError, RecursionError):
-        return False
-    return True
 
 
 def _protobuf_requests(name: str, data: bytes) -> Iterator[RecordedRequest]:

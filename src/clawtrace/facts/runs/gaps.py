@@ -191,7 +191,7 @@ def null_reasons(
         if row is not None:
             yield "tool_calls", column, reason, row.index
     for one in agents:
-        if (run.spans[one.index].agent_name if one.seen or one.via == "spawn" else None) is None:
+        if (run.spans[one.index].agent_name if one.seen else one.stated) is None:
             yield "agents", "name", "name-not-recorded", one.index
             break
 

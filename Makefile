@@ -32,7 +32,7 @@ unexport PYTHONDONTWRITEBYTECODE
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup eval test lint types imports pytest test-full soak measure mutants coverage format docs site lock clean
+.PHONY: help setup eval test lint types imports pytest test-full soak conformance measure mutants coverage format docs site lock clean
 
 help: ## Show this list
 	@echo "make TARGET [PYTHON=python3.x]"
@@ -74,6 +74,9 @@ test-full: test ## Run all tests of both tiers (at most 40 minutes); what fails 
 
 soak: $(DEV) ## Run real frameworks against a model that behaves at random (RUNS of each, SEED); findings go to outputs/soak
 	$(IN_VENV) python tests/soak/soak.py --runs $(RUNS) --seed $(SEED) --out outputs/soak
+
+conformance: $(DEV) ## Try real frameworks in the scenarios of `clawtrace conformance` (CLIENTS, all by default; NEWEST=1: their newest versions)
+	$(IN_VENV) python tests/conforming/table.py $(CLIENTS) $(if $(NEWEST),--newest)
 
 measure: $(DEV) ## Show what is known of all recordings and of random programs, and whether it is true
 	$(IN_VENV) python tests/soak/measure.py

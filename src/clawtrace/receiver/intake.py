@@ -197,8 +197,14 @@ class Intake:
         """Return what is to be committed, and start the next batch."""
         parts = self._parts.items()
         taken = Taken(
-            joined([without(one, rows) for one, rows in parts if isinstance(one, SpanBatch)] or [SpanBatch()]),
-            joined([without(one, rows) for one, rows in parts if isinstance(one, LogBatch)] or [LogBatch()]),
+            joined(
+                [without(one, rows) if rows else one for one, rows in parts if isinstance(one, SpanBatch)]
+                or [SpanBatch()]
+            ),
+            joined(
+                [without(one, rows) if rows else one for one, rows in parts if isinstance(one, LogBatch)]
+                or [LogBatch()]
+            ),
             self._notes,
             self._attribution.take_adopted(),
         )

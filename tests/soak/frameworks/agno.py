@@ -22,12 +22,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from typing import Any
 
 os.environ["AGNO_TELEMETRY"] = "false"
 
-from agent_program import MODEL, TOOLS, Job, logged, main, system
+from agent_program import LOG, MODEL, TOOLS, Job, logged, main, system
 from agno.agent import Agent
 from agno.db.in_memory import InMemoryDb
 from agno.models.openai import OpenAIChat
@@ -97,7 +96,7 @@ def _openlit(provider: Any) -> None:  # it takes the global one
     import openlit
 
     # Prices are fetched from a network else.
-    openlit.init(disable_metrics=True, pricing_json=f"{sys.argv[2]}.prices")
+    openlit.init(disable_metrics=True, pricing_json=f"{LOG}.prices")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
 from clawtrace.config.files.document import display
 from clawtrace.errors import UsageError
-from clawtrace.runners.base import ModelAddresses
 from clawtrace.support.figures import amount
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def opened_cassettes(plan: Plan, runs: Sequence[PlannedRun], env: Mapping[str, s
         yield Cassettes(env, found)
 
 
-def passed_by(models: ModelAddresses, totals: Mapping[str, Any]) -> str:
+def passed_by(models: Playback, totals: Mapping[str, Any]) -> str:
     """Return that more model calls are in a run's trace than came to its cassette, in one sentence; empty where none is.
 
     Args:

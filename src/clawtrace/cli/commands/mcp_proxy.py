@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command(
-    short_help="Stand between an agent and its MCP server: record, replay, and make tools fail.",
-    epilog="Example: clawtrace mcp-proxy --cassette tools.yaml --mode record -- python server.py",
-)
+@click.command(epilog="Example: clawtrace mcp-proxy --cassette tools.yaml --mode record -- python server.py")
 @click.argument("server", metavar="[-- SERVER...]", nargs=-1, type=click.UNPROCESSED)
 @click.option("--url", default="", metavar="URL", help="The server, over streamable HTTP, in place of a command.")
 @click.option(

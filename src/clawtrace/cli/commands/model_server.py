@@ -34,10 +34,7 @@ class _Serving(NamedTuple):
     """What there is to say at the end, and whether a request could not be answered."""
 
 
-@click.command(
-    short_help="Play a scripted or recorded model over HTTP, for tests without a provider.",
-    epilog="Example: clawtrace model-server --cassette refund.yaml --mode record -- python agent.py",
-)
+@click.command(epilog="Example: clawtrace model-server --cassette refund.yaml --mode record -- python agent.py")
 @click.argument("words", metavar="[SCRIPT] [-- CMD...]", nargs=-1, type=click.UNPROCESSED)
 @click.option(
     "--cassette",

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.doubts import Doubted, certain
 from clawtrace.facts.runs.agents import Activation
 from clawtrace.facts.runs.failures import Failure
-from clawtrace.facts.runs.found import Found
 from clawtrace.facts.runs.stated import Stated, states_uncounted_usage
 from clawtrace.facts.tools.tool_call import ToolCallRow
 from clawtrace.facts.tools.tool_calls import ToolCalls
+
+if TYPE_CHECKING:
+    from clawtrace.facts.runs.found import Found
 
 __all__ = ["UNFINISHED", "Unfinished", "add_gaps", "add_unfinished", "null_reasons"]
 

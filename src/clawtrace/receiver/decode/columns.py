@@ -15,9 +15,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def without(batch: Batch, dropped: set[int]) -> Batch:
-    """Return `batch` without the rows `dropped`; it is not copied where there are none."""
-    if not dropped:
-        return batch
+    """Return a copy of `batch` without the rows `dropped`."""
     kept = [row for row in range(len(batch)) if row not in dropped]
     thinned = type(batch)()
     for name, column in vars(batch).items():

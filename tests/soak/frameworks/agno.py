@@ -91,6 +91,8 @@ def _genai(provider: Any) -> None:
 
 
 def _openlit(provider: Any) -> None:  # it takes the global one
+    # It knows this variable as a yes or no, and records no content where it holds the conventions' word.
+    os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "true"
     import openlit
 
     # Prices are fetched from a network else.

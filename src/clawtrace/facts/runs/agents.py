@@ -37,7 +37,9 @@ class Activation(Doubted):
     via: Literal["root", "nesting", "tool", "handoff", "spawn"] | None
     """None: whether an agent delegated to it is not known."""
     seen: bool = True
-    """False: its span is the handoff's or the spawning tool's own; whom that started is not known."""
+    """False: its span is the handoff's or the spawning tool's own, and no other shows whom that started."""
+    stated: str | None = None
+    """Its name, where that span alone says it."""
     doubts: list[Doubt] = field(default_factory=list)
 
 
@@ -95,10 +97,14 @@ def activations(run: RunSpans, requested: Mapping[int, int | None], calls: Seque
             via = "nesting" if run.tool[index] is None and span.emits is None else "tool"
         rows.append(Activation(index, numbers[index], parent, via))
     for handoff, giver in lost.items():
-        rows.append(Activation(handoff, len(rows) + 1, numbers[giver], "handoff", seen=False))
+        stated = None if _may_be_named_otherwise(run, found, handoff) else run.spans[handoff].handoff_to
+        rows.append(Activation(handoff, len(rows) + 1, numbers[giver], "handoff", seen=False, stated=stated))
+        if stated is not None:
+            rows[-1].doubt("handoff-to-unseen")
     for tool in unseen:
-        by = run.agent[tool]
-        rows.append(Activation(tool, len(rows) + 1, None if by is None else numbers.get(by), "spawn", seen=False))
+        by, stated = run.agent[tool], run.spans[tool].agent_name
+        by_number = None if by is None else numbers.get(by)
+        rows.append(Activation(tool, len(rows) + 1, by_number, "spawn", seen=False, stated=stated))
     for one in rows:
         if one.parent is None and one.via not in (None, "root"):
             one.doubt("called-by-unknown", "parent_activation_no")
@@ -205,6 +211,15 @@ def _handed(run: RunSpans, found: list[int]) -> tuple[dict[int, int], dict[int, 
             lost[handoff] = giver
     latest = {index: max((spans[one].start_ns, one) for one in others)[1] for index, others in sources.items()}
     return latest, lost
+
+
+def _may_be_named_otherwise(run: RunSpans, found: list[int], handoff: int) -> bool:
+    """Return whether the target of a handoff may be at work under a name that the handoff does not state: a new one after it."""
+    at_ns = run.spans[handoff].start_ns
+    known = {run.spans[index].agent_name for index in found if run.spans[index].start_ns <= at_ns}
+    return any(
+        run.spans[index].agent_name not in known - {None} for index in found if run.spans[index].start_ns > at_ns
+    )
 
 
 class _Sought:

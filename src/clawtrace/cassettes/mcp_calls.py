@@ -64,8 +64,9 @@ class McpCalls:
 
     def answer(self, asked: McpRequest) -> McpAnswer | None:
         """Return what a request is answered; None asks the server."""
-        self._playback.tools += 1
-        fault = self._faults.of_tool(asked.params.get("name", "")) if asked.method == _CALL else None
+        is_call = asked.method == _CALL
+        self._playback.tools.append(str(asked.params.get("name", "")) if is_call else "")
+        fault = self._faults.of_tool(asked.params.get("name", "")) if is_call else None
         delay_s = 0.0 if fault is None else fault.delay_ms / 1000
         if fault is not None and fault.error is not None:
             return _of_tool(asked, fault.error, is_error=True, delay_s=delay_s)
@@ -94,7 +95,7 @@ class McpCalls:
         if asked.method in _OPTIONAL:
             return McpAnswer(error={"code": _NOT_FOUND, "message": "not recorded"})
         message = cassette.miss(meaning)
-        self._playback.misses.append(message)
+        self._playback.missed(message)
         return (
             _of_tool(asked, message, is_error=True)
             if is_call
@@ -140,19 +141,14 @@ class McpCalls:
             found = self.answer(asked) if given is None else self.answered(asked, McpAnswer(**given))
         except Exception as error:  # whatever it is, the run must not go on as if nothing were missing
             message = f"`{asked.method}` could not be answered: {type(error).__name__}: {error}"
-            self._playback.misses.append(message)
+            self._playback.missed(message)
             found = McpAnswer(error={"code": _INTERNAL, "message": message})
         return ServerAnswer(json.dumps(found and asdict(found)).encode())
 
 
 def with_mcp(playback: Playback) -> Playback:
     """Let a run's server answer, besides its models, what the run's MCP servers are asked, and servers of scripted models."""
-
-    def scripted(request: ServerRequest) -> ServerAnswer:
-        playback.scripted += 1
-        return playback.faults.over_http(request)
-
-    playback.routes = {MCP_PATH: McpCalls(playback).over_http, MODEL_CALLS_PATH: scripted}
+    playback.routes = {MCP_PATH: McpCalls(playback).over_http, MODEL_CALLS_PATH: playback.scripted_call}
     return playback
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -122,8 +122,13 @@ class ModelAddresses(TypingProtocol):
         ...
 
     @property
-    def tools_passed_by(self) -> str:
-        """What to say where calls of MCP servers could have been replayed, and none came; empty where some did."""
+    def tools(self) -> Sequence[str]:
+        """What its MCP servers were asked there: the name of the tool, empty where none was called."""
+        ...
+
+    @property
+    def unasked_tools(self) -> Set[str]:
+        """The tools of MCP servers whose calls could have been replayed, and none came."""
         ...
 
     @property

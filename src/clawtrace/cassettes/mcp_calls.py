@@ -44,7 +44,9 @@ class McpAnswer:
     error: Mapping[str, Any] | None = None
     """Of JSON-RPC: `code`, `message` and perhaps `data`."""
     notifications: Sequence[Mapping[str, Any]] = ()
-    """What comes before it, each with `method` and `params`."""
+    """What comes before it, each with `method` and `params`; what the server asks its client has the client's `answer`."""
+    again: Sequence[Mapping[str, Any]] = ()
+    """The same where a replay got other answers of the client."""
     delay_s: float = 0.0
 
     @property
@@ -96,15 +98,13 @@ class McpCalls:
             return McpAnswer(error={"code": _NOT_FOUND, "message": "not recorded"})
         message = cassette.miss(meaning)
         self._playback.missed(message)
-        return (
-            _of_tool(asked, message, is_error=True)
-            if is_call
-            else McpAnswer(error={"code": _INTERNAL, "message": message})
-        )
+        return _failed(asked, message)
 
     def answered(self, asked: McpRequest, answer: McpAnswer) -> McpAnswer:
         """Keep what the server answered; return what the client gets."""
         cassette = self._cassette
+        if cassette is not None and answer.again:
+            return self._other_answer(asked, answer, cassette)
         if cassette is not None and cassette.mode != "replay" and asked.method != "ping":
             request, at = _request(asked, cassette), time.time()
             meaning = cassette.meaning(request, at)
@@ -116,6 +116,19 @@ class McpCalls:
                 recorded = RecordedAnswer(status=200, body=body or {"result": {}})
                 self._playback.used.add(cassette.record(request, meaning, at, recorded, ""))
         return self._as_shown(asked, answer)
+
+    def _other_answer(self, asked: McpRequest, answer: McpAnswer, cassette: Cassette) -> McpAnswer:
+        """Return what a client gets that answered the server otherwise than when this was recorded."""
+        for recorded, now in zip(answer.notifications, cleaned(list(answer.again), cassette.clean), strict=True):
+            if now != recorded:
+                message = (
+                    f"the client answered `{recorded['method']}` otherwise than in {cassette.name}, where the answer of "
+                    f"`{_request(asked, cassette).model}` follows from it: {json.dumps(now['answer'])[:500]}, recorded "
+                    f"{json.dumps(recorded['answer'])[:500]}. Record it again."
+                )
+                self._playback.missed(message)
+                return _failed(asked, message)
+        return replace(answer, again=())
 
     def _as_shown(self, asked: McpRequest, answer: McpAnswer) -> McpAnswer:
         """Return an answer as the client gets it: of tools that a fault gives another result, no form of results is promised."""
@@ -161,6 +174,13 @@ def _request(asked: McpRequest, cassette: Cassette) -> AskedRequest:
     return AskedRequest(
         provider="mcp", api="mcp", path=asked.method, model=cassette.clean(f"{asked.server}{name}"), body=body
     )
+
+
+def _failed(asked: McpRequest, message: str) -> McpAnswer:
+    """Return an error as the client understands it."""
+    if asked.method == _CALL:
+        return _of_tool(asked, message, is_error=True)
+    return McpAnswer(error={"code": _INTERNAL, "message": message})
 
 
 def _of_tool(asked: McpRequest, text: str, *, is_error: bool, delay_s: float = 0.0) -> McpAnswer:

@@ -30,13 +30,19 @@ gets. May block."""
 class Answering:
     """What answers the requests of a client in place of its server."""
 
-    def __init__(self, server: str, ask: Ask) -> None:
+    def __init__(self, server: str, ask: Ask, *, records: bool = False) -> None:
         self._server = server
         self._ask = ask
+        self._records = records
 
     async def answer(self, method: str, params: dict[str, Any]) -> McpAnswer | None:
         """Return what a request is answered; None asks the server."""
         return await anyio.to_thread.run_sync(self._ask, McpRequest(self._server, method, params), None)
+
+    def warn(self, what: str) -> None:
+        """Say that what is recorded cannot be replayed truly."""
+        if self._records:
+            sys.stderr.write(f"clawtrace mcp-proxy: {what}: a replay does not ask it at that time\n")
 
     async def answered(self, method: str, params: dict[str, Any], answer: McpAnswer) -> McpAnswer:
         """Keep what the server answered; return what the client gets."""

@@ -91,7 +91,9 @@ def command(
             raise UsageError(f"the MCP server {server[0]!r} cannot be started: there is no such program")
         given = {key.strip(): value.strip() for key, _, value in (one.partition(":") for one in headers)}
         upstream = Upstream() if used == "replay" else Upstream(server, url, given)
-        answering = Answering(name or plain_url(url) or " ".join(map(_plain, server)), ask)
+        answering = Answering(
+            name or plain_url(url) or " ".join(map(_plain, server)), ask, records=used in ("record", "auto")
+        )
         if port is None:
             _refuse_files(sys.stdin.fileno())
             anyio.run(serve_stdio, upstream, answering)

@@ -18,7 +18,6 @@ from otlp_messages import RUN, as_json, logs, metrics, record, span, traces
 
 from clawtrace.errors import InputError
 from clawtrace.receiver.decode.foreign_forms import foreign_form
-from clawtrace.receiver.recordings import recording_files
 from clawtrace.receiver.recordings.recording import Grouping, LoadReport, load_recordings
 from clawtrace.receiver.recordings.recording_files import read_recording
 from clawtrace.store.duckdb import DuckStore
@@ -65,11 +64,9 @@ FORMS = {
 }
 
 
-@pytest.fixture(params=["short", "long"])
-def load(sink, request, monkeypatch):
-    """Reads recordings in each of the two ways: as short ones, and as what follows in one that is long."""
-    if request.param == "long":
-        monkeypatch.setattr(recording_files, "_MANY_BYTES", 0)
+@pytest.fixture
+def load(sink):
+    """Reads recordings."""
 
     def run(*paths, grouping: Grouping | None = None, stdin: bytes | None = None) -> LoadReport:
         source = None if stdin is None else io.BytesIO(stdin)
@@ -417,8 +414,7 @@ class TestGrouping:
             raise MemoryError
 
         (tmp_path / "large.json").write_text(json.dumps(as_json(A)))
-        monkeypatch.setattr("clawtrace.receiver.recordings.recording_files.json.loads", full)
-        monkeypatch.setattr("clawtrace.receiver.recordings.recording_files._is_spans", full)
+        monkeypatch.setattr("clawtrace.receiver.recordings.recording_files.parse_json", full)
 
         with pytest.raises(InputError, match=r"large\.json` does not fit into memory"):
             load(tmp_path)

@@ -17,8 +17,9 @@ from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.errors import InputError
+from clawtrace.receiver.decode.json_reader import parse_json, whole_characters
 from clawtrace.receiver.decode.sniff import JSON_KEYS, document_signals, protobuf_signal, unwrapped
-from clawtrace.receiver.request import Signal
+from clawtrace.receiver.request import BadPayloadError, Signal
 
 if TYPE_CHECKING:
     from clawtrace.receiver.decode.foreign_forms import ForeignForm
@@ -29,9 +30,6 @@ __all__ = ["ForeignRows", "ForeignTraceError", "NotOtlpError", "RecordedRequest"
 _GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 _HEAD = 64 * 1024
 _OTLP_KEY = re.compile(rb'(?<!\\)"(?:' + "|".join(JSON_KEYS).encode() + rb')"\s*:')
-_SPANS = re.compile(rb'\s*\{\s*"resourceSpans"\s*:')
-_MANY_BYTES = 1 << 20
-"""From here on spans are read in C, at a quarter of the cost; a short recording is not worth what that takes to load."""
 _SPANS_A_REQUEST = 1000
 """Of another tool's form."""
 _MOST_AT_ONCE = 1 << 30
@@ -57,7 +55,7 @@ class RecordedRequest(NamedTuple):
     signal: Signal
     body: bytes
     document: Any
-    """The parsed JSON; None for protobuf, and for JSON that is left to the decoder."""
+    """The parsed JSON; None for protobuf, and where the decoder is to parse it."""
     place: str
     """Its position, for messages: ``line 3``, ``message 2``."""
     is_json: bool
@@ -136,20 +134,14 @@ class _JsonReader:
 
     def read(self, stream: io.BufferedReader[_Looker]) -> Iterator[RecordedRequest]:
         """Yield the requests."""
-        read = 0
         for number, line in enumerate(stream, 1):
             if not line.strip():
                 continue
             if len(line) > _MOST_AT_ONCE:
                 raise self._too_large()
-            read += len(line)
-            if read > _MANY_BYTES and _is_spans(line):
-                self._found = True
-                yield RecordedRequest("traces", line, None, f"line {number}", is_json=True)
-                continue
             try:
-                document = json.loads(line.removeprefix(_BOM).decode("utf-8", "replace"))
-            except (ValueError, RecursionError):
+                document = parse_json(line)
+            except BadPayloadError:
                 document = None
             if not isinstance(document, dict):
                 rest = line + stream.read(_MOST_AT_ONCE)
@@ -175,9 +167,10 @@ class _JsonReader:
                 raise self._damage(f"line {line}, column {error.colno}: {error.msg}") from None
             except (ValueError, RecursionError) as error:
                 raise self._damage(f"line {line}: {error}") from None
+            body = text[position:end].encode()
+            value = whole_characters(value, body)
             for document in value if isinstance(value, list) else [value]:
-                body = None if isinstance(value, list) else text[position:end].encode()
-                yield from self._recorded(document, body, line)
+                yield from self._recorded(document, None if isinstance(value, list) else body, line)
             position = self._skip(text, end)
         if self._foreign:
             yield from self._foreign.rest()
@@ -266,19 +259,6 @@ class ForeignRows:
         if self._spans:
             body, self._spans = request_of(self._spans), []
             yield RecordedRequest("traces", body, None, self._place, is_json=True, form=self.form)
-
-
-def _is_spans(line: bytes) -> bool:
-    """Return whether a line is a whole JSON object that begins as a request of spans and has no other signal in it."""
-    import msgspec
-
-    if not _SPANS.match(line) or b'"resourceLogs"' in line or b'"resourceMetrics"' in line:
-        return False
-    try:
-        msgspec.json.decode(line, type=msgspec.Raw)
-    except (msgspec.DecodeError, RecursionError):
-        return False
-    return True
 
 
 def _protobuf_requests(name: str, data: bytes) -> Iterator[RecordedRequest]:

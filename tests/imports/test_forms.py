@@ -1,4 +1,4 @@
-"""Forms are told apart by content and named; what is broken is an error that says where; nothing of a file is lost in silence."""
+"""Forms are recognised by content and named; what is broken is an error that says where; nothing of a file is lost in silence."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def write_parquet(store: DuckStore, run_id: str, folder: Path) -> list[Path]:
 def read_parquet(path: Path) -> Iterator[tuple[Literal["traces", "logs", "rows"], str]]:
     """Yield the rows of a file: which signal, and a request that holds some of them, where `write_parquet` wrote it.
 
-    Else they are `rows`, a list of JSON objects, for whoever knows the tool that wrote the file.
+    Else they are `rows`, a list of JSON objects, for the reader of the tool that wrote the file.
 
     Raises:
         InputError: it is damaged, or lacks a column.

@@ -21,7 +21,7 @@ environ = os.environ | {
 
 
 def until(done, seconds=300):
-    """Ask the server, which tells nobody when it is ready, until it answers as it should."""
+    """Ask the server until it answers as it should: it does not say when it is ready."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and server.poll() is None:
         try:

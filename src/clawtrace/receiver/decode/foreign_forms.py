@@ -1,4 +1,4 @@
-"""Traces in another form than OTLP, told apart by content: which are read (`recordings/imports/`), and what to do about the rest."""
+"""Traces in another form than OTLP, recognised by content: which are read (`recordings/imports/`), and what to do about the rest."""
 
 from __future__ import annotations
 

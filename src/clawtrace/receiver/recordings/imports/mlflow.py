@@ -1,6 +1,6 @@
 """MLflow's traces: `mlflow.get_trace(…).to_json()`, the artifact `traces.json`, or single spans, of schema 2 and 3.
 
-MLflow keeps every attribute as JSON. Those of its own are exported over OTLP like that; those that came over OTLP are values again here.
+MLflow keeps every attribute as JSON. MLflow's are exported over OTLP like that; those that came over OTLP are values again here.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _digits(value: Any, size: int) -> Any:
 
 
 def _value(key: str, value: Any) -> Any:
-    """Return what an attribute was before MLflow kept it as JSON; names without a dot are of its own instrumentations."""
+    """Return what an attribute was before MLflow kept it as JSON; names without a dot are of MLflow's instrumentations."""
     if key.startswith(_OWN) or "." not in key or not isinstance(value, str):
         return value if isinstance(value, str) else json.dumps(value)
     try:

@@ -20,9 +20,9 @@ from clawtrace.receiver.recordings.imports.foreign_spans import (
 
 _MICROSECONDS = 1000
 _RESOURCE = ("service.", "telemetry.sdk.")
-"""Tags of a span and of its resource are not told apart; these may be a resource's by convention, and are kept as both."""
+"""A span's tags include those of its resource. These may be the resource's by convention, and are kept as both."""
 _CUT = 128
-"""Characters after which OpenTelemetry's exporter cuts a tag unless it was told otherwise."""
+"""Characters after which OpenTelemetry's exporter cuts a tag by default."""
 
 
 def spans(row: dict[str, Any]) -> Iterator[ForeignSpan]:

@@ -45,6 +45,7 @@ _SpanCondition = TypedDict(
         "before": NotRequired[_SpanCondition | None],
         "after": NotRequired[_SpanCondition | None],
         "overlaps": NotRequired[_SpanCondition | None],
+        "count": NotRequired[int | _MinMax | None],
         "not": NotRequired[_SpanCondition | None],
         "and": NotRequired[_List[_SpanCondition] | None],
         "or": NotRequired[_List[_SpanCondition] | None],
@@ -950,6 +951,8 @@ def span_query(
     *,
     where: _SpanCondition | None = ...,
     count: int | _MinMax = ...,
+    nth: int | Literal["first", "last"] | None = ...,
+    share: float | None = ...,
     **common: Unpack[_Fields],
 ) -> Assertion:
     """The number of selected spans is right, and every one of them satisfies `where`.
@@ -961,12 +964,18 @@ def span_query(
     (`child`, `descendant`, `parent`, `ancestor`, `sibling`, `before`, `after`, `overlaps`), and `not`, `and`, `or`.
     A column that was not recorded leaves a span undecided, and the answer too where it depends on that span. With
     nothing selected `where` says nothing, so that it fails unless `count: {min: 0}` allows it. Spans are counted,
-    not calls: `counted_as: call` leaves out the others that record the same call.
+    not calls: `counted_as: call` leaves out the others that record the same call. `nth` takes one of the selected
+    spans, `share` is content with fewer than all of them, and `count` inside of `child` and `descendant` says how
+    many there are.
 
     Args:
         select: Which spans are meant; `{}` means all.
         where: What every selected span must satisfy.
         count: How many spans are right: a number, or `min`, `max` or both.
+        nth: Take the first or the last selected span by start, or a number from 1, or from -1 for the last; `count` and
+            `where` are about this one.
+        share: Share of the selected spans that must satisfy `where`, in place of all of them; without a selected span
+            it is unknown.
     """
 
 def sql(

@@ -147,6 +147,14 @@ class _RequireCall(TypedDict):
     after: NotRequired[str | None]
     """The step of which every call has one of `tool` after it."""
 
+class _ScoreBound(TypedDict):
+    metric: Literal["recall", "precision", "f1"]
+    """`recall`: the share of what is expected that was called; `precision`: the share of the calls that is expected; `f1`: the harmonic
+    mean of both.
+    """
+    min: float
+    """The smallest score that is right."""
+
 class _AnyFields(TypedDict):
     id: NotRequired[str | None]
     """Name of the assertion in reports; by default its type and place in the file."""
@@ -904,11 +912,12 @@ def ran(
 def run_count(
     pattern: str,
     *,
+    count: int | _MinMax | None = ...,
     min: int | None = ...,
     max: int | None = ...,
     **common: Unpack[_Fields],
 ) -> Assertion:
-    """The number of simple commands that match the regular expression lies within `min` and `max`.
+    """The number of simple commands that match the regular expression is as asked: exactly `count`, or within the bounds.
 
     Simple commands are counted: `curl a && curl b` are two, `sudo curl a` and `sh -c 'curl a'` are one. A pattern
     that is found only in what carries simple commands (`cd x && make`, `^sudo`) counts once for the smallest such
@@ -917,8 +926,9 @@ def run_count(
 
     Args:
         pattern: Regular expression, found anywhere in the text of a simple command.
-        min: Fewest matching commands.
-        max: Most matching commands.
+        count: The exact number of calls, or `{min, max}`.
+        min: Smallest number of calls.
+        max: Largest number of calls.
     """
 
 def span_duration(
@@ -1187,6 +1197,7 @@ def tool_sequence(
     order: Literal["interval", "start_time"] = ...,
     forbid_between: _ForbidBetween | _List[_ForbidBetween] = ...,
     require: _RequireCall | _List[_RequireCall] = ...,
+    score: _ScoreBound | None = ...,
     **common: Unpack[_Fields],
 ) -> Assertion:
     """The tool calls are as expected: in this order, exactly this list, all of these, or in this partial order.
@@ -1198,8 +1209,8 @@ def tool_sequence(
     say. `forbid_between` and `require` are rules about every call of a step. Executed, failed and blocked calls
     count. Calls that ran side by side have no order: one order of all calls that respects "ended before started"
     must meet everything, unless `order: start_time` asks for the order of starts. The search is exact; where too
-    many orders are possible the answer is unknown. A failure shows the smallest edit from the calls to what was
-    expected.
+    many orders are possible the answer is unknown. `score` is content with a part of the list. A failure shows the
+    smallest edit from the calls to what was expected.
 
     Args:
         expected: Tool names in order, whole and case-sensitive; or `glob:`, `re:`, `literal:`. Empty only with
@@ -1212,6 +1223,8 @@ def tool_sequence(
         forbid_between: Tools that are not called from any call of a step (`after`) to the next call of another
             (`before`); one or a list.
         require: A `tool` that is called `before`, or `after`, every call of a step; one or a list.
+        score: `{metric: recall, min: 0.8}`: a part of `expected` is enough. The metric is `recall`, `precision` or
+            `f1`; with `mode: contains` calls count in any order, else in that of their starts.
     """
 
 def tool_was_called(

@@ -23,7 +23,9 @@ from clawtrace.receiver.request import BadPayloadError, Decoded, Request
 
 def _decoded(body: bytes, signal, *, as_json: bool) -> Decoded:
     decoder = RequestDecoder(Redactor(environ={}), ClaimReader(None, SESSION_KEYS))
-    return decoder.decode(Request(signal, "http/json" if as_json else "grpc", body, as_json, 1))
+    decoded = decoder.decode(Request(signal, "http/json" if as_json else "grpc", body, as_json, 1))
+    setattr(decoded, "logs" if signal == "logs" else "spans", decoder.columns(signal, decoded, ()))
+    return decoded
 
 
 def from_protobuf(message, signal="traces") -> Decoded:

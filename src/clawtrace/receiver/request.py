@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from clawtrace.model.raw import LogBatch, SpanBatch
 from clawtrace.receiver.attribution.attribute import Claim
 
 if TYPE_CHECKING:
     from clawtrace.receiver.attribution.connections import Connection
+    from clawtrace.receiver.decode.items import Section
 
 __all__ = [
     "SIGNALS",
@@ -42,17 +42,22 @@ class BadItemError(Exception):
 
 
 class Decoded:
-    """One request as columns; the columns that the receiver fills in (arrival, run) are still empty."""
+    """What was read of one request.
 
-    def __init__(self) -> None:
+    Args:
+        suspect: whether it may contain a secret; of resources and reasons they are taken out already.
+    """
+
+    def __init__(self, suspect: bool) -> None:
+        self.suspect = suspect
+        self.sections: list[Section] = []
+        """The spans or log records of each scope."""
         self.claims: list[Claim] = []
-        """What each span or log record says about its run; there are as many rows in the batch."""
+        """What each span or log record says about its run."""
         self.points: Counter[Claim] = Counter()
         """Metric data points, counted only."""
         self.rejected: Counter[tuple[Claim, str]] = Counter()
         """Items that were rejected, by what they say about their run, and why."""
-        self.spans = SpanBatch()
-        self.logs = LogBatch()
 
 
 Protocol = Literal["grpc", "http/protobuf", "http/json", "file", "sdk"]

@@ -18,6 +18,7 @@ __all__ = [
     "LogItem",
     "Row",
     "ScopeItems",
+    "Section",
     "SpanItem",
     "append",
     "attributes_of",
@@ -133,21 +134,24 @@ def attributes_of(rows: Sequence[Row]) -> Attributes:
     return values, "".join({key: letter for key, _, letter in rows}.values())
 
 
-def append(
-    batch: SpanBatch | LogBatch,
-    items: Sequence[SpanItem] | Sequence[LogItem],
-    resource: Attributes,
-    schema: str,
-    scope: ScopeItems,
-) -> None:
-    """Append the items of one scope."""
+class Section(NamedTuple):
+    """The spans or log records of one scope, and what they share."""
+
+    items: Sequence[Any]
+    resource: Attributes
+    schema: str
+    scope: ScopeItems
+
+
+def append(batch: SpanBatch | LogBatch, items: Sequence[Any], section: Section) -> None:
+    """Append some items of a section."""
     if not items:
         return
     for name, cells in zip(items[0]._fields, zip(*items, strict=True), strict=True):
         if name not in ("attributes", "events", "links"):
             getattr(batch, name).extend(cells)
     count = len(items)
-    values, letters = resource
+    (values, letters), schema, scope = section.resource, section.schema, section.scope
     for item in items:
         _add_map(batch.attributes, item.attributes[0])
         batch.attribute_types.append(item.attributes[1])

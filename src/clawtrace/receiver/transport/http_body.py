@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Awaitable, Callable
-from typing import Any
 
 from clawtrace.receiver.inbox import ByteBudget
 from clawtrace.receiver.transport.admission import PRESSURE
+from clawtrace.receiver.transport.http_exchange import HttpExchange
 
-__all__ = ["Body", "BodyError", "CutShortError", "PressureError", "Receive", "SlowBodyError", "TooLargeError"]
-
-Receive = Callable[[], Awaitable[dict[str, Any]]]
+__all__ = ["Body", "BodyError", "CutShortError", "PressureError", "SlowBodyError", "TooLargeError"]
 
 
 class BodyError(Exception):
@@ -65,8 +62,8 @@ class _Gunzip:
 class Body:
     """Reads one body. The bytes it holds are reserved; `release` frees them unless the writer took them over."""
 
-    def __init__(self, receive: Receive, budget: ByteBudget, *, limit: int, seconds: float, gzip: bool) -> None:
-        self._receive = receive
+    def __init__(self, exchange: HttpExchange, budget: ByteBudget, *, limit: int, seconds: float, gzip: bool) -> None:
+        self._exchange = exchange
         self._budget = budget
         self._limit = limit
         self._seconds = seconds
@@ -80,17 +77,15 @@ class Body:
             BodyError: it is malformed, or one of the errors above.
         """
         parts: list[bytes] = []
-        more = True
-        while more:
+        while not (parts and self._exchange.whole):
             try:
                 async with asyncio.timeout(self._seconds):
-                    message = await self._receive()
+                    piece = await self._exchange.piece()
             except TimeoutError:
                 raise SlowBodyError(f"no bytes of the body arrived for {self._seconds:g} s") from None
-            if message["type"] == "http.disconnect":
+            if piece is None:
                 raise CutShortError("the connection was closed in the middle of a request")
-            more = message.get("more_body", False)
-            parts.append(self._take(message.get("body", b"")))
+            parts.append(self._take(piece))
         if self._gunzip is not None:
             self._gunzip.finish()
         return b"".join(parts)

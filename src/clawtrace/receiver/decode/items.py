@@ -16,16 +16,12 @@ __all__ = [
     "ItemReader",
     "LinkItem",
     "LogItem",
-    "Row",
     "ScopeItems",
     "Section",
     "SpanItem",
     "append",
-    "attributes_of",
 ]
 
-Row = tuple[str, str, str]
-"""Key, value as text, type letter."""
 Attributes = tuple[dict[str, str], str]
 """Values by key, type letters in the same order."""
 
@@ -124,14 +120,6 @@ class ItemReader(Protocol):
 
     def points(self, item: Any) -> int:
         """Return how many data points a metric has."""
-
-
-def attributes_of(rows: Sequence[Row]) -> Attributes:
-    """Return attributes by key; of repeated keys the last one counts."""
-    values = {key: value for key, value, _ in rows}
-    if len(values) == len(rows):
-        return values, "".join([row[2] for row in rows])
-    return values, "".join({key: letter for key, _, letter in rows}.values())
 
 
 class Section(NamedTuple):

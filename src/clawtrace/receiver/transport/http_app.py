@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,14 +15,7 @@ from clawtrace.receiver.request import Protocol, Request, RequestAnswer, Request
 from clawtrace.receiver.transport.admission import NO_TOKEN, STOPPING, Desk
 from clawtrace.receiver.transport.answers import Code, status_body, success_body
 from clawtrace.receiver.transport.browsers import foreign
-from clawtrace.receiver.transport.http_body import (
-    Body,
-    BodyError,
-    CutShortError,
-    PressureError,
-    SlowBodyError,
-    TooLargeError,
-)
+from clawtrace.receiver.transport.http_body import Body, BodyError
 from clawtrace.receiver.transport.http_exchange import HttpExchange
 from clawtrace.receiver.transport.questions import Questions
 from clawtrace.receiver.transport.site import Site
@@ -36,6 +28,13 @@ _RUN = re.compile(r"/run/(?P<run>.+?)(?:/v1(?:/.*)?)?/?")
 _DOUBLED = re.compile(rf".*{_SIGNAL}/v1/(?:traces|logs|metrics)/?")
 _JSON = "application/json"
 _PROTOBUF = ("application/x-protobuf", "application/protobuf")
+_CODES = {
+    400: Code.INVALID_ARGUMENT,
+    408: Code.DEADLINE_EXCEEDED,
+    413: Code.RESOURCE_EXHAUSTED,
+    503: Code.UNAVAILABLE,
+}
+"""Of a body that cannot be used, by the status of HTTP."""
 _NO_LENGTH = "the request has neither `content-length` nor `transfer-encoding: chunked`, so it has no body"
 _PATHS = "`/v1/traces`, `/v1/logs`, `/v1/metrics` and the same under `/run/RUN_ID`"
 
@@ -65,37 +64,13 @@ class _Envelope:
     link: Connection
 
 
-class _Acknowledgements:
-    """Answers on their way into the event loop: all that one commit gives wake it once."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._given: deque[tuple[asyncio.Future[RequestAnswer], RequestAnswer]] = deque()
-        self._waking = False
-
-    def put(self, answered: asyncio.Future[RequestAnswer], given: RequestAnswer) -> None:
-        """Have a request answered; called in the writer's thread."""
-        self._given.append((answered, given))
-        if not self._waking:
-            self._waking = True
-            self._loop.call_soon_threadsafe(self._deliver)
-
-    def _deliver(self) -> None:
-        self._waking = False  # first, so that what comes from now on is delivered at the latest by another call
-        while self._given:
-            answered, given = self._given.popleft()
-            if not answered.done():
-                answered.set_result(given)
-
-
 class HttpApp:
-    """Answers requests. It is made in the event loop that runs it."""
+    """Answers requests."""
 
     def __init__(self, desk: Desk, site: Site, questions: Questions | None) -> None:
         self._desk = desk
         self._site = site
         self._questions = questions
-        self._answers = _Acknowledgements()
 
     async def __call__(self, exchange: HttpExchange) -> None:
         """Answer one request."""
@@ -186,7 +161,8 @@ class HttpApp:
         try:
             data = await body.read()
         except BodyError as problem:
-            raise self._body_no(envelope, problem) from None
+            self._refuse(envelope, str(problem))
+            raise _NoError(problem.status, _CODES[problem.status], str(problem), retry=problem.status == 503) from None
         else:
             body.hand_over()
         finally:
@@ -202,26 +178,11 @@ class HttpApp:
             path_run=envelope.run_of_path,
             sender=sender_of(headers.get("user-agent", "")),
             connection=envelope.link,
-            answer=partial(self._answers.put, answered),
+            answer=partial(_give, asyncio.get_running_loop(), answered),
         )
         if not self._desk.writer.submit(request):
             raise _NoError(503, Code.UNAVAILABLE, STOPPING, retry=True)
         return answered
-
-    def _body_no(self, envelope: _Envelope, problem: BodyError) -> _NoError:
-        """Record a body that could not be read, and return the answer."""
-        message = str(problem)
-        if isinstance(problem, TooLargeError):
-            self._refuse(envelope, message)
-            return _NoError(413, Code.RESOURCE_EXHAUSTED, message)
-        if isinstance(problem, PressureError):
-            self._refuse(envelope, message)
-            return _NoError(503, Code.UNAVAILABLE, message, retry=True)
-        if isinstance(problem, SlowBodyError | CutShortError):
-            self._refuse(envelope, message)
-            return _NoError(408, Code.DEADLINE_EXCEEDED, message)
-        self._refuse(envelope, message)
-        return _NoError(400, Code.INVALID_ARGUMENT, message)
 
     def _refuse(self, envelope: _Envelope, reason: str) -> None:
         protocol: Protocol = "http/json" if envelope.as_json else "http/protobuf"
@@ -253,6 +214,11 @@ def _accepted(envelope: _Envelope, given: RequestAnswer) -> bytes:
     if given.outcome is RequestOutcome.BROKEN:
         raise _NoError(500, Code.INTERNAL, given.message)
     return success_body(envelope.signal, given, as_json=envelope.as_json)
+
+
+def _give(loop: asyncio.AbstractEventLoop, answered: asyncio.Future[RequestAnswer], given: RequestAnswer) -> None:
+    """Have a request answered that is still waited for; called in the writer's thread."""
+    loop.call_soon_threadsafe(lambda: None if answered.done() else answered.set_result(given))
 
 
 def _media_type(headers: Mapping[str, str]) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import parse_qs
 
 from clawtrace.receiver.inbox import ByteBudget
-from clawtrace.receiver.transport.http_body import Body, BodyError, TooLargeError
+from clawtrace.receiver.transport.http_body import Body, BodyError
 from clawtrace.receiver.transport.http_exchange import HttpExchange
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class Questions:
         try:
             data = await body.read()
         except BodyError as problem:
-            return refusal(413 if isinstance(problem, TooLargeError) else 400, str(problem))
+            return refusal(413 if problem.status == 413 else 400, str(problem))
         finally:
             body.release()
         query = parse_qs(exchange.query, keep_blank_values=True)

@@ -14,9 +14,9 @@ from clawtrace.model.raw import LogBatch, Receipt, SpanBatch, joined
 from clawtrace.model.run import CARRIED, RunRule
 from clawtrace.receiver.attribution.attribute import NO_RUN, Attribution, Claim, ClaimReader
 from clawtrace.receiver.decode.decode import RequestDecoder
-from clawtrace.receiver.decode.items import SpanItem
+from clawtrace.receiver.decode.items import Decoded, SpanItem
 from clawtrace.receiver.redaction.redact import Redactor
-from clawtrace.receiver.request import BadPayloadError, Decoded, Request, RequestAnswer, RequestOutcome
+from clawtrace.receiver.request import BadPayloadError, Request, RequestAnswer, RequestOutcome
 
 __all__ = ["Intake", "Note", "RequestWindow", "SpanWindow", "Taken"]
 

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from clawtrace.receiver.attribution.attribute import Claim
-
 if TYPE_CHECKING:
     from clawtrace.receiver.attribution.connections import Connection
-    from clawtrace.receiver.decode.items import Section
 
 __all__ = [
     "SIGNALS",
     "BadItemError",
     "BadPayloadError",
-    "Decoded",
     "Protocol",
     "Request",
     "RequestAnswer",
@@ -39,25 +34,6 @@ class BadPayloadError(Exception):
 
 class BadItemError(Exception):
     """One span or log record that will never be accepted; its text says why."""
-
-
-class Decoded:
-    """What was read of one request.
-
-    Args:
-        suspect: whether it may contain a secret; of resources and reasons they are taken out already.
-    """
-
-    def __init__(self, suspect: bool) -> None:
-        self.suspect = suspect
-        self.sections: list[Section] = []
-        """The spans or log records of each scope."""
-        self.claims: list[Claim] = []
-        """What each span or log record says about its run."""
-        self.points: Counter[Claim] = Counter()
-        """Metric data points, counted only."""
-        self.rejected: Counter[tuple[Claim, str]] = Counter()
-        """Items that were rejected, by what they say about their run, and why."""
 
 
 Protocol = Literal["grpc", "http/protobuf", "http/json", "file", "sdk"]

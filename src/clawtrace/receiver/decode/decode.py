@@ -10,11 +10,20 @@ from typing import TYPE_CHECKING, Any
 from clawtrace.model.raw import LogBatch, SpanBatch
 from clawtrace.receiver.attribution.attribute import Claim, ClaimReader
 from clawtrace.receiver.decode.columns import redact
-from clawtrace.receiver.decode.items import Attributes, ItemReader, LogItem, ScopeItems, Section, SpanItem, append
+from clawtrace.receiver.decode.items import (
+    Attributes,
+    Decoded,
+    ItemReader,
+    LogItem,
+    ScopeItems,
+    Section,
+    SpanItem,
+    append,
+)
 from clawtrace.receiver.decode.json_reader import JsonItems, parse_json
 from clawtrace.receiver.decode.sniff import JSON_KEYS, document_signals, foreign_form, protobuf_signal
 from clawtrace.receiver.redaction.redact import Redactor
-from clawtrace.receiver.request import BadItemError, BadPayloadError, Decoded, Request, Signal
+from clawtrace.receiver.request import BadItemError, BadPayloadError, Request, Signal
 
 if TYPE_CHECKING:
     from clawtrace.receiver.decode.protobuf import ProtobufItems

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
 from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, SpanBatch, StrList
+from clawtrace.receiver.attribution.attribute import Claim
 from clawtrace.receiver.request import Signal
 
 __all__ = [
     "Attributes",
+    "Decoded",
     "EventItem",
     "GroupItems",
     "ItemReader",
@@ -129,6 +132,25 @@ class Section(NamedTuple):
     resource: Attributes
     schema: str
     scope: ScopeItems
+
+
+class Decoded:
+    """What was read of one request.
+
+    Args:
+        suspect: whether it may contain a secret; of resources and reasons they are taken out already.
+    """
+
+    def __init__(self, suspect: bool) -> None:
+        self.suspect = suspect
+        self.sections: list[Section] = []
+        """The spans or log records of each scope."""
+        self.claims: list[Claim] = []
+        """What each span or log record says about its run."""
+        self.points: Counter[Claim] = Counter()
+        """Metric data points, counted only."""
+        self.rejected: Counter[tuple[Claim, str]] = Counter()
+        """Items that were rejected, by what they say about their run, and why."""
 
 
 def append(batch: SpanBatch | LogBatch, items: Sequence[Any], section: Section) -> None:

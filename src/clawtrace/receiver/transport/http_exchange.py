@@ -6,10 +6,9 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from clawtrace.receiver.transport.http_protocol import HttpConnection
+from clawtrace.receiver.attribution.connections import Connection
 
 __all__ = ["HttpExchange"]
 
@@ -27,7 +26,7 @@ class HttpExchange:
     """A request, whose body comes in while it is being answered.
 
     Args:
-        wire: its connection.
+        wire: its connection (`http_protocol`).
         path: without percent-encoding and query string.
         headers: names in lower case.
         version: of HTTP, ``1.0`` or ``1.1``.
@@ -36,7 +35,7 @@ class HttpExchange:
 
     def __init__(
         self,
-        wire: HttpConnection,
+        wire: Any,
         method: str,
         path: str,
         query: str,
@@ -46,7 +45,8 @@ class HttpExchange:
         keep_alive: bool,
     ) -> None:
         self._wire = wire
-        self.link, self.tls = wire.link, wire.tls
+        self.link: Connection = wire.link
+        self.tls: bool = wire.tls
         self.method, self.path, self.query, self.headers = method, path, query, headers
         self._version = version
         self._awaited = headers.get("expect", "").lower() == "100-continue"

@@ -17,7 +17,7 @@ from memory_sink import MemorySink
 from otlp_messages import RUN, as_json, logs, metrics, record, span, traces
 
 from clawtrace.errors import InputError
-from clawtrace.receiver.decode.sniff import foreign_form
+from clawtrace.receiver.decode.foreign_forms import foreign_form
 from clawtrace.receiver.recordings.recording import Grouping, LoadReport, load_recordings
 from clawtrace.receiver.recordings.recording_files import read_recording
 from clawtrace.store.duckdb import DuckStore
@@ -264,14 +264,7 @@ class TestNotOtlp:
 
 
 FOREIGN = {
-    "Jaeger's JSON": {"data": [{"traceID": "a1", "spans": [{"traceID": "a1", "spanID": "b1", "operationName": "x"}]}]},
-    "Jaeger's JSON ": {"traceID": "a1", "spanID": "b1", "operationName": "x"},
-    "Zipkin's JSON": [{"traceId": "a1", "id": "b1", "name": "x", "localEndpoint": {"serviceName": "s"}}],
-    "Zipkin's JSON ": [[{"traceId": "a1", "id": "b1", "annotations": []}]],
     "output of an SDK's console exporter": {"name": "x", "context": {"trace_id": "0xa1", "span_id": "0xb1"}},
-    "LangSmith's JSON": {"id": "a1", "run_type": "llm", "dotted_order": "x"},
-    "Langfuse's JSON": {"id": "a1", "observations": [{"type": "GENERATION"}]},
-    "MLflow's JSON": {"info": {"trace_id": "tr-a1"}, "data": {"spans": []}},
     "Datadog's JSON": [[{"trace_id": 1, "span_id": 2, "service": "s", "resource": "r", "meta": {}, "name": "x"}]],
     "Chrome's trace format": {"traceEvents": []},
     "single spans": {"traceId": "a1", "spanId": "b1", "name": "x"},

@@ -21,7 +21,7 @@ from clawtrace.receiver.decode.items import (
     append,
 )
 from clawtrace.receiver.decode.json_reader import JsonItems, parse_json
-from clawtrace.receiver.decode.sniff import JSON_KEYS, document_signals, foreign_form, protobuf_signal
+from clawtrace.receiver.decode.sniff import JSON_KEYS, document_signals, protobuf_signal
 from clawtrace.receiver.redaction.redact import Redactor
 from clawtrace.receiver.request import BadItemError, BadPayloadError, Request, Signal
 
@@ -172,6 +172,8 @@ def _check_document(signal: Signal, document: Any) -> None:
     """
     found = document_signals(document)
     if document and not found:
+        from clawtrace.receiver.decode.foreign_forms import foreign_form
+
         none = f"the JSON body contains none of {', '.join(sorted(JSON_KEYS))}"
         raise BadPayloadError(foreign_form(document) or none)
     if found and signal not in found:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 sys.path.insert(0, str(Path(__file__).parent))
 
 from assertion_pages import assertion_pages, table
+from conformance_table import conformance_table
 from expect_stub import expect_stub
 from price_table import price_table
 from python_api import python_api
@@ -279,6 +280,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "src/clawtrace/expect.pyi", expect_stub()
     yield "src/clawtrace/pricing/prices.jsonl", price_table()
     yield f"{REFERENCE}/reasons.md", reasons()
+    yield f"{REFERENCE}/conformance.md", conformance_table(NOTE)
     yield f"{REFERENCE}/openapi.json", control_service()
     yield from schemas()
 

@@ -348,6 +348,13 @@ class Runner(ABC):
     without_templates: ClassVar[frozenset[str]] = frozenset()
     """Settings that are read before there is a run, so that no template has a value in them."""
 
+    @classmethod
+    def absent(
+        cls, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]
+    ) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Yield what the settings name and does not exist, as they say it."""
+        yield from settings.absent(case_dir, env)
+
     def missing(
         self, settings: RunnerSettings, env: Mapping[str, str], asked: ModelRequested | None = None
     ) -> str | None:

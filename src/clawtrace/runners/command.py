@@ -24,7 +24,7 @@ from clawtrace.runners.base import (
     StopSignal,
     TelemetryTarget,
 )
-from clawtrace.runners.inputs.command_inputs import command_inputs
+from clawtrace.runners.inputs.command_inputs import command_inputs, unmatched_inputs
 from clawtrace.runners.starting.command_turn import CommandSettings, PreparedTurn, ending, read_output
 from clawtrace.runners.starting.process import ProcessEnd, supervise
 from clawtrace.runners.starting.templates import names_in
@@ -40,6 +40,15 @@ class CommandRunner(Runner):
     Settings = CommandSettings
     template_names = frozenset({"message", "turn", "traceparent"})
     without_templates = frozenset({"pass_env", "scaffold", "inputs"})
+
+    @classmethod
+    def absent(
+        cls, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]
+    ) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Yield a scaffold that is no folder, and the entries of `inputs` that name nothing."""
+        assert isinstance(settings, CommandSettings)
+        yield from super().absent(settings, case_dir, env)
+        yield from unmatched_inputs(settings, case_dir, env)
 
     def missing(
         self, settings: RunnerSettings, env: Mapping[str, str], asked: ModelRequested | None = None

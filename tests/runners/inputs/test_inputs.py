@@ -146,7 +146,7 @@ def test_entries_that_name_nothing_are_found(world):
     entries = ["agnet.py", "../../../../agent/*.py", "package:helper", "package:helpr", "*/nothing"]
     settings = CommandSettings.model_validate({"command": ["agent"], "inputs": entries})
     env = {"PATH": "/usr/bin:/bin", "VIRTUAL_ENV": str(world.root / "venv")}
-    found = dict(settings.absent(world.case_dir, env))
+    found = dict(CommandRunner.absent(settings, world.case_dir, env))
 
     assert set(found) == {("inputs", 0), ("inputs", 3), ("inputs", 4)}
     assert "'agnet.py' matches no file" in found["inputs", 0]

@@ -249,7 +249,7 @@ def _settings(
         if settings is not None:
             if not misplaced:
                 assert document.path is not None
-                absent = settings.absent(document.path.parent, env)
+                absent = runner.absent(settings, document.path.parent, env)
                 found += [source.problem(where, why) for path, why in absent for source, where in [place(path)]]
             result[model_id] = settings
     problems += dict.fromkeys(found)

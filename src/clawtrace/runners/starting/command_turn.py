@@ -9,7 +9,7 @@ import glob
 import json
 import os
 import signal
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -136,13 +136,6 @@ class CommandSettings(WorkspaceSettings):
             "the agent already runs (`agent: running`), so that it cannot be told to ask a cassette: start it with "
             "`clawtrace model-server --cassette`"
         )
-
-    def absent(self, case_dir: Path, env: Mapping[str, str]) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        """Yield a scaffold that is no folder, and the entries of `inputs` that name nothing."""
-        from clawtrace.runners.inputs.command_inputs import unmatched_inputs
-
-        yield from super().absent(case_dir, env)
-        yield from unmatched_inputs(self, case_dir, env)
 
 
 def _strings(*commands: list[str] | str) -> Iterator[str]:

@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from clawtrace.dialects import message_parts
+from clawtrace.dialects.message_parts import Part
 from clawtrace.dialects.messages import FORMATS, parse_messages
-from clawtrace.dialects.part import Part
 
 CALL = {"city": "Paris"}
 

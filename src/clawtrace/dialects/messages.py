@@ -14,8 +14,7 @@ from typing import Any
 
 from clawtrace.dialects.call_ids import without_contradictions
 from clawtrace.dialects.histories import crewai_history, haystack_history, haystack_messages
-from clawtrace.dialects.message_parts import Message, Piece, loads, message_of, piece_of, text_of
-from clawtrace.dialects.part import Part
+from clawtrace.dialects.message_parts import Message, Part, Piece, loads, message_of, piece_of, text_of
 from clawtrace.dialects.python_repr import read_repr
 from clawtrace.dialects.streamed_answers import put_together
 

@@ -78,7 +78,7 @@ def _against(comparison: Any) -> str:
     words += [f"{amount(lower, 'case')} passed less often, which may be chance"] if lower else []
     changes = [text for name in _FIGURES if (text := _change(comparison, name))]
     figures = f" One run of each case: {', '.join(changes)}." if changes else ""
-    unseen = f" {sentence(' '.join(comparison.not_shown))}" if comparison.not_shown and not worse else ""
+    unseen = f" {sentence(' '.join(comparison.not_shown))}" if comparison.not_shown else ""
     return f"Against {escaped(comparison.first.name)}: {' and '.join(words) or 'no case got worse'}.{figures}{unseen}"
 
 

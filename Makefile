@@ -32,7 +32,7 @@ unexport PYTHONDONTWRITEBYTECODE
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup eval test lint types imports pytest test-full soak measure mutants coverage format docs site lock clean
+.PHONY: help setup eval test lint types imports pytest test-full soak conformance measure mutants coverage format docs site lock clean
 
 help: ## Show this list
 	@echo "make TARGET [PYTHON=python3.x]"
@@ -75,6 +75,9 @@ test-full: test ## Run all tests of both tiers (at most 40 minutes); what fails 
 soak: $(DEV) ## Run real frameworks against a model that behaves at random (RUNS of each, SEED); findings go to outputs/soak
 	$(IN_VENV) python tests/soak/soak.py --runs $(RUNS) --seed $(SEED) --out outputs/soak
 
+conformance: $(DEV) ## Try real frameworks in the scenarios of `clawtrace conformance` (CLIENTS, all by default; NEWEST=1: their newest versions)
+	$(IN_VENV) python tests/conforming/table.py $(CLIENTS) $(if $(NEWEST),--newest)
+
 measure: $(DEV) ## Show what is known of all recordings and of random programs, and whether it is true
 	$(IN_VENV) python tests/soak/measure.py
 
@@ -99,7 +102,7 @@ site: $(DEV) ## Build the documentation as a site in build/site; a broken link f
 	cp -R action.yml ci collector-config configs proto build/site
 
 lock: $(DEV) ## Choose the newest allowed versions and write the lock files again
-	printf 'hatchling>=1.27\neditables>=0.5\n' | $(BIN)/$(COMPILE) pyproject.toml - --extra agents \
+	printf 'hatchling>=1.27\neditables>=0.5\n' | $(BIN)/$(COMPILE) pyproject.toml - --extra agents --extra mcp \
 		--upgrade --output-file requirements.lock
 	$(BIN)/$(COMPILE) --group dev --constraints requirements.lock --upgrade --output-file requirements-dev.lock
 

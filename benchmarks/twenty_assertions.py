@@ -25,7 +25,7 @@ from fact_store import SPANS_A_RUN, fact_store
 from on_chdb import filled_chdb, need_chdb
 
 from clawtrace.assertions.registry import parse_assertion
-from clawtrace.dialects import load_dialects
+from clawtrace.dialects.load import load_dialects
 from clawtrace.model.verdict import RunResult
 from clawtrace.verdicts.evaluate import evaluate
 from clawtrace.verdicts.gating.gate import Gate

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 sys.path.insert(0, str(Path(__file__).parent))
 
 from assertion_pages import assertion_pages, table
+from conformance_table import conformance_table
 from expect_stub import expect_stub
 from price_table import price_table
 from python_api import python_api
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import click
     from pydantic.fields import FieldInfo
 
-    from clawtrace.dialects import Dialect
+    from clawtrace.dialects.load import Dialect
     from clawtrace.dialects.schema import DialectFile, EventRule, JoinPair
 
 ROOT = Path(__file__).parent.parent
@@ -113,7 +114,7 @@ def recorded(dialect: Dialect, fact: str) -> str:
 
 def dialects() -> Iterator[tuple[str, str]]:
     """Yield the page of the dialects, and one page for each."""
-    from clawtrace.dialects import load_dialects
+    from clawtrace.dialects.load import load_dialects
 
     found = {dialect.name: dialect for dialect in load_dialects()}
     rows = []
@@ -279,6 +280,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "src/clawtrace/expect.pyi", expect_stub()
     yield "src/clawtrace/pricing/prices.jsonl", price_table()
     yield f"{REFERENCE}/reasons.md", reasons()
+    yield f"{REFERENCE}/conformance.md", conformance_table(NOTE)
     yield f"{REFERENCE}/openapi.json", control_service()
     yield from schemas()
 

@@ -52,10 +52,10 @@ def run_the_blocks(text: str, folder: Path, *programs: Path, **more: str) -> lis
 
 
 def installed(text: str) -> list[str]:
-    """Return the packages that a page installs, but for clawtrace."""
+    """Return the packages that a page installs."""
     (block,) = re.findall(r"<!-- install -->\n```sh\n(.*?)```", text, re.DOTALL)
     words = [word for line in block.splitlines() if " install " in line for word in shlex.split(line)[2:]]
-    return [word for word in words if word not in ("-g", "PATH_OF_THE_CHECKOUT")]
+    return [word for word in words if word != "-g"]
 
 
 def heredoc(text: str, file: str) -> str:

@@ -6,9 +6,9 @@ from itertools import product
 import pytest
 from assertion_facts import join, rows_of
 
+from clawtrace.assertions.base import InvalidAssertionError
 from clawtrace.assertions.commands.commands import SHOWN, _anchored
 from clawtrace.assertions.matching.matchers import PatternTimeoutError
-from clawtrace.assertions.problems import InvalidAssertionError
 from clawtrace.assertions.registry import get, parse_assertion
 from clawtrace.verdicts.asking.ask import ask
 

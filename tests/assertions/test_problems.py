@@ -2,7 +2,7 @@
 
 import pytest
 
-from clawtrace.assertions.problems import InvalidAssertionError
+from clawtrace.assertions.base import InvalidAssertionError
 from clawtrace.assertions.registry import parse_assertion
 
 SEQUENCE = {"type": "tool_sequence", "expected": ["a"]}

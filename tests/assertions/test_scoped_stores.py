@@ -6,9 +6,8 @@ import pytest
 from test_cases import CASES
 
 from clawtrace.assertions import registry
-from clawtrace.assertions.base import Assertion
+from clawtrace.assertions.base import Assertion, InvalidAssertionError
 from clawtrace.assertions.matching.matchers import Matcher
-from clawtrace.assertions.problems import InvalidAssertionError
 from clawtrace.facts.scopes.scopes import Scope
 from clawtrace.model.relations import RELATIONS
 from clawtrace.receiver.recordings.recording import Grouping

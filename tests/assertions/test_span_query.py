@@ -5,7 +5,7 @@ from assertion_facts import DuckFacts, join, rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clawtrace.assertions.problems import InvalidAssertionError
+from clawtrace.assertions.base import InvalidAssertionError
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.verdicts.asking.ask import ask
 

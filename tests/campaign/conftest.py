@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,11 @@ class RecordingSession:
         """No judge is asked here."""
         raise AssertionError((run_id, asked_by, rows))
 
+    def details(self, run_ids):
+        """Each run has called the tool `search`."""
+        call = SimpleNamespace(name="search", certain=True, outcome="ok")
+        return [SimpleNamespace(run_id=run_id, tool_calls=[call]) for run_id in run_ids]
+
     def provider_failure(self, run_id):
         """No provider failed."""
         del run_id
@@ -91,6 +97,16 @@ class RecordingSession:
         return RunResult(run_id, run_id, None, 1, run_status_of(verdicts), verdicts, record.run_status)
 
 
+class Heard:
+    """A listener that keeps what it heard: the name of the call, and what was given to it."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[Any, ...]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *said: self.events.append((name, *said))
+
+
 class Project:
     """Writes cases and runs them."""
 
@@ -98,7 +114,7 @@ class Project:
         self.root = root
         self.env = dict(os.environ)
         self.session = RecordingSession()
-        self.events: list = []
+        self.heard = Heard()
 
     def write(self, name: str, text: str) -> Path:
         """Write one file."""
@@ -134,7 +150,7 @@ class Project:
 
     def run(self, policy: str = "{}", **narrowing) -> CampaignResult:
         """Run the suite."""
-        return execute(self.plan(policy, **narrowing), self.session, self.env, self.events.append)
+        return execute(self.plan(policy, **narrowing), self.session, self.env, self.heard)
 
 
 @pytest.fixture

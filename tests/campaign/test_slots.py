@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 
 from clawtrace.campaign.running.at_work import Budget
-from clawtrace.campaign.running.events import RunStarted
 from clawtrace.campaign.running.execute import execute
 from clawtrace.model.verdict import Status
 
@@ -28,15 +27,13 @@ class Verdicts:
 
 
 def started(project) -> list[str]:
-    return [event.run.case.config.case_id for event in project.events if isinstance(event, RunStarted)]
+    return [said[0].case.config.case_id for name, *said in project.heard.events if name == "started"]
 
 
 def begun(project, budget: Budget | None = None, policy: str = "{}") -> threading.Thread:
     """Start the campaign in a separate thread."""
     plan = project.plan(policy)
-    thread = threading.Thread(
-        target=lambda: execute(plan, project.session, project.env, project.events.append, budget=budget)
-    )
+    thread = threading.Thread(target=lambda: execute(plan, project.session, project.env, project.heard, budget=budget))
     thread.start()
     return thread
 
@@ -70,7 +67,7 @@ def test_no_agent_starts_before_the_one_before_has_ended(project) -> None:
 def test_a_verdict_that_decides_is_awaited(project) -> None:
     """With `fail_fast`, or something to spend, the second agent does not start before the first run has its verdict."""
     for more in ({"policy": "{fail_fast: true}"}, {"budget": Budget(max_tokens=1_000)}):
-        project.events.clear()
+        project.heard.events.clear()
         verdicts = Verdicts(project.session)
         for name in "ab":
             project.case(name, "exit 0")

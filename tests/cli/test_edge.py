@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import pkgutil
 import signal
@@ -65,13 +64,10 @@ def test_help_of_a_command_loads_no_engine(name) -> None:
     subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
 
 
-def test_every_module_is_in_the_table_and_says_the_same() -> None:
-    """Each module of the room is a command, listed with the sentence that the command itself has."""
+def test_every_module_is_in_the_table() -> None:
+    """Each module of the room is a command of the list."""
     modules = {info.name.replace("_", "-") for info in pkgutil.iter_modules(clawtrace.cli.commands.__path__)}
     assert modules == set(COMMANDS)
-    for name, sentence in COMMANDS.items():
-        command = importlib.import_module(f"clawtrace.cli.commands.{name.replace('-', '_')}").command
-        assert command.short_help == sentence
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from jsonschema_rs import validator_for
 
-from clawtrace.assertions.problems import InvalidAssertionError
+from clawtrace.assertions.base import InvalidAssertionError
 from clawtrace.assertions.registry import names, parse_assertion
 from clawtrace.config.files.document import read_document
 from clawtrace.config.schemas import FILE_KINDS, schemas

@@ -75,9 +75,9 @@ def test_spans_that_say_something_else_are_wrong_with_span_and_attribute(tmp_pat
 
 def test_what_changed_since_another_version_is_said(tmp_path: Path) -> None:
     words = ("--scenario", "answer", "--against", "old.json", "--", sys.executable, str(HERE / "liar.py"))
-    old = {
-        "trials": [{"scenario": "answer", "facts": {"input_tokens": {"status": "true"}, "models": {"status": "true"}}}]
-    }
+    facts = {"input_tokens": {"status": "true"}, "models": {"status": "true"}}
+    attributes = {"gen_ai.system": "string", "gen_ai.operation.name": "string", "gen_ai.usage.input_tokens": "string"}
+    old = {"trials": [{"scenario": "answer", "facts": facts, "attributes": attributes}]}
     (tmp_path / "old.json").write_text(json.dumps(old))
     done = conformance(tmp_path, *words)
     (tmp_path / "old.json").write_text("[]")
@@ -85,6 +85,10 @@ def test_what_changed_since_another_version_is_said(tmp_path: Path) -> None:
 
     assert "✗ input_tokens in answer was true, and is wrong" in done.stdout
     assert "models in answer" not in done.stdout
+    assert "- attribute gen_ai.system vanished" in done.stdout
+    assert "+ attribute gen_ai.usage.output_tokens appeared: int" in done.stdout
+    assert "~ attribute gen_ai.usage.input_tokens was string, and is int" in done.stdout
+    assert "gen_ai.operation.name" not in done.stdout
     assert (refused.returncode, "is not what `clawtrace conformance --json` prints" in refused.stderr) == (2, True)
 
 

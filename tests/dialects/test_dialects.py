@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from clawtrace.dialects import load_dialects
 from clawtrace.dialects.columns import COLUMN_TYPES, RECORDABLE
 from clawtrace.dialects.compile import Compiler
 from clawtrace.dialects.expressions import Seen
-from clawtrace.dialects.load import BUILTIN, head
+from clawtrace.dialects.load import BUILTIN, head, load_dialects
 from clawtrace.dialects.rules import ColumnRule, Condition
 from clawtrace.dialects.schema import Recorded
 from clawtrace.errors import ConfigError

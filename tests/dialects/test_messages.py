@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -99,6 +100,13 @@ OUTPUTS = {
         {
             "ai.response.text": "",
             "ai.response.toolCalls": json.dumps([{"toolCallId": "c1", "toolName": "get_weather", "input": CALL}]),
+        }
+    ),
+    "listed_calls": json.dumps(
+        {
+            "gen_ai.tool.name": "get_weather",
+            "gen_ai.tool.call.id": "c1",
+            "gen_ai.tool.args": '{"city":"Paris"}',
         }
     ),
     "event_list": json.dumps(
@@ -457,3 +465,21 @@ def test_an_assistants_message_with_the_id_of_a_call_is_that_call() -> None:
     )
     for other in (call, said | {"gen_ai.completion.0.tool_call_id": "c1"}):
         assert "tool_call" not in {part.type for part in parse_messages("indexed", json.dumps(other), "output")}
+
+
+@pytest.mark.parametrize(
+    ("ids", "arguments", "read"),
+    [
+        ("c1, c2", '{"a": "x, y"}, {}', [("c1", "pay", '{"a": "x, y"}'), ("c2", "look", "{}")]),
+        ("c1", '{"a": "x, y"}, {}', [(None, "pay", '{"a": "x, y"}'), (None, "look", "{}")]),
+        ("c1, c2", '{"a": "x, {}', [("c1", "pay", None), ("c2", "look", None)]),
+    ],
+    ids=["each has its own", "an id is missing", "arguments that were cut"],
+)
+def test_listed_calls_have_what_is_surely_theirs(ids: str, arguments: str, read: list[Any]) -> None:
+    """OpenLIT joins the calls of an answer with commas, and leaves out what is empty."""
+    said = {"gen_ai.tool.name": "pay, look", "gen_ai.tool.call.id": ids, "gen_ai.tool.args": arguments}
+
+    found = parse_messages("listed_calls", json.dumps(said), "output")
+
+    assert [(one.call_id, one.name, one.text) for one in found] == read

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from clawtrace.dialects import Dialect, load_dialects
 from clawtrace.dialects.compile import Compiler
+from clawtrace.dialects.load import Dialect, load_dialects
 
 PAGE = Path(__file__).parents[2] / "docs" / "dialects.md"
 

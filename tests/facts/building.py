@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from clawtrace.dialects import load_dialects
+from clawtrace.dialects.load import load_dialects
 from clawtrace.facts.facts import Facts
 from clawtrace.model.query import Query
 from clawtrace.model.raw import LogBatch, MapColumn, SpanBatch

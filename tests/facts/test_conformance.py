@@ -21,7 +21,7 @@ import pytest
 import verified
 from pydantic import TypeAdapter
 
-from clawtrace.dialects import load_dialects
+from clawtrace.dialects.load import load_dialects
 from clawtrace.dialects.unread import unknown_attributes
 from clawtrace.model.reasons import REASONS
 from clawtrace.model.relations import COUNTED as TOTALS

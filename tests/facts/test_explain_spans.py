@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from building import Lab, S, agent, chat, hex_id, tool
 
-from clawtrace.dialects import load_dialects
 from clawtrace.dialects.columns import COLUMN_TYPES
 from clawtrace.dialects.compile import Compiler
 from clawtrace.dialects.explain import Explainer
 from clawtrace.dialects.expressions import Seen
+from clawtrace.dialects.load import load_dialects
 from clawtrace.facts.explain_spans import explain_spans
 
 DIALECTS = {dialect.name: dialect for dialect in load_dialects()}

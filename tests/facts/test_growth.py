@@ -13,7 +13,7 @@ import pytest
 
 from clawtrace import facts as room
 from clawtrace.assertions.matching.matchers import Matcher
-from clawtrace.dialects import load_dialects
+from clawtrace.dialects.load import load_dialects
 from clawtrace.facts.normaliser import Normaliser
 from clawtrace.facts.runs.completeness import Completeness
 from clawtrace.facts.runs.run_facts import RunFacts

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clawtrace.dialects import load_dialects
-from clawtrace.dialects.load import BUILTIN
+from clawtrace.dialects.load import BUILTIN, load_dialects
 from clawtrace.facts.normaliser import Normaliser
 
 

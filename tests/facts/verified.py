@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 import conformance
 import yaml
 
-from clawtrace.dialects import Dialect, load_dialects
-from clawtrace.dialects.load import BUILTIN
+from clawtrace.dialects.load import BUILTIN, Dialect, load_dialects
 from clawtrace.dialects.unread import RECORDED, unread_attributes
 from clawtrace.session.session import Session
 

@@ -85,7 +85,7 @@ class Suite:
         """Write a case whose agent exports exactly `requests`."""
         self.case(case_id, f"$PLAIN '{json.dumps(requests)}'", assertions)
 
-    def run(self, concurrency: int = 1, listener=lambda _: None, *, reuse: bool = False):
+    def run(self, concurrency: int = 1, listener=None, *, reuse: bool = False):
         """Run every case and return the results by case id; `waited` says how long each close took."""
         suite = self.root / "configs/suites/s.yaml"
         suite.parent.mkdir(exist_ok=True)

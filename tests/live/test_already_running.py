@@ -16,9 +16,9 @@ import urllib.request
 import pytest
 from live_suite import HERE, NOT_DELETED, Suite
 
-from clawtrace.campaign.running.events import RunWaiting
+from clawtrace.campaign.planning.expand import PlannedRun
 from clawtrace.campaign.running.wrap import run_command
-from clawtrace.cli.output.progress import progress
+from clawtrace.cli.output.campaign_progress import progress
 from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.model.run import RunRecord, SentTurn
 from clawtrace.model.verdict import Status
@@ -366,13 +366,15 @@ def test_what_is_waited_for_is_reported(standing, capsys):
     """The terminal shows what has not arrived, and how long nothing may come until the wait ends."""
     standing.start(NEVER_MS)
     standing.case("one", "flush search", "search", more="  settle_ms: 5000\n")
-    events: list[object] = []
+    waits: list[tuple[PlannedRun, str, float]] = []
     began = time.monotonic()
-    with progress() as say:
-        standing.suite.run(listener=lambda event: (events.append(event), say(event)))
-    waits = [event for event in events if isinstance(event, RunWaiting)]
+    with progress() as listener:
+        show = listener.waiting
+        listener.waiting = lambda *said: (waits.append(said), show(*said))
+        standing.suite.run(listener=listener)
 
-    assert [event.run.case.config.case_id for event in waits] == ["one"]
-    assert waits[0].awaited.startswith("no span of turn 2 of 2 was received from the agent")
-    assert 0 < waits[0].seconds <= 5 <= time.monotonic() - began
+    ((run, awaited, seconds),) = waits
+    assert run.case.config.case_id == "one"
+    assert awaited.startswith("no span of turn 2 of 2 was received from the agent")
+    assert 0 < seconds <= 5 <= time.monotonic() - began
     assert "s: no span of turn 2 of 2 was received from the agent, which was already running" in capsys.readouterr().err

@@ -21,7 +21,7 @@ from opentelemetry.sdk.trace.sampling import TraceIdRatioBased
 from plugin_agents import agent_span, call_tool, run_agent
 
 import clawtrace
-from clawtrace.assertions.problems import InvalidAssertionError
+from clawtrace.assertions.base import InvalidAssertionError
 from clawtrace.errors import UsageError
 from clawtrace.expect import tool_not_invoked, tool_sequence, tool_was_called, trace_token_budget
 from clawtrace.model.verdict import Status

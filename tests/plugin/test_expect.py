@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from clawtrace import expect
-from clawtrace.assertions.problems import InvalidAssertionError
+from clawtrace.assertions.base import InvalidAssertionError
 from clawtrace.assertions.registry import all_types, names, parse_assertion
 from clawtrace.expect import spans, tool_sequence
 

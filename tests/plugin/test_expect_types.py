@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from clawtrace import expect
-from clawtrace.assertions.problems import InvalidAssertionError
+from clawtrace.assertions.base import InvalidAssertionError
 from clawtrace.assertions.reference import reference
 from clawtrace.assertions.registry import all_types, parse_assertion
 

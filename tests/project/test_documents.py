@@ -110,27 +110,30 @@ def test_the_commands_of_a_page_run(tmp_path: Path, page: str):
 
 
 @pytest.mark.full
-def test_the_readme_works_with_a_plain_installation(tmp_path: Path):
-    """Its line of installation in a fresh environment, then each block as written: nothing but the declared dependencies is needed."""
+def test_the_readme_works_as_installed(tmp_path: Path):
+    """Clawtrace in an environment to itself, by the page's line, the agent's packages in another; then each block as written."""
     text = (ROOT / "README.md").read_text()
-    (install,) = re.findall(r"<!-- install -->\n```sh\n(.*?)```", text, re.DOTALL)
-    programs = tmp_path / "environment" / "bin"
-    subprocess.run([sys.executable, "-m", "venv", str(programs.parent)], check=True, timeout=120)
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["sh", "-ec", install], cwd=ROOT, env={**environment, "PATH": path}, capture_output=True, text=True, timeout=400
+    install, packages = (
+        re.search(rf"<!-- {name} -->\n```sh\n(.*?)```", text, re.DOTALL)[1] for name in ("install", "packages")
     )
-    if done.returncode:
-        lacks = f"this machine lacks a package registry: {done.stderr.strip().splitlines()[-1:]}"
-        not_run("registry", lacks)
-    found = subprocess.run(
-        [programs / "python", "-m", "pip", "list"], capture_output=True, text=True, check=True
-    ).stdout
-    assert not re.search(r"^(pytest|pyarrow|pydantic-ai-slim) ", found, re.MULTILINE)
+    agent, tools, programs = tmp_path / "agent", tmp_path / "tools", tmp_path / "programs"
+    path = os.pathsep.join(
+        [str(programs), str(agent / ".venv/bin"), str(Path(sys.executable).parent), os.environ["PATH"]]
+    )
+    places = {"PATH": path, "UV_TOOL_DIR": str(tools), "UV_TOOL_BIN_DIR": str(programs)}
+    environment = {**os.environ, **places, "PYTHONPATH": ""}
+    agent.mkdir()
+    for script, folder in ((install, ROOT), (packages, agent)):
+        done = subprocess.run(
+            ["sh", "-ec", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=400
+        )
+        if done.returncode:
+            not_run("registry", f"this machine lacks a package registry: {done.stderr.strip().splitlines()[-1:]}")
+    (site,) = (tools / "clawtrace-eval").glob("lib/*/site-packages")
+    assert not {"pytest", "pyarrow", "pydantic_ai"} & {found.name for found in site.iterdir()}
 
     (tmp_path / "checkout").mkdir()
-    run_the_blocks(text, tmp_path / "checkout", programs, PYTHONPATH="")
+    run_the_blocks(text, tmp_path / "checkout", programs, agent / ".venv/bin", PYTHONPATH="")
 
 
 @pytest.mark.needs("curl")

@@ -42,16 +42,16 @@ def comparable(result: RunResult) -> RunResult:
 
 @pytest.fixture(scope="module")
 def recorded():
-    """Return a session with a run of each recorded folder, and one without spans."""
+    """Return a session with a run of each folder of every fifth client, and one without spans."""
     with Session.open() as session:
-        report = session.load_recordings([RECORDINGS], Grouping.run_per_dir())
+        report = session.load_recordings(sorted(RECORDINGS.glob("*/"))[::5], Grouping.run_per_dir())
         session.open_run(RunRecord("silent", "silent"))
         yield session, [*report.run_ids, "silent"]
 
 
 @pytest.mark.full
 def test_what_is_asked_together_is_answered_as_alone(recorded) -> None:
-    """Of every recording, asked a few of many questions in some order, each verdict is the one that it has alone."""
+    """Of each recording, asked a few of many questions in some order, each verdict is the one that it has alone."""
     session, run_ids = recorded
     chance = random.Random(7)
     asked = {

@@ -1,6 +1,7 @@
 // What the JavaScript agent programs share: the tools and their log, telemetry, and the command line of `agent_program.py`.
 //
 //     node X.mjs INSTRUMENTATIONS JOBS LOG
+//     clawtrace conformance -- node X.mjs INSTRUMENTATIONS HELPERS
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash } from 'node:crypto';
 import { appendFileSync, readFileSync } from 'node:fs';
@@ -11,6 +12,7 @@ import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace
 export const MODEL = 'gpt-4o';
 export const MAX_STEPS = 8;
 const [, , INSTRUMENTATIONS, JOBS, LOG] = process.argv;
+const { CLAWTRACE_SCENARIO: SCENARIO, CLAWTRACE_TRUTH: TRUTH, OPENAI_BASE_URL } = process.env;
 export const instrumentations = INSTRUMENTATIONS.split(',').filter(Boolean);
 const atWork = new AsyncLocalStorage();
 // Calls side by side start within one millisecond.
@@ -19,7 +21,17 @@ const now = () => (performance.timeOrigin + performance.now()) / 1000;
 /** The system prompt of an agent; by it the model server knows who asks. */
 export const system = (agent) => `You are the agent ${agent}. Use your tools.`;
 
-const write = (record) => appendFileSync(LOG, `${JSON.stringify({ run: atWork.getStore(), ...record })}\n`);
+const write = (record) => {
+  if (!SCENARIO) appendFileSync(LOG, `${JSON.stringify({ run: atWork.getStore(), ...record })}\n`);
+  else if (record.kind === 'tool') appendFileSync(TRUTH, `${JSON.stringify({ tool: record.name, arguments: record.arguments, error: record.error !== null })}\n`);
+  else if (record.output !== null) appendFileSync(TRUTH, `${JSON.stringify({ answer: record.output })}\n`);
+};
+
+/** The run of a scenario of `clawtrace conformance`. */
+const scenario = () => ({
+  run: '', url: OPENAI_BASE_URL, turns: ['What is the weather?'], stream: SCENARIO === 'streaming', count_stream: true,
+  helper: (SCENARIO === 'delegation' && JOBS?.split(',')[0]) || null,
+});
 
 /** The tool with a log of every call of it. */
 export const logged = (name, body) => async (given, ...more) => {
@@ -93,12 +105,16 @@ export const namesRun = {
 
 /** Makes the runs of the command line, `together` at once; `run` has the conversation of one job and returns the last answer. */
 export const makeRuns = async (run, together = 1) => {
-  const jobs = JSON.parse(readFileSync(JOBS, 'utf8'));
+  const jobs = SCENARIO ? [scenario()] : JSON.parse(readFileSync(JOBS, 'utf8'));
   const one = async (job) => {
     try {
       write({ kind: 'run', output: (await run(job)) ?? null, raised: null });
     } catch (error) {
       write({ kind: 'run', output: null, raised: String(error) });
+      if (SCENARIO) {
+        console.error(error);
+        process.exitCode = 1;
+      }
     }
   };
   const worker = async () => {

@@ -1,10 +1,12 @@
 """What the agent programs share: the tools and their log, telemetry, and the command line.
 
     python frameworks/X.py INSTRUMENTATIONS JOBS LOG
+    clawtrace conformance -- python frameworks/X.py INSTRUMENTATIONS HELPERS
 
 It runs in the environment of a framework: nothing but the standard library, OpenTelemetry and that framework is there.
 `INSTRUMENTATIONS` are the instrumentations to switch on, comma-separated; `JOBS` is a JSON file, a list of runs; what the tools
-and the runs themselves did goes to `LOG` as JSON lines. The environment says where spans are exported to.
+and the runs themselves did goes to `LOG` as JSON lines. The environment says where spans are exported to. As an agent of
+`clawtrace conformance` it makes the one run of a scenario; `HELPERS` are the ways in which a second agent may come to work.
 """
 
 from __future__ import annotations
@@ -31,6 +33,9 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 MODEL = "gpt-4o"
 MAX_STEPS = 8
+SCENARIO = os.environ.get("CLAWTRACE_SCENARIO")
+"""Of `clawtrace conformance`."""
+LOG = Path(os.environ["CLAWTRACE_TRUTH"] if SCENARIO else sys.argv[3])
 _RUN: ContextVar[str] = ContextVar("run")
 _LOCK = threading.Lock()
 
@@ -171,8 +176,19 @@ def begin(run: str) -> None:
 
 def write(**record: Any) -> None:
     """Log what happened in the run that is at work."""
-    line = json.dumps({"run": _RUN.get(), **record}, default=str)
-    with _LOCK, Path(sys.argv[3]).open("a", encoding="utf-8") as log:
+    if SCENARIO:
+        tool = {
+            "tool": record.get("name"),
+            "arguments": record.get("arguments"),
+            "error": record.get("error") is not None,
+        }
+        record = tool if record["kind"] == "tool" else {"answer": record["output"]}
+        if record.get("answer", "") is None:
+            return
+    else:
+        record["run"] = _RUN.get()
+    line = json.dumps(record, default=str)
+    with _LOCK, LOG.open("a", encoding="utf-8") as log:
         log.write(line + "\n")
 
 
@@ -193,7 +209,7 @@ def autolog(library: str) -> None:
     import mlflow
     from mlflow.tracing import provider
 
-    folder = Path(sys.argv[3]).parent
+    folder = LOG.parent
     mlflow.set_tracking_uri(f"sqlite:///{folder / f'mlflow-{os.getpid()}.db'}")
     getattr(mlflow, library).autolog()
     with mlflow.start_span("made before it is asked for its provider"):
@@ -218,17 +234,33 @@ def main(
     trace.set_tracer_provider(provider)
     for name in filter(None, sys.argv[1].split(",")):
         instrument[name](provider)
-    jobs = [Job(**job) for job in json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))]
 
     def one(job: Job) -> None:
-        begin(job.run)
+        if not SCENARIO:
+            begin(job.run)
         try:
             output, raised = run(job), None
         except Exception as error:
             output, raised = None, f"{type(error).__name__}: {error}"
+            failed.append(raised)
         write(kind="run", output=output, raised=raised)
+
+    failed = list[str]()
+    jobs = (
+        [_scenario()] if SCENARIO else [Job(**job) for job in json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))]
+    )
 
     with ThreadPoolExecutor(together) as pool:
         for done in [pool.submit(copy_context().run, one, job) for job in jobs]:
             done.result()
     provider.shutdown()
+    if SCENARIO and failed:
+        sys.exit(failed[0])
+
+
+def _scenario() -> Job:
+    """Return the run of a scenario of `clawtrace conformance`."""
+    helper = sys.argv[2].split(",")[0] if SCENARIO == "delegation" else ""
+    return Job(
+        "", os.environ["OPENAI_BASE_URL"], ("What is the weather?",), SCENARIO == "streaming", True, helper or None
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -69,15 +70,12 @@ class Truth:
     def errors(self) -> Collection[int]:
         """How many failures there may be said to be.
 
-        A refused call, a request without an answer, and an answer that was cut, without words, like a call, or whole and without usage, may be one or not.
+        A refused call, a request without an answer, and an answer that was cut, without words, or whole and without usage, may be one or not.
         """
         tools = sum(tool["error"] is not None for tool in self.tools)
         least = max(tools, int(self.raised is not None))
         useless = self.cut + sum(
-            not (one.text or one.tool_calls)
-            or _misses_fields(one)
-            or _looks_like_a_call(one)
-            or not (one.stream or one.usage)
+            not (one.text or one.tool_calls) or _misses_fields(one) or not (one.stream or one.usage)
             for one in self.answered
         )
         most = tools + len(self.refused) + len(self.unclear) + len(self.failed) + useless + int(self.raised is not None)
@@ -165,13 +163,11 @@ def truth_of(
 
 
 def _written_calls(answer: Exchange) -> list[dict[str, Any]]:
-    """Return the call of a tool that an answer states in the fields that a prompt wants."""
+    """Return the call of a tool that an answer states in the fields that a prompt wants, or that a client may read out of its text."""
+    tagged = re.findall(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", answer.text or "")
     name, arguments = (field_of(answer.text, field) for field in ("next_tool_name", "next_tool_args"))
-    return [] if name in (None, "finish") else [{"id": None, "name": name, "arguments": arguments}]
-
-
-def _looks_like_a_call(answer: Exchange) -> bool:
-    return answer.text is not None and "<tool_call>" in answer.text
+    stated = [] if name in (None, "finish") else [{"id": None, "name": name, "arguments": arguments}]
+    return [{"id": None, **json.loads(call)} for call in tagged] + stated
 
 
 def _misses_fields(answer: Exchange) -> bool:
@@ -289,7 +285,7 @@ def as_recording(truth: Truth, client: str, notes: str, *, named_agents: bool = 
             "model": one.model, "response_model": one.reply_model, "provider": "openai", "api": one.api, "stream": one.stream,
             "input_tokens": usage.get("input"), "output_tokens": usage.get("output"), "cached_input_tokens": usage.get("cached"),
             "cache_write_tokens": usage.get("cache_write"), "reasoning_tokens": usage.get("reasoning"),
-            "requested_tools": [call["name"] for call in one.tool_calls], "usage_sent": bool(usage),
+            "requested_tools": [call["name"] for call in (*one.tool_calls, *_written_calls(one))], "usage_sent": bool(usage),
         })  # fmt: skip
     unjudged = [] if named_agents else ["agents", "delegations"]
     counted_otherwise = [

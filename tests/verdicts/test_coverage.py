@@ -2,7 +2,7 @@
 
 import pytest
 
-from clawtrace.dialects import load_dialects
+from clawtrace.dialects.load import load_dialects
 from clawtrace.model.reasons import REASONS
 from clawtrace.verdicts.coverage import hint_for
 

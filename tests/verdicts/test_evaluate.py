@@ -13,7 +13,7 @@ from building import Lab, S, agent, asks, chat, hex_id, tool
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.forms.form import Form, Outcome
 from clawtrace.assertions.registry import parse_assertion
-from clawtrace.dialects import load_dialects
+from clawtrace.dialects.load import load_dialects
 from clawtrace.model.query import Query, Resolve
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.model.verdict import RunResult, Status, Verdict

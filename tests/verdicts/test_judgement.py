@@ -14,7 +14,7 @@ from fact_store import fact_store
 from twenty_assertions import QUESTIONS
 
 from clawtrace.assertions.registry import parse_assertion
-from clawtrace.dialects import load_dialects
+from clawtrace.dialects.load import load_dialects
 from clawtrace.model.query import BoundRelation, Query
 from clawtrace.model.verdict import Status, run_status_of
 from clawtrace.store.api import Columns

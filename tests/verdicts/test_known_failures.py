@@ -9,7 +9,7 @@ import pytest
 from building import Lab, S, agent, chat, tool
 
 from clawtrace.assertions.registry import parse_assertion
-from clawtrace.dialects import load_dialects
+from clawtrace.dialects.load import load_dialects
 from clawtrace.errors import ExitCode
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.model.verdict import RunResult, Status

@@ -6,7 +6,7 @@ import pytest
 from building import Lab
 
 from clawtrace.assertions.registry import parse_assertion
-from clawtrace.dialects import load_dialects
+from clawtrace.dialects.load import load_dialects
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.verdicts.evaluate import evaluate

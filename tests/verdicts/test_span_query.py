@@ -8,7 +8,7 @@ import pytest
 from building import Lab, agent, chat, hex_id, tool
 
 from clawtrace.assertions.registry import parse_assertion
-from clawtrace.dialects import load_dialects
+from clawtrace.dialects.load import load_dialects
 from clawtrace.model.verdict import Verdict
 from clawtrace.verdicts.evaluate import evaluate
 

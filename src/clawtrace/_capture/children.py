@@ -8,14 +8,17 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clawtrace.model.run import RunRecord
 from clawtrace.runners.base import StopSignal
 from clawtrace.runners.command import cut_off, notes
 from clawtrace.runners.starting.process import ProcessEnd, ProcessSpec, supervise
 
-__all__ = ["Children", "injected", "run_child"]
+if TYPE_CHECKING:
+    from clawtrace.session.session import Session
+
+__all__ = ["Children", "close_in", "injected", "run_child"]
 
 _GRACE_SECONDS = 5.0
 _LEFTOVER_SECONDS = 10.0
@@ -103,3 +106,16 @@ def injected(record: RunRecord, current: tuple[int, int] | None) -> tuple[str, s
     assert record.trace_id is not None
     assert record.parent_span_id is not None
     return record.trace_id, record.parent_span_id
+
+
+_of_the_parent: list[Session] = []
+"""Sessions that a forked child has in its memory. Its copy of a database is never let go of: that waits for threads which it
+does not have."""
+
+
+def close_in(pid: int, session: Session) -> None:
+    """Close a session in the process that opened it: a forked child has its memory, and no right to its threads and files."""
+    if os.getpid() == pid:
+        session.close()
+    else:
+        _of_the_parent.append(session)

@@ -27,7 +27,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
 from clawtrace._capture.asking import Allowed, Asked, as_assertion, as_gate, is_warning
-from clawtrace._capture.children import Children, injected, run_child
+from clawtrace._capture.children import Children, close_in, injected, run_child
 from clawtrace._capture.doubts import NOTHING_STARTED, lacking, notes
 from clawtrace._capture.failure import CheckFailedError, CheckWarning, failure_text, tree_text
 from clawtrace.config.projects.session_settings import SessionSettings, session_settings
@@ -360,7 +360,7 @@ class Trace:
             raise UsageError("the capture is closed; check before `close`.")
         if self._session is None:
             self._session = Session.open(self._store, settings=self.settings)
-            weakref.finalize(self, _close_in, os.getpid(), self._session)
+            weakref.finalize(self, close_in, os.getpid(), self._session)
             self._session.open_run(self._record)
         return self._session
 
@@ -396,16 +396,3 @@ class Trace:
             session.close_run(record, processes_gone=self._children.gone, ended=self._left, end_run=end_run)
         self._recorded_state = (*state[:-1], session.arrived(self.run_id))
         return session
-
-
-_of_the_parent: list[Session] = []
-"""Sessions that a forked child has in its memory. Its copy of a database is never let go of: that waits for threads which it
-does not have."""
-
-
-def _close_in(pid: int, session: Session) -> None:
-    """Close a session in the process that opened it: a forked child has its memory, and no right to its threads and files."""
-    if os.getpid() == pid:
-        session.close()
-    else:
-        _of_the_parent.append(session)

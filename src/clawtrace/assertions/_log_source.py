@@ -5,11 +5,9 @@ The engine reads the log (`clawtrace.verdicts.log_fallback`): its lines become s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from clawtrace.assertions.base import Assertion, Outcome, Row
 
-__all__ = ["LogSource", "names_a_log"]
+__all__ = ["LogSource"]
 
 
 class LogSource(Assertion):
@@ -19,6 +17,11 @@ class LogSource(Assertion):
     """Log, or a glob of transcripts, that is read when the run has no trace; relative to the run's workspace."""
     run_id: str | None = None
     """Ask only about the run of exactly this id, as the log calls it; by default the current run."""
+
+    @property
+    def names_log(self) -> bool:
+        """Whether it names a log."""
+        return self.log_path is not None
 
     @classmethod
     def fields_of_base(cls) -> set[str]:
@@ -51,8 +54,3 @@ class LogSource(Assertion):
 
     def _asks_another_run(self, run_id: str) -> bool:
         return self.run_id is not None and self.run_id != run_id
-
-
-def names_a_log(assertions: Sequence[Assertion]) -> bool:
-    """Return whether any of `assertions` names a log."""
-    return any(isinstance(one, LogSource) and one.log_path is not None for one in assertions)

@@ -19,7 +19,7 @@ Example of a whole assertion::
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -28,10 +28,37 @@ from clawtrace.assertions.forms.form import Form, Outcome, Row
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.refused import refused
 from clawtrace.assertions.world import World
+from clawtrace.errors import ClawtraceError, ExitCode
 from clawtrace.model.verdict import Severity
 from clawtrace.support.attribute_docs import Documented
 
-__all__ = ["Assertion", "Outcome", "Row"]
+__all__ = ["Assertion", "AssertionProblem", "InvalidAssertionError", "Outcome", "Row"]
+
+
+class AssertionProblem(NamedTuple):
+    """One thing that is wrong with one assertion."""
+
+    path: tuple[str | int, ...]
+    """Keys and indexes from the assertion's mapping down; the last one need not exist there (a missing field)."""
+    message: str
+    """What was found and what would be valid."""
+    hint: str = ""
+    """A nearby valid word ("Did you mean …?"); empty when there is none."""
+
+    def __str__(self) -> str:
+        where = ".".join(str(part) for part in self.path)
+        said = f"{self.message.rstrip('.')}. {self.hint}" if self.hint else self.message
+        return f"`{where}`: {said}" if where else said
+
+
+class InvalidAssertionError(ClawtraceError):
+    """An assertion is invalid; `problems` holds all that is wrong with it."""
+
+    exit_code = ExitCode.USAGE
+
+    def __init__(self, problems: Sequence[AssertionProblem]) -> None:
+        self.problems = list(problems)
+        super().__init__("; ".join(str(problem) for problem in self.problems))
 
 
 class Assertion(Documented):
@@ -52,6 +79,16 @@ class Assertion(Documented):
 
     needs_trace: ClassVar[bool] = True
     """Whether a run without any span is skipped; False for what the runner or the world alone can answer."""
+    is_probe: ClassVar[bool] = False
+    """Whether it looks at the world, and asks no store (`clawtrace.assertions.probe`)."""
+    precondition: ClassVar[bool] = False
+    """Whether it can be asked before the agent starts (spec: assertions.md §1)."""
+    outside: ClassVar[bool] = False
+    """Whether it asks what can change while the run and its files stay: a judgement that was kept never answers it."""
+    needs_permission: ClassVar[bool] = False
+    """Whether it runs a user's own code in Python, which an evaluation profile must allow (spec: config.md §4)."""
+    case_files: ClassVar[tuple[str, ...]] = ()
+    """Fields that hold a path relative to the case file; it must exist when the case is loaded."""
     asks_answer: ClassVar[bool] = False
     """Whether it asks for the final answer, which the runner knows of a run without any span too."""
     needs_redaction: ClassVar[bool] = False
@@ -128,6 +165,11 @@ class Assertion(Documented):
     def reads_world(self) -> bool:
         """Return whether `world_rows` has anything to read."""
         return type(self).world_rows is not Assertion.world_rows
+
+    @property
+    def names_log(self) -> bool:
+        """Whether it names a log, which is read where a run has no trace."""
+        return False
 
     def paths_read(self) -> Sequence[str]:
         """Return the paths of files that the answer depends on, as written; not those next to the case file."""

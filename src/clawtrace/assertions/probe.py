@@ -6,7 +6,7 @@ precondition). It needs no trace, and no span can change what it found (spec: ar
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.forms.form import Form
@@ -32,16 +32,8 @@ class Probe(Assertion):
     """Base of the assertions that look at the world."""
 
     needs_trace = False
+    is_probe = True
     unscoped = "it checks the environment, not the trace, and belongs to the whole run."
-
-    precondition: ClassVar[bool] = False
-    """Whether it can be asked before the agent starts (spec: assertions.md §1)."""
-    needs_permission: ClassVar[bool] = False
-    """Whether it runs a user's own code in Python, which an evaluation profile must allow (spec: config.md §4)."""
-    outside: ClassVar[bool] = False
-    """Whether it asks what can change while the run and its files stay: a judgement that was kept never answers it."""
-    case_files: ClassVar[tuple[str, ...]] = ()
-    """Fields that hold a path relative to the case file; it must exist when the case is loaded."""
 
     @abstractmethod
     def probe(self, world: World) -> Finding:

@@ -7,45 +7,18 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from clawtrace.assertions.base import Assertion
-from clawtrace.errors import ClawtraceError, ExitCode
+from clawtrace.assertions.base import Assertion, AssertionProblem
 from clawtrace.support.did_you_mean import did_you_mean
 
-__all__ = ["AssertionProblem", "InvalidAssertionError", "problems_of"]
+__all__ = ["problems_of"]
 
 Path = tuple[str | int, ...]
-
-
-class AssertionProblem(NamedTuple):
-    """One thing that is wrong with one assertion."""
-
-    path: Path
-    """Keys and indexes from the assertion's mapping down; the last one need not exist there (a missing field)."""
-    message: str
-    """What was found and what would be valid."""
-    hint: str = ""
-    """A nearby valid word ("Did you mean …?"); empty when there is none."""
-
-    def __str__(self) -> str:
-        where = ".".join(str(part) for part in self.path)
-        said = f"{self.message.rstrip('.')}. {self.hint}" if self.hint else self.message
-        return f"`{where}`: {said}" if where else said
-
-
-class InvalidAssertionError(ClawtraceError):
-    """An assertion is invalid; `problems` holds all that is wrong with it."""
-
-    exit_code = ExitCode.USAGE
-
-    def __init__(self, problems: Sequence[AssertionProblem]) -> None:
-        self.problems = list(problems)
-        super().__init__("; ".join(str(problem) for problem in self.problems))
 
 
 def problems_of(error: ValidationError, model: type[BaseModel], written: Mapping[str, Any]) -> list[AssertionProblem]:

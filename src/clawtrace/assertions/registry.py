@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from clawtrace._discover import subclasses_in
-from clawtrace.assertions.base import Assertion
-from clawtrace.assertions.problems import AssertionProblem, InvalidAssertionError, problems_of
+from clawtrace.assertions.base import Assertion, AssertionProblem, InvalidAssertionError
 from clawtrace.errors import ClawtraceError
 from clawtrace.support.did_you_mean import did_you_mean
 
@@ -129,4 +128,6 @@ def parse_assertion(written: Mapping[str, Any]) -> Assertion:
     try:
         return cls.model_validate(fields)
     except ValidationError as error:
+        from clawtrace.assertions.problems import problems_of
+
         raise InvalidAssertionError(problems_of(error, cls, written)) from None

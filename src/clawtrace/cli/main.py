@@ -2,7 +2,7 @@
 
 Nothing heavy is imported here: `clawtrace --help` needs click and this file. A command lives in
 `clawtrace/cli/commands/<name>.py` as `command`; the table below carries its one sentence, so that the list of commands can be
-shown without loading them (a test keeps the table and the commands alike).
+shown without loading them.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ from typing import Any
 from pydantic import BaseModel
 
 from clawtrace.assertions.base import Assertion
-from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.reference import json_schema as assertions_schema
 from clawtrace.assertions.registry import all_types
 from clawtrace.config.cases.assertion_list import PRECONDITIONS
@@ -89,7 +88,7 @@ def _describe_notations(properties: Schema, definitions: Schema) -> None:
         "assert": {"anyOf": [{"enum": list(types)}, *(_ref(f"short_{name}") for name in types)]},
         "deterministic_checks": _ref("check"),
     }
-    before = [name for name, cls in types.items() if issubclass(cls, Probe) and cls.precondition]
+    before = [name for name, cls in types.items() if cls.precondition]
     for key in PRECONDITIONS:
         items[key] = {"anyOf": [_ref(form + name) for name in before for form in ("", "short_")]}
     for key, entries in items.items():

@@ -25,6 +25,10 @@ from clawtrace.session.session import Session
 __all__ = ["CONVENTIONS", "Conformance", "Convention", "Fact", "Trial", "try_scenario"]
 
 _PAGES = "https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/"
+_ATTRIBUTES = """
+SELECT regexp_replace(a.key, '\\.[0-9]+', '.N', 'g') AS name, string_agg(DISTINCT a.type, ' or ' ORDER BY a.type)
+FROM attributes AS a WHERE a.scope = 'span' GROUP BY 1 ORDER BY 1
+"""
 _SHOWN = 3
 """How many spans are named for one fact."""
 
@@ -98,6 +102,8 @@ class Trial(Struct):
     """The dialects that read the spans."""
     facts: dict[str, Fact]
     """Facts by name: those that the scenario decides."""
+    attributes: dict[str, str] = field(default_factory=dict)
+    """The types of the spans' attributes, by their keys; `N` stands for a number in a key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +151,7 @@ def try_scenario(
             model.stop()
         (run,) = session.inspect([wrapped.record.run_id])["runs"]
         why = "" if run["spans"] else session.why_no_trace(wrapped.record.run_id)
+        attributes = {str(key): str(types) for key, types in session.query(_ATTRIBUTES).rows}
         seen = [*_told(told)] if told.exists() else None
     note = _note(play, wrapped.exit_code, model.log, why)
     if not model.log or not scenario.shows(play):
@@ -155,7 +162,7 @@ def try_scenario(
         for fact, found in compare(run, happened).items()
         if fact in CONVENTIONS and not (scenario.killed and (not run["spans"] or found[0] == "unknown"))
     }
-    return Trial(scenario.name, wrapped.exit_code, True, note, run["dialects"], facts)
+    return Trial(scenario.name, wrapped.exit_code, True, note, run["dialects"], facts, attributes)
 
 
 class _Improvised(ScriptedModel):
@@ -188,7 +195,7 @@ def _happened(
     details = play.scenario.name == "cached_and_reasoning"
     fails = play.scenario.name == "model_error"
     judged = {
-        "tool_calls": bool(ran), "arguments": bool(ran), "agents": bool(agents), "delegations": bool(agents), "errors": tools is not None,
+        "tool_calls": bool(ran), "arguments": bool(ran), "agents": bool(agents), "delegations": bool(agents), "errors": tools is not None and not fails,
         "final_output": not failed and (text is not None or any(one.text == ANSWER for one in answered[-1:])),
         "cache_read_tokens": details, "reasoning_tokens": details, "failed_llm_attempts": fails, "complete": not play.scenario.killed,
     }  # fmt: skip

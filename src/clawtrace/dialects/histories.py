@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from clawtrace.dialects.message_parts import Message, Piece, message_of, piece_of, text_of
+from clawtrace.dialects.message_parts import Message, Piece, loads, message_of, piece_of, text_of
 from clawtrace.dialects.python_repr import read_repr
 
 __all__ = ["crewai_history", "haystack_history", "haystack_messages"]
@@ -80,9 +80,10 @@ def crewai_history(payload: str, direction: str) -> Iterator[Message]:  # noqa: 
         asked: dict[str | None, Piece] = {}
         failures = task.get("tool_failures")
         left = None if failures is None else list(failures)
+        before = frozenset(recorded)
         for message in task["messages"]:
             role, pieces = message_of(message)
-            new = [one for one in pieces if f"{one.type} {one.call_id}" not in recorded]
+            new = [one for one in pieces if f"{one.type} {one.call_id}" not in before]
             recorded.update(f"{one.type} {one.call_id}" for one in new if one.call_id is not None)
             asked |= {one.call_id: one for one in new if one.type == "tool_call"}
             yield role, [_crewai_part(piece, asked, left) for piece in new]
@@ -96,11 +97,12 @@ def _crewai_part(piece: Piece, asked: dict[str | None, Piece], failures: list[di
     call = asked.get(piece.call_id)
     if piece.type != "tool_call_response" or call is None or failures is None:
         return piece
+    given = loads(call.text or "{}")
     for failure in failures:
-        if failure["tool_name"] == call.name and failure["tool_args"] == json.loads(call.text or "{}"):
+        if failure["tool_name"] == call.name and failure["tool_args"] == given:
             failures.remove(failure)
             refused = failure["failure"]["reason"] in _NOT_RUN
             return piece._replace(type="tool_call_refused") if refused else piece._replace(failed=True)
-    # Failures may be switched off; then the words are all that there is.
-    in_doubt = (piece.text or "").startswith("Error executing tool")
+    # Failures may be switched off, and have other words for arguments that are no JSON; then the words are all that there is.
+    in_doubt = (piece.text or "").startswith("Error executing tool") or isinstance(given, str)
     return piece._replace(failed=None if in_doubt else False)

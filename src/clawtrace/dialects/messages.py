@@ -165,6 +165,33 @@ def _call_piece(call: dict[str, Any]) -> Piece:
     return Piece("tool_call", call.get("id"), function.get("name"), text_of(function.get("arguments")))
 
 
+def _listed_calls(payload: str, direction: str) -> Iterator[Message]:  # noqa: ARG001
+    """``gen_ai.tool.name``, ``.call.id`` and ``.args`` of all calls of one answer (OpenLIT); what is empty is left out of a text."""
+    found = json.loads(payload)
+    names = found["gen_ai.tool.name"].split(_BETWEEN)
+    ids = found.get("gen_ai.tool.call.id", "").split(_BETWEEN)
+    arguments = _objects(found.get("gen_ai.tool.args", ""))
+    of_each = [values if len(values) == len(names) else [None] * len(names) for values in (ids, arguments)]
+    yield (
+        "assistant",
+        [Piece("tool_call", call_id or None, name, text) for name, call_id, text in zip(names, *of_each, strict=True)],
+    )
+
+
+def _objects(text: str) -> list[str]:
+    """Return the texts of the JSON values that follow each other in a text, or the whole of it where one cannot be read."""
+    values, at = [], 0
+    while at < len(text):
+        try:
+            end = json.JSONDecoder().raw_decode(text, at)[1]
+        except ValueError:
+            return [text]
+        values.append(text[at:end])
+        at = end + len(_BETWEEN)
+    return values
+
+
+_BETWEEN = ", "
 _EVENT_ROLES = {
     "gen_ai.system.message": "system",
     "gen_ai.user.message": "user",
@@ -323,6 +350,7 @@ FORMATS: dict[str, Callable[[str, str], Iterator[Message]]] = {
     "blob": _blob,
     "ai_sdk": _ai_sdk,
     "langchain": _langchain,
+    "listed_calls": _listed_calls,
     "haystack_history": haystack_history,
     "haystack_messages": haystack_messages,
     "crewai_history": crewai_history,

@@ -288,13 +288,14 @@ class MessageRule(DialectPart):
     direction: Literal["input", "output", "both"]
     format: Literal[
         "genai_parts", "genai_chunks", "genai_streamed", "genai_reprs", "indexed", "openinference", "events", "event_list", "blob", "ai_sdk",
-        "ax_events", "langchain", "haystack_history", "haystack_messages", "crewai_history",
+        "ax_events", "langchain", "listed_calls", "haystack_history", "haystack_messages", "crewai_history",
     ]  # fmt: skip
     """How they are written. `genai_parts`: OpenTelemetry's messages; `genai_chunks`: the same, each a piece of one streamed
     answer; `genai_streamed`: the same, of an instrumentation that loses the arguments of streamed tool calls and records `{}`,
     which says nothing therefore; `genai_reprs`: the same, in which a tool call asked for is a text, Python's representation of
     the call's object; `indexed`, `openinference`: one attribute a part, with the place in its key; `events`: span
-    events; `event_list`: such events as a JSON list; `blob`: any JSON, or text; the others: those of one framework."""
+    events; `event_list`: such events as a JSON list; `listed_calls`: of the calls that an answer asks for, all names, all ids and
+    all arguments, each as one text; `blob`: any JSON, or text; the others: those of one framework."""
     key: str | None = None
     """Attribute key of the messages, or of `event` where that is given."""
     event: str | None = None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from clawtrace.dialects import Dialect
 from clawtrace.dialects.explain import Explainer
 from clawtrace.dialects.expressions import Seen
+from clawtrace.dialects.load import Dialect
 from clawtrace.dialects.unread import unknown_attributes
 from clawtrace.store.api import FactStore
 

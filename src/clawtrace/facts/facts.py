@@ -13,17 +13,18 @@ from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from itertools import chain, islice
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from clawtrace.dialects import Dialect
+from clawtrace.dialects.load import Dialect
 from clawtrace.errors import StoreError
 from clawtrace.facts.columns import columns, columns_of
 from clawtrace.facts.normaliser import Normaliser, read_sql
 from clawtrace.facts.runs.completeness import ClosingSigns, Completeness
 from clawtrace.facts.runs.run_facts import PLACED, RunFacts, in_order, message_rows
 from clawtrace.model.progress import Counted, Progress, unseen
+from clawtrace.model.query import Query
 from clawtrace.model.run import RunRecord
-from clawtrace.store.api import FactSide, FactStore, at_once
+from clawtrace.store.api import FactSide, FactStore, QueryableStore, at_once
 from clawtrace.support.memory import collector_paused, give_back
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from clawtrace.facts.scopes.scopes import Scope
     from clawtrace.pricing import Pricing
 
-__all__ = ["Facts"]
+__all__ = ["FactState", "Facts", "fact_states", "stand_ins"]
 
 _BATCH_SPANS = 50_000
 """Spans whose facts are computed together at most: bounds memory, large enough for set-based work."""
@@ -67,6 +68,14 @@ WHERE s.run_id IS NULL
 ORDER BY n.run_no
 """
 
+_OF_LOGS = 'SELECT run_id FROM run_records WHERE record LIKE \'%"log": "%\''
+
+_STATES_OF_SELECTED = """
+SELECT f.run_id AS run_id, f.raw_rows AS raw_rows, f.last_arrival_ns AS last_arrival_ns, f.record_ns AS record_ns,
+       f.normaliser AS normaliser, f.diagnostics AS diagnostics
+FROM fact_state AS f JOIN selected_runs AS s ON s.run_id = f.run_id
+"""
+
 _COMPUTED = {
     "run_id": "text", "raw_rows": "bigint", "last_arrival_ns": "bigint", "record_ns": "bigint", "normaliser": "text",
     "diagnostics": "text",
@@ -80,6 +89,28 @@ JOIN run_numbers AS n ON n.run_id = w.run_id
 LEFT JOIN fact_state AS s ON s.run_id = n.run_id
 ORDER BY n.run_no
 """
+
+
+class FactState(NamedTuple):
+    """The state of one run's facts."""
+
+    computed_from: tuple[int | str, ...]
+    """Raw rows, last arrival, record and rules; the facts are out of date when it differs."""
+    diagnostics: tuple[str, ...]
+    """Sentences about the run's spans, such as that a parent was cut."""
+
+
+def fact_states(store: QueryableStore) -> dict[str, FactState]:
+    """Return the state of the facts of each selected run."""
+    return {
+        run_id: FactState(tuple(state), tuple(json.loads(diagnostics)))
+        for run_id, *state, diagnostics in store.ask(Query(_STATES_OF_SELECTED)).rows
+    }
+
+
+def stand_ins(store: FactStore) -> set[str]:
+    """Return the runs whose record names the log that their spans were made of: no trace of them arrived."""
+    return {run_id for (run_id,) in store.script(_OF_LOGS)}
 
 
 def _batches(rows: Sequence[tuple[Any, ...]], sides: int = 1) -> Iterator[list[tuple[Any, ...]]]:
@@ -161,10 +192,8 @@ class Facts:
             progress: called when a part of them is done.
             scopes: what `scoped` will be called for next: of runs whose facts are computed now, it is found by the way.
         """
-        from clawtrace.facts.scopes.scoped_facts import ScopedFacts
-
         with self._store.lock, collector_paused():
-            self._within = {scope: ScopedFacts(self._store, scope) for scope in scopes}
+            self._within = {scope: self._scoped_facts(scope) for scope in scopes}
             self._within_runs = set()
             self._forget(self._store.take_retired())
             self._store.load("wanted_runs", {"run_id": ("text", list(run_ids))})
@@ -190,8 +219,6 @@ class Facts:
 
     def scoped(self, scopes: Iterable[Scope], run_ids: Sequence[str]) -> dict[Scope, ScopedFacts]:
         """Return what of the runs belongs to each scope, computed from the raw rows where `ensure` has not just done it."""
-        from clawtrace.facts.scopes.scoped_facts import ScopedFacts
-
         normaliser = self._normaliser
         with self._store.lock, collector_paused():
             within, runs = self._within, self._within_runs
@@ -199,7 +226,7 @@ class Facts:
             wanted = list(scopes)
             if not within.keys() >= set(wanted):
                 within, runs = {}, set()
-            found = {scope: within.get(scope) or ScopedFacts(self._store, scope) for scope in wanted}
+            found = {scope: within.get(scope) or self._scoped_facts(scope) for scope in wanted}
             for one in found.values():
                 one.keep(run_ids)
             self._store.load("wanted_runs", {"run_id": ("text", [one for one in run_ids if one not in runs])})
@@ -212,6 +239,11 @@ class Facts:
                         one.add(run, normaliser.shells)
                 _let_go(self._store, sum(row[2] for row in batch))
         return found
+
+    def _scoped_facts(self, scope: Scope) -> ScopedFacts:
+        from clawtrace.facts.scopes.scoped_facts import ScopedFacts
+
+        return ScopedFacts(self._store, scope)
 
     def signs(self, run_id: str, record: RunRecord) -> ClosingSigns:
         """Return what the spans that a run has so far say of its end; nothing is kept of it."""

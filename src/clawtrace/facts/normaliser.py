@@ -11,17 +11,16 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from clawtrace.dialects import Dialect
 from clawtrace.dialects.columns import COLUMN_TYPES
 from clawtrace.dialects.compile import ROW_FACT_COLUMNS, Compiler
 from clawtrace.dialects.expressions import Seen
+from clawtrace.dialects.load import Dialect
 from clawtrace.dialects.part import Part
 from clawtrace.dialects.rules import SPAN_TESTS, fits
 from clawtrace.facts.calls.cached_input import with_cached_input
 from clawtrace.facts.calls.evidence.dispatchers import with_dispatchers
 from clawtrace.facts.calls.evidence.layers import with_layers
 from clawtrace.facts.calls.run_spans import RunSpans
-from clawtrace.facts.logs.records import Completed, complete_rows
 from clawtrace.facts.runs.run_facts import RunFacts
 from clawtrace.facts.spans.shared_parts import SharedParts
 from clawtrace.facts.spans.span import Span
@@ -33,6 +32,7 @@ from clawtrace.support.yaml_reading import read_yaml
 if TYPE_CHECKING:
     from clawtrace.dialects.rules import ShellRule
     from clawtrace.facts.calls.llm_calls import LlmCall
+    from clawtrace.facts.logs.records import Completed
     from clawtrace.pricing import Pricing
 
 __all__ = ["Normaliser", "Rows", "read_sql"]
@@ -62,6 +62,8 @@ QUALIFY row_number() OVER (
 ) = 1
 """
 
+_ANY_LOGS = "SELECT 1 FROM otel_logs WHERE run_no IN (SELECT run_no FROM fact_runs) LIMIT 1"
+
 _SCOPES = "SELECT dialect, scope, count(*) FROM fact_keys GROUP BY dialect, scope ORDER BY dialect"
 
 _VERSION = "18"
@@ -84,7 +86,8 @@ class Rows(NamedTuple):
     side: FactSide
     run_ids: Mapping[int, str]
     """By run number."""
-    completed: Completed
+    completed: Completed | None
+    """None where there are neither log records nor a dialect that names main agents."""
     spans: int
     """How many there are, those that were made of log records left out."""
     reused_ids: Mapping[int, Sequence[str]]
@@ -143,11 +146,20 @@ class Normaliser:
             scopes[dialect].add(scope)
             spans += count
         self._row_facts(side, shapes, scopes)
-        return Rows(side, run_ids, complete_rows(side, self.dialects, list(scopes), read_sql), spans, reused)
+        return Rows(side, run_ids, self._completed(side, scopes), spans, reused)
+
+    def _completed(self, side: FactSide, scopes: Collection[str]) -> Completed | None:
+        """Complete the rows of a batch with spans of these dialects by log records, and by what names their main agents."""
+        any_logs = bool(side.script(_ANY_LOGS))
+        if not any_logs and not any(self.dialects[name].file.main_agent for name in scopes):
+            return None
+        from clawtrace.facts.logs.records import complete_rows
+
+        return complete_rows(side, self.dialects, list(scopes), read_sql, any_logs=any_logs)
 
     def facts(self, rows: Rows) -> list[RunFacts]:
         """Return the facts of those runs of the batch that have spans, not summed up: Python's part."""
-        lost = rows.completed.lost
+        lost = rows.completed.lost if rows.completed else {}
         facts = [
             RunFacts(rows.run_ids[run.run_no], run, lost.get(run.run_no), rows.reused_ids.get(run.run_no, ()))
             for run in self._runs(rows)
@@ -170,7 +182,7 @@ class Normaliser:
         """Return the runs of the batch that have spans, with their messages: every distinct payload is read once."""
         read: dict[tuple[str, str, bytes], Sequence[Part]] = {}
         shared = SharedParts()
-        parents = rows.completed.parents
+        parents = rows.completed.parents if rows.completed else {}
         spans = read_spans(rows.side, rows.spans)
         payloads = take_payloads(rows.side)
         payload = next(payloads, None)

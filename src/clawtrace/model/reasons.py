@@ -209,6 +209,12 @@ _OF_AGENTS = (
         "a task that is cancelled ends its spans wherever it is", "Look at the log of the program.", always=True,
     ),
     Reason(
+        "handoff-to-unseen",
+        "A handoff names an agent, and no span shows it at work: there may be none of this name, or it never began.",
+        "frameworks refuse the names of agents that they do not know, some after the span of the handoff",
+        "Look at the log of the program.", always=True,
+    ),
+    Reason(
         "agent-inside-itself",
         "An agent span is right inside of one with its name, with no tool call between them: it may be a step of that agent, "
         "or an agent that it delegates to.",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult
 from clawtrace.report.base import CampaignReport, case_title, cases_of
 from clawtrace.report.console import ConsoleOutput, Segment, TableColumn
 from clawtrace.support.figures import UNKNOWN, beside, count
-from clawtrace.verdicts.gating.pass_rate import PassRate, assertion_rates, rate_of_runs
+
+if TYPE_CHECKING:
+    from clawtrace.verdicts.gating.pass_rate import PassRate
 
 __all__ = ["print_datasets", "print_repetitions", "print_thresholds", "rate_words"]
 
@@ -35,6 +38,8 @@ def print_datasets(report: CampaignReport, console: ConsoleOutput) -> None:
     for case_id, model_id in dict.fromkeys((*ran, *left_out)):
         labels = report.labels.get(case_id)
         if labels is not None and labels.row_of is not None:
+            from clawtrace.verdicts.gating.pass_rate import rate_of_runs
+
             runs = ran.get((case_id, model_id), [])
             passed = rate_of_runs(runs).passed == len(runs) and (case_id, model_id) not in left_out
             rows.setdefault((labels.row_of, model_id), {})[case_id] = passed
@@ -61,6 +66,8 @@ def print_repetitions(results: Sequence[RunResult], console: ConsoleOutput) -> N
     repeated = {key: runs for key, runs in cases_of(results).items() if len(runs) > 1}
     if not repeated:
         return
+    from clawtrace.verdicts.gating.pass_rate import assertion_rates, rate_of_runs
+
     models = any(model_id is not None for _, model_id in repeated)
     columns = [
         TableColumn("case"),

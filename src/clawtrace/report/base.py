@@ -14,11 +14,11 @@ from clawtrace._discover import subclasses_in
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status, Verdict
 from clawtrace.verdicts.gating.gate import Gate, most_severe
-from clawtrace.verdicts.gating.thresholds import SuiteRate
 
 if TYPE_CHECKING:
     from clawtrace.report.results import NotRun, Suite
     from clawtrace.report.struct import Struct
+    from clawtrace.verdicts.gating.thresholds import SuiteRate
     from clawtrace.verdicts.reading.tree_view import SpanNode
 
 __all__ = [

@@ -97,48 +97,8 @@ class ModelRequested:
     """Names of the tools that the case gives the model, where the runner has tools."""
 
 
-class FaultsOfRun(TypingProtocol):
-    """What is made to fail in a run."""
-
-    def not_struck(self) -> list[str]:
-        """Return what to say of each fault that had to strike and did not."""
-        ...
-
-
 class ModelAddresses(TypingProtocol):
     """Where a run's models are asked: at a server of ours, in place of their providers."""
-
-    misses: list[str]
-    """What was asked there and could not be answered, as messages."""
-
-    @property
-    def faults(self) -> FaultsOfRun:
-        """What was made to fail."""
-        ...
-
-    @property
-    def mode(self) -> str:
-        """Whether it records or replays; empty where it does neither."""
-        ...
-
-    @property
-    def tools_passed_by(self) -> str:
-        """What to say where calls of MCP servers could have been replayed, and none came; empty where some did."""
-        ...
-
-    @property
-    def asked(self) -> int:
-        """How many requests came there."""
-        ...
-
-    @property
-    def resource(self) -> Mapping[str, str]:
-        """What spans of the run are to say of it, as resource attributes."""
-        ...
-
-    def said(self) -> str:
-        """Return what was done, in one sentence."""
-        ...
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """Return the agent's environment in which every provider is at that server."""

@@ -23,7 +23,7 @@ from clawtrace.store.duckdb import DuckStore
 
 if TYPE_CHECKING:
     from clawtrace.assertions.base import Assertion
-    from clawtrace.dialects import Dialect
+    from clawtrace.dialects.load import Dialect
     from clawtrace.facts.runs.completeness import ClosingSigns
     from clawtrace.facts.scopes.scoped_facts import ScopedFacts
     from clawtrace.facts.scopes.scopes import Scope
@@ -193,19 +193,21 @@ class SessionQuestions:
             evidence_of_passes: off, only verdicts that did not pass carry their spans (and half of the time is saved).
             looked: called once nothing but the store is to be asked any more; not at all where that is never so.
         """
-        from clawtrace.assertions._log_source import names_a_log
         from clawtrace.verdicts.asking.ask import scope_of
-        from clawtrace.verdicts.asking.probes import Knowledge, Worlds, ask_probes, look_at_the_world
         from clawtrace.verdicts.judging.redacted_verdicts import without_secrets
 
         self.settings.check(assertions)
-        knowledge = Knowledge(
-            self._store.record, self._facts_of, self._conversation_of, self.clean, self.settings.gateway
-        )
-        looks = look_at_the_world(assertions)
-        seen = Worlds(run_ids if looks else (), worlds or {}, knowledge, case_dir, hooks, judge)
-        probed = ask_probes(assertions, seen, self.clean, self.progress) if seen else {}
-        logs = names_a_log(assertions)
+        seen: Mapping[str, World] = {}
+        probed: Mapping[int, Probed] = {}
+        if run_ids and any(one.is_probe or one.reads_world() for one in assertions):
+            from clawtrace.verdicts.asking.probes import Knowledge, Worlds, ask_probes
+
+            knowledge = Knowledge(
+                self._store.record, self._facts_of, self._conversation_of, self.clean, self.settings.gateway
+            )
+            seen = Worlds(run_ids, worlds or {}, knowledge, case_dir, hooks, judge)
+            probed = ask_probes(assertions, seen, self.clean, self.progress)
+        logs = any(one.names_log for one in assertions)
         if not logs and not any(one.reads_world() for one in assertions):
             looked()
         alone = logs or any(scope_of(one) is not None for one in assertions)
@@ -221,7 +223,7 @@ class SessionQuestions:
 
     def _ask(self, questions: Sequence[WaitingQuestion], logs_of: Mapping[str, World] | None) -> dict[str, RunResult]:
         """Ask the store what `questions` ask, with the lock held; with `logs_of`, worlds, also the logs that one question names."""
-        from clawtrace.facts.logs.stand_ins import stand_ins
+        from clawtrace.facts.facts import stand_ins
         from clawtrace.verdicts.asking.ask import scope_of
         from clawtrace.verdicts.combined import combine
         from clawtrace.verdicts.evaluate import evaluate
@@ -262,7 +264,7 @@ class SessionQuestions:
 
     def facts_states(self, run_ids: Sequence[str]) -> dict[str, tuple[int | str, ...]]:
         """Return what the facts of runs are computed from now: not `RunResult.facts_state` when a verdict is out of date."""
-        from clawtrace.facts.fact_states import fact_states
+        from clawtrace.facts.facts import fact_states
 
         with self._store.lock:
             self._current(run_ids)
@@ -387,7 +389,7 @@ class SessionQuestions:
             InvalidAssertionError: the assertion is invalid in this version.
         """
         from clawtrace.assertions.registry import parse_assertion
-        from clawtrace.facts.logs.stand_ins import stand_ins
+        from clawtrace.facts.facts import stand_ins
         from clawtrace.verdicts.asking.ask import ask
         from clawtrace.verdicts.asking.rerun import StoredQuestion
         from clawtrace.verdicts.evaluate import evaluate
@@ -446,7 +448,7 @@ class _Engine:
     """The engine of one session, made when it is first asked: recording alone needs none of it."""
 
     def __init__(self, store: DuckStore, settings: SessionSettings) -> None:
-        from clawtrace.dialects import load_dialects
+        from clawtrace.dialects.load import load_dialects
         from clawtrace.facts.facts import Facts
 
         dialects = load_dialects(settings.dialects)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
-from clawtrace.dialects import Dialect
+from clawtrace.dialects.load import Dialect
 from clawtrace.model.reasons import Reason
 
 __all__ = ["content_hint", "hint_for", "usage_hint"]

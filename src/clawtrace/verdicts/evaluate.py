@@ -11,34 +11,35 @@ from datetime import date
 from functools import cache, partial
 from itertools import repeat
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clawtrace.assertions.base import Assertion
-from clawtrace.assertions.world import World
-from clawtrace.dialects import Dialect
+from clawtrace.dialects.load import Dialect
 from clawtrace.errors import QueryError
-from clawtrace.facts.fact_states import FactState
-from clawtrace.facts.scopes.scoped_facts import ScopedFacts
-from clawtrace.facts.scopes.scopes import Scope
+from clawtrace.facts.facts import FactState
 from clawtrace.model.progress import Counted, Progress, unseen
 from clawtrace.model.verdict import RunResult, Standing, Status, UnreadVerdicts, run_status_of
 from clawtrace.store.api import QueryableStore, at_once
 from clawtrace.support.memory import collector_paused
 from clawtrace.verdicts.asking.ask import Ask, ask, scope_of
 from clawtrace.verdicts.asking.evidence import SHOWN_SPANS, ShownSpans
-from clawtrace.verdicts.asking.probes import Probed
 from clawtrace.verdicts.combined import own_verdicts, parts_of
 from clawtrace.verdicts.judging.judgement import Judgement, Verdicts
 from clawtrace.verdicts.judging.run_inputs import RunInputs, ShownFacts, read_runs
-from clawtrace.verdicts.judging.scoped_judgement import ScopedJudgement, ask_within
 
-__all__ = ["ScopedOf", "evaluate"]
+if TYPE_CHECKING:
+    from clawtrace.assertions.world import World
+    from clawtrace.facts.scopes.scoped_facts import ScopedFacts
+    from clawtrace.facts.scopes.scopes import Scope
+    from clawtrace.verdicts.asking.probes import Probed
+
+    ScopedOf = Callable[[Sequence[Scope], Sequence[str]], Mapping[Scope, ScopedFacts]]
+    """Finds what of runs, by id, belongs to scopes (`Facts.scoped`)."""
+
+__all__ = ["evaluate"]
 
 _MANY_RUNS = 1_000
 """From here on it pays to copy the rows of the runs whose evidence is shown."""
-
-ScopedOf = Callable[[Sequence[Scope], Sequence[str]], Mapping[Scope, ScopedFacts]]
-"""Finds what of runs, by id, belongs to scopes (`Facts.scoped`)."""
 
 _NO_FACTS = FactState((), ())
 
@@ -119,12 +120,15 @@ def _judgements(
     asker: Ask,
 ) -> list[Judgement]:
     """Return a judgement for each assertion, of the runs that it is asked of: of all of them where it has a scope."""
-    return [
-        Judgement(assertion, parts[place], probed.get(place), asker=asker)
-        if (scope := scope_of(assertion)) is None
-        else ScopedJudgement(assertion, runs, within[scope], asker=asker)
-        for place, assertion in enumerate(assertions)
-    ]
+    found = []
+    for place, assertion in enumerate(assertions):
+        if (scope := scope_of(assertion)) is None:
+            found.append(Judgement(assertion, parts[place], probed.get(place), asker=asker))
+            continue
+        from clawtrace.verdicts.judging.scoped_judgement import ScopedJudgement
+
+        found.append(ScopedJudgement(assertion, runs, within[scope], asker=asker))
+    return found
 
 
 def _ask_all(
@@ -143,8 +147,10 @@ def _ask_all(
         judgement.ask(side, worlds)
         answered.more(1)
 
-    at_once(store.sides(), [partial(ask_one, one) for one in judgements if not isinstance(one, ScopedJudgement)])
+    at_once(store.sides(), [partial(ask_one, one) for one in judgements if one.within is None])
     for facts in within.values():
+        from clawtrace.verdicts.judging.scoped_judgement import ScopedJudgement, ask_within
+
         in_scope = [one for one in judgements if isinstance(one, ScopedJudgement) and one.within is facts]
         ask_within(store, facts, in_scope, of_passes=of_passes)
         answered.more(len(in_scope))

@@ -16,8 +16,8 @@ from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.probing.files import stale_reason
 from clawtrace.assertions.world import World
 from clawtrace.errors import ClawtraceError
+from clawtrace.facts.facts import stand_ins
 from clawtrace.facts.logs.importing import store_logged_run
-from clawtrace.facts.logs.stand_ins import stand_ins
 from clawtrace.logs.configured import ConfiguredForm, FormSettings
 from clawtrace.logs.model import LoggedRun, LogReading
 from clawtrace.logs.reading import read_log

@@ -11,8 +11,8 @@ import yaml
 
 from clawtrace.assertions.registry import names
 from clawtrace.cli.main import cli
-from clawtrace.dialects import load_dialects
 from clawtrace.dialects.columns import RECORDABLE
+from clawtrace.dialects.load import load_dialects
 from clawtrace.runners.starting.environment import table
 
 

@@ -16,7 +16,7 @@ import pytest
 from click.testing import Result
 from tests.cli.conftest import PROGRAM, clean_environment
 
-from clawtrace.campaign.running.events import PlanReady, RunFinished, RunNotRun, RunStarted
+from clawtrace.cli.output import campaign_progress as _campaign
 from clawtrace.cli.output import progress as _progress
 from clawtrace.model.verdict import RunResult, Status
 from clawtrace.session.session import Session
@@ -127,11 +127,14 @@ class TestLines:
     def campaign(statuses: Sequence[Status | None], *, quiet: bool = False) -> None:
         """Let the runs of a campaign end; None is one that was not run."""
         runs = [planned(f"case_{number}") for number in range(len(statuses))]
-        with _progress.progress(quiet=quiet) as listener:
-            listener(PlanReady(SimpleNamespace(runs=runs)))
+        with _campaign.progress(quiet=quiet) as listener:
+            listener.planned(SimpleNamespace(runs=runs))
             for run, status in zip(runs, statuses, strict=True):
-                listener(RunStarted(run))
-                listener(RunNotRun(run, "interrupted") if status is None else RunFinished(run, ended(run, status)))
+                listener.started(run)
+                if status is None:
+                    listener.left_out(run, "interrupted")
+                else:
+                    listener.finished(run, ended(run, status))
 
     def test_a_small_campaign_has_a_line_for_each_run(self, capsys: pytest.CaptureFixture[str]) -> None:
         self.campaign([Status.PASS, Status.FAIL, None])
@@ -160,14 +163,14 @@ class TestLines:
         self.campaign([Status.FAIL] * 200)
 
         lines = capsys.readouterr().err.splitlines()
-        assert len(lines) == _progress.MOST_LINES + 1
+        assert len(lines) == _campaign.MOST_LINES + 1
         assert lines[-1] == "[200/200] 200 failed, 800 spans, $2.00"
 
     def test_a_long_campaign_says_now_and_then_how_far_it_is(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         seconds = iter(range(1_000))
-        monkeypatch.setattr(_progress, "monotonic", lambda: next(seconds))
+        monkeypatch.setattr(_campaign, "monotonic", lambda: next(seconds))
         self.campaign([Status.PASS] * 60)
 
         lines = capsys.readouterr().err.splitlines()

@@ -194,6 +194,45 @@ def test_openlits_words_are_not_the_models(lab: Lab) -> None:
     assert lab.rows("SELECT cost_usd FROM spans") == [(None,)]
 
 
+class TestAgnoThroughOpenLit:
+    """Without content: what a model asked for stands on its span, calls joined by commas; each execution has a span."""
+
+    @staticmethod
+    def spans(**asked: str) -> list[S]:
+        common = {"telemetry.sdk.name": "openlit"}
+        work = {**common, "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "assistant"}
+        words = {**common, "gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o", "gen_ai.usage.input_tokens": 9,
+                 "gen_ai.usage.output_tokens": 1, "gen_ai.response.finish_reasons": ["tool_calls"],
+                 **{f"gen_ai.tool.{key.replace('__', '.')}": value for key, value in asked.items()}}  # fmt: skip
+        ran = {
+            **common,
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": "pay",
+            "gen_ai.tool.call.id": "c1",
+        }
+        return [S("a", "", 0, 90, "invoke_agent assistant", work, scope="openlit.instrumentation.agno"),
+                S("m", "a", 1, 9, "chat gpt-4o", words, scope="openlit.instrumentation.openai"),
+                S("t", "a", 10, 20, "execute_tool pay", ran, scope="openlit.instrumentation.agno")]  # fmt: skip
+
+    def test_an_execution_has_the_arguments_of_its_request(self, lab: Lab) -> None:
+        lab.put(*self.spans(name="pay, look", call__id="c1, c2", args='{"eur": 5}, {"at": "x, y"}'))
+
+        assert lab.rows(TOOLS) == [("pay", '{"eur": 5}', "ok")]
+        assert lab.rows("SELECT name, arguments FROM tool_requests") == [("look", '{"at": "x, y"}')]
+        assert lab.totals("tool_calls_low", "tool_calls_high") == (1, 1)
+
+    def test_a_streamed_run_joins_the_texts_of_its_answers(self, lab: Lab) -> None:
+        """The agent's span has none: that of the last model call is a part of the answer, at most."""
+        said = json.dumps(
+            [{"role": "assistant", "parts": [{"type": "text", "content": "21 degrees"}], "finish_reason": "stop"}]
+        )
+        work, model, tool = self.spans()
+        later = S("n", "", 30, 40, model.name, {**model.attrs, "gen_ai.output.messages": said}, scope=model.scope)
+        lab.put(work, model, tool, later)
+
+        assert lab.rows("SELECT final_output FROM runs") == [(None,)]
+
+
 def test_what_openlit_stumbles_over_is_no_failure_of_the_call(lab: Lab) -> None:
     """Offline it cannot count a stream's tokens, and marks the answered call. A call that fails has a status message."""
 

@@ -14,7 +14,7 @@ from instrumented import ACTIVATIONS
 from log_records import L, put_logs
 
 from clawtrace.assertions.registry import parse_assertion
-from clawtrace.dialects import load_dialects
+from clawtrace.dialects.load import load_dialects
 from clawtrace.verdicts.evaluate import evaluate
 
 DIALECTS = {dialect.name: dialect for dialect in load_dialects()}

@@ -10,7 +10,7 @@ import pytest
 from building import Lab, S, agent, asks, chat, says, tool
 
 from clawtrace.assertions.registry import parse_assertion
-from clawtrace.dialects import load_dialects
+from clawtrace.dialects.load import load_dialects
 from clawtrace.model.reasons import REASONS
 from clawtrace.model.verdict import Status
 from clawtrace.verdicts.evaluate import evaluate

@@ -12,7 +12,7 @@ import pytest
 from building import Lab, S, agent, tool
 
 from clawtrace.assertions.registry import parse_assertion
-from clawtrace.dialects import load_dialects
+from clawtrace.dialects.load import load_dialects
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
 

@@ -138,6 +138,17 @@ class TestClaudeCode:
 
         assert lab.totals("llm_calls", "failed_llm_attempts", "errors") == (0, 2, 1)
 
+    def test_how_often_a_malformed_request_was_made_is_open(self, lab: Lab) -> None:
+        """The span of one that ended with 400 says `attempt` 1, though the client makes it again with fewer options."""
+        failed = request("m", success=False, status_code=400, error="scripted failure")
+        failed.attrs = {key: value for key, value in failed.attrs.items() if key not in USAGE}
+        put_logs(
+            lab.put(turn(), failed), *(event("api_error", 6 + n, "i", attempt=n, status_code="400") for n in (1, 2, 3))
+        )
+
+        assert lab.totals("llm_calls", "failed_llm_attempts", "errors") == (0, None, 1)
+        assert lab.rows("SELECT reason FROM gaps WHERE outcome = 'error'") == [("attempts-not-recorded",)]
+
     @pytest.mark.parametrize("numbers", [[3], [1, 2, 3]])
     def test_without_spans_attempts_count_once_however_they_are_logged(self, lab: Lab, numbers: list[int]) -> None:
         put_logs(lab, *(event("api_error", n, attempt=n, status_code="529", error="overloaded") for n in numbers))

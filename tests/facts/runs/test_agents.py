@@ -62,6 +62,23 @@ def test_a_handoff_span_names_its_target(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize(
+    ("later", "name", "certain"),
+    [("assistant", "billing", False), ("accounts", None, True)],
+    ids=["nothing new was at work", "one that it may name in other words"],
+)
+def test_a_handoff_to_an_agent_that_no_span_shows(lab: Lab, later: str, name: str | None, certain: bool) -> None:
+    """A model may ask for one that does not exist: whether it worked is not known, only that no other agent was meant."""
+    attrs = {"gen_ai.operation.name": "handoff", "gen_ai.handoff.from_agent": "assistant", "gen_ai.handoff.to_agent": "billing"}  # fmt: skip
+    turn = S("d", "", 90, 190, "run", {"gen_ai.operation.name": "invoke_workflow"})
+    lab.put(S("c", "", 1, 80, "run", {"gen_ai.operation.name": "invoke_workflow"}), agent("a", "c", at=2, to=12),
+            S("h", "a", 10, 11, "handoff", attrs), turn, agent("b", "d", at=100, to=140, agent=later))  # fmt: skip
+
+    assert lab.rows("SELECT name, parent_activation_no, certain FROM agents WHERE via = 'handoff'") == [
+        (name, 1, certain)
+    ]
+
+
+@pytest.mark.parametrize(
     ("spans", "via"),
     [
         ([DIG], None),

@@ -8,7 +8,7 @@ import pytest
 from building import Lab, chat
 
 from clawtrace.assertions.registry import parse_assertion
-from clawtrace.dialects import load_dialects
+from clawtrace.dialects.load import load_dialects
 from clawtrace.model.verdict import Status, Verdict
 from clawtrace.pricing import ModelCall, Pricing
 from clawtrace.support.figures import cost_of

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
-from building import Lab, agent, chat, tool
+import pytest
+from building import Lab, agent, asks, chat, says, tool
 
 from clawtrace.facts.runs.gaps import UNFINISHED
 from clawtrace.model.run import RunRecord
@@ -54,3 +56,19 @@ def test_retries_in_an_sdk_are_one_gap(lab: Lab) -> None:
 
     assert lab.rows("SELECT outcome, at_most FROM gaps WHERE relation = 'llm_calls'") == [("error", None)]
     assert lab.totals("llm_calls", "failed_llm_attempts_low", "failed_llm_attempts_high") == (2, 0, None)
+
+
+@pytest.mark.parametrize(("offered", "most"), [("get_weather", 1), (None, None)])
+def test_what_models_ask_for_bounds_an_agent_that_records_no_tools(
+    lab: Lab, offered: str | None, most: int | None
+) -> None:
+    """Asked with an offer of tools, a model asks for them by name; without one it may ask in prose, as in code that it writes."""
+    genai = "opentelemetry.instrumentation.genai"
+    said = {"gen_ai.output.messages": asks(("c1", "get_weather", {}))}
+    offer = {} if offered is None else {"gen_ai.tool.definitions": json.dumps([{"type": "function", "name": offered}])}
+    work = replace(agent("a", to=90), scope=f"{genai}.smolagents")
+    asked = replace(chat("m", "a", at=1, **said, **offer), scope=f"{genai}.openai")
+    answered = replace(chat("n", "a", at=20, **{"gen_ai.output.messages": says("Done.")}), scope=f"{genai}.openai")
+    lab.put(work, asked, answered)
+
+    assert lab.totals("tool_calls_low", "tool_calls_high") == (0, most)

@@ -11,7 +11,7 @@ import pytest
 from building import SDK, Lab, S, agent, answered, asks, chat, hex_id, says, tool
 
 from clawtrace.assertions.registry import parse_assertion
-from clawtrace.dialects import load_dialects
+from clawtrace.dialects.load import load_dialects
 from clawtrace.model.verdict import Status
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session

@@ -255,6 +255,21 @@ class TestCrews:
         assert (lab.totals("tool_calls"), lab.rows(TOOLS)) == ((0,), [])
         assert lab.rows("SELECT name, reason FROM tool_requests") == [("pay", "not-run")]
 
+    @pytest.mark.parametrize(("recorded", "outcome"), [(True, "error"), (False, None)])
+    def test_arguments_that_are_no_json(self, lab: Lab, recorded: bool, outcome: str | None) -> None:
+        """They are recorded with the failure as they are; versions may leave the failure out."""
+        asks = {**ASKS, "tool_calls": [{**CALL, "function": {"name": "pay", "arguments": '{"eur": '}}]}
+        failures = failure("invalid_input").replace("{'eur': 5}", repr('{"eur": ')) if recorded else "[]"
+        lab.put(crew(task(asks, ANSWERED, SAYS, failures=failures)), worker("a"))
+
+        assert lab.rows("SELECT name, outcome FROM tool_calls") == [("pay", outcome)]
+
+    def test_an_id_that_a_later_answer_uses_again(self, lab: Lab) -> None:
+        """Both are of one conversation; only a later task repeats what an earlier one recorded."""
+        lab.put(crew(task(ASKS, ANSWERED, ASKS, ANSWERED, SAYS), requests=3), worker("a"))
+
+        assert lab.totals("llm_calls", "tool_calls") == (3, 2)
+
     def test_what_a_coworker_did_is_nowhere(self, lab: Lab) -> None:
         """Its requests are in the sum, its tools in no message."""
         lab.put(crew(task(ASKS, ANSWERED, SAYS), requests=4), worker("a"), worker("b", "a", "researcher", 10, 20))

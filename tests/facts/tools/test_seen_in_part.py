@@ -8,7 +8,7 @@ import pytest
 from building import Lab, S, agent, chat, says
 
 from clawtrace.assertions.registry import parse_assertion
-from clawtrace.dialects import load_dialects
+from clawtrace.dialects.load import load_dialects
 from clawtrace.verdicts.evaluate import evaluate
 
 DIALECTS = {dialect.name: dialect for dialect in load_dialects()}

@@ -22,12 +22,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from typing import Any
 
 os.environ["AGNO_TELEMETRY"] = "false"
 
-from agent_program import MODEL, TOOLS, Job, logged, main, system
+from agent_program import LOG, MODEL, TOOLS, Job, logged, main, system
 from agno.agent import Agent
 from agno.db.in_memory import InMemoryDb
 from agno.models.openai import OpenAIChat
@@ -92,10 +91,12 @@ def _genai(provider: Any) -> None:
 
 
 def _openlit(provider: Any) -> None:  # it takes the global one
+    # It knows this variable as a yes or no, and records no content where it holds the conventions' word.
+    os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "true"
     import openlit
 
     # Prices are fetched from a network else.
-    openlit.init(disable_metrics=True, pricing_json=f"{sys.argv[2]}.prices")
+    openlit.init(disable_metrics=True, pricing_json=f"{LOG}.prices")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import os
 import sys
 from typing import Any
 
-from agent_program import MAX_STEPS, MODEL, Job, NamesRun, begin, main, system, tools_as
+from agent_program import LOG, MAX_STEPS, MODEL, Job, NamesRun, begin, main, system, tools_as
 
 SERVER = "weather"
 
@@ -44,8 +44,8 @@ async def _run(job: Job) -> str | None:
 
     server = MCPServerSettings(
         command=sys.executable,
-        args=[__file__, "serve", job.run, sys.argv[3]],
-        env={"PYTHONPATH": os.environ["PYTHONPATH"]},
+        args=[__file__, "serve", job.run, str(LOG)],
+        env={name: value for name, value in os.environ.items() if name.startswith(("PYTHONPATH", "CLAWTRACE"))},
     )
     exporter: Any = {"otlp": {"endpoint": os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] + "/v1/traces"}}
     settings = Settings(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from clawtrace.assertions.matching.one_form import one_form
+from clawtrace.assertions.matching.matchers import one_form
 from clawtrace.assertions.probe import Finding
 from clawtrace.assertions.probing.at_path import AtPath
 from clawtrace.assertions.probing.files import Text, hidden, read_text

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from clawtrace.assertions.matching.one_form import one_form
+from clawtrace.assertions.matching.matchers import one_form
 from clawtrace.assertions.probe import Finding, Probe
 from clawtrace.assertions.probing.files import Text
 from clawtrace.assertions.probing.http import MAX_BODY, request

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from clawtrace.assertions.matching.matchers import RegexText, compile_regex
-from clawtrace.assertions.matching.one_form import one_form
+from clawtrace.assertions.matching.matchers import RegexText, compile_regex, one_form
 from clawtrace.assertions.probe import Finding
 from clawtrace.assertions.probing.at_path import AtPath
 from clawtrace.assertions.probing.files import encoding_of, is_unread

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from clawtrace.assertions.matching.one_form import one_form
+from clawtrace.assertions.matching.matchers import one_form
 from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
 from clawtrace.assertions.probing.files import Text, hidden, read_text
 from clawtrace.assertions.refused import refused

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clawtrace.assertions.commands.command_result import CommandText
-from clawtrace.assertions.matching.one_form import one_form
+from clawtrace.assertions.matching.matchers import one_form
 from clawtrace.assertions.matching.redacted import holds_mark
 from clawtrace.assertions.matching.result_text import contains
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from clawtrace.assertions.matching.one_form import one_form
+from clawtrace.assertions.matching.matchers import one_form
 from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
 from clawtrace.assertions.probing.files import PathText, Text
 from clawtrace.assertions.probing.shell import run_shell

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from clawtrace.assertions.matching.json_schema import schema_problem
-from clawtrace.assertions.matching.matchers import compile_regex
-from clawtrace.assertions.matching.one_form import one_form
+from clawtrace.assertions.matching.matchers import compile_regex, one_form
 from clawtrace.assertions.matching.redacted import holds_mark, shortest
 
 __all__ = ["Condition", "absent", "fits_schema", "is_equal", "is_long", "matches", "present", "rouge_l", "similar"]

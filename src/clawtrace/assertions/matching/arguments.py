@@ -15,8 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator
 
 from clawtrace.assertions.matching.json_path import Step, parse_path, without
-from clawtrace.assertions.matching.matchers import compile_matcher
-from clawtrace.assertions.matching.one_form import composed
+from clawtrace.assertions.matching.matchers import compile_matcher, composed
 from clawtrace.assertions.refused import refused
 
 __all__ = ["ArgumentMode", "ArgumentPath", "Arguments", "match_arguments", "read_arguments"]

@@ -9,6 +9,7 @@ as letters and marks is the same name.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Annotated, Any, NamedTuple, TypeVar
@@ -16,7 +17,6 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 from pydantic import AfterValidator
 from pydantic_core import CoreSchema, core_schema
 
-from clawtrace.assertions.matching.one_form import composed
 from clawtrace.assertions.refused import refused
 from clawtrace.errors import ClawtraceError
 from clawtrace.model.model_names import bare_model_name, is_version_of, model_matches, model_mentioned
@@ -31,7 +31,9 @@ __all__ = [
     "RegexText",
     "compile_matcher",
     "compile_regex",
+    "composed",
     "is_found_in_every",
+    "one_form",
 ]
 
 TIME_LIMIT_S = 1.0
@@ -257,3 +259,13 @@ Limiting = Annotated[Matcher, AfterValidator(_check_limiting)]
 
 LimitingModel = Annotated[ModelMatcher, AfterValidator(_check_limiting)]
 """The same of a list of models."""
+
+
+def one_form(text: str) -> str:
+    """Return a text with the line ends of Unix and its letters composed: canonically equivalent texts are one (NFC)."""
+    return composed(text.replace("\r\n", "\n") if "\r" in text else text)
+
+
+def composed(text: str) -> str:
+    """Return a text with its letters composed (NFC): an `ö` is one however it was sent."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)

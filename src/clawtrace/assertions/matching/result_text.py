@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from clawtrace.assertions.matching.one_form import one_form
+from clawtrace.assertions.matching.matchers import one_form
 
 __all__ = ["contains"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -19,24 +19,9 @@ from clawtrace.campaign.results.stored import StoredRun, StoredRuns, read_run
 from clawtrace.campaign.results.stored_results import kept_file, mark_what_grew, with_unjudged, write_result
 from clawtrace.campaign.running.at_work import Budget, Place, RunInterruptedError, attempt, interrupts, preparing
 from clawtrace.campaign.running.cassettes import opened_cassettes
-from clawtrace.campaign.running.events import (
-    CampaignEvent,
-    Interrupted,
-    Listener,
-    PlanReady,
-    RunFinished,
-    RunJudging,
-    RunNotRun,
-    RunStarted,
-    RunWaiting,
-)
 from clawtrace.campaign.running.judged_run import judging_of
-from clawtrace.campaign.running.one_run import (
-    RunContext,
-    assertion_problem,
-    failed_result,
-    run_one,
-)
+from clawtrace.campaign.running.listener import Listener
+from clawtrace.campaign.running.one_run import RunContext, assertion_problem, failed_result, run_one
 from clawtrace.campaign.running.opening import note_finished, refusals, write_manifest
 from clawtrace.campaign.running.reuse import Decision, decide, evaluation_folder, remember_inputs, remember_reports
 from clawtrace.campaign.running.reused_run import at_home, judge_stored
@@ -53,27 +38,19 @@ from clawtrace.errors import (
 )
 from clawtrace.model.verdict import RunResult
 from clawtrace.pricing.price import Pricing
+from clawtrace.report.results import NotRun
 from clawtrace.runners.base import Runner, StopSignal, runner_types
 from clawtrace.verdicts.gating.gate import Gate
 
 if TYPE_CHECKING:
     from clawtrace.session.session import Session
 
-__all__ = ["CampaignResult", "UnfinishedRun", "execute"]
+__all__ = ["CampaignResult", "execute"]
 
 _AHEAD = 16
 """Runs whose agents have ended that may wait for their verdicts while others start: those that wait are judged together."""
 
 _GREW = "spans arrived after the verdict, so the run was judged again"
-
-
-@dataclass(frozen=True, slots=True)
-class UnfinishedRun:
-    """A planned run without a result."""
-
-    run: PlannedRun
-    reason: str
-    """One sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +60,7 @@ class CampaignResult:
     plan: Plan
     results: tuple[RunResult, ...]
     """In the order of the plan."""
-    not_run: tuple[UnfinishedRun, ...]
+    not_run: tuple[NotRun, ...]
     """In the order of the plan."""
     started_at: float
     """Seconds since the epoch."""
@@ -101,7 +78,7 @@ def execute(
     plan: Plan,
     session: Session,
     env: Mapping[str, str],
-    listener: Listener = lambda _: None,
+    listener: Listener | None = None,
     *,
     decisions: Mapping[str, Decision] | None = None,
     budget: Budget | None = None,
@@ -114,12 +91,12 @@ def execute(
 
     Args:
         session: open, with a receiver.
-        listener: receives the progress, one event at a time.
+        listener: hears the progress.
         decisions: from `decide`, made before the campaign's store was opened; by default nothing is reused.
         budget: what may be spent before nothing new is started; by default there is no limit.
     """
     found = decide(plan, env, reuse=False) if decisions is None else decisions
-    return _Execution(plan, session, env, listener, found, budget or Budget()).run()
+    return _Execution(plan, session, env, listener or Listener(), found, budget or Budget()).run()
 
 
 class _Execution:
@@ -149,7 +126,7 @@ class _Execution:
         self._stored = StoredRuns(plan.outputs)
         self._evaluations = evaluation_folder(plan)
         self._results: dict[str, RunResult] = {}
-        self._not_run: dict[str, UnfinishedRun] = {}
+        self._not_run: dict[str, NotRun] = {}
         types = runner_types()
         used = {planned.case.config.runner.type for planned in plan.runs}
         runners: dict[str, Runner] = {name: types[name]() for name in used}
@@ -180,7 +157,7 @@ class _Execution:
         remember_reports(self.plan)
         remember_inputs(self.plan, self._decisions.values())
         write_manifest(self.plan, self._decisions, started_at, self._context.session.clean)
-        self._tell(PlanReady(self.plan))
+        self._tell(self._listener.planned, self.plan)
         stale: tuple[str, ...] = ()
         missing = refusals(self.plan, self._decisions, self._context.env)
         if missing:
@@ -243,7 +220,7 @@ class _Execution:
             raise KeyboardInterrupt
         self._interrupted = self._is_cut_short = True
         self._halted = "interrupted"
-        self._tell(Interrupted(self._at_work))
+        self._tell(self._listener.interrupted, self._at_work)
         self._context.stop.set()
 
     def _work_through(self) -> None:
@@ -267,7 +244,7 @@ class _Execution:
             self._is_cut_short = True
             self._leave_out(planned, spent)
             return
-        self._tell(RunStarted(planned))
+        self._tell(self._listener.started, planned)
         try:
             result = self._result_of(planned, place)
         except RunInterruptedError:
@@ -344,8 +321,8 @@ class _Execution:
                 at_work.close()
                 place.give_back()
 
-            waiting = partial(self._tell_wait, planned)
-            report = partial(self._tell, RunJudging(planned))
+            waiting = partial(self._tell, self._listener.waiting, planned)
+            report = partial(self._tell, self._listener.judging, planned)
             result = run_one(planned, decision.fingerprint, self._context, report, looked, failed, waiting)
             self._budget.add(result)  # each attempt took what it took
             return result
@@ -363,7 +340,7 @@ class _Execution:
         """Wait for the rest of the runs of which more arrived after they were closed, while other agents were at work."""
         for planned, before in self._grown():
             if not self._interrupted:
-                self._context.session.close_again(before.run_id, partial(self._tell_wait, planned))
+                self._context.session.close_again(before.run_id, partial(self._tell, self._listener.waiting, planned))
 
     def _judge_what_grew(self) -> None:
         """Judge the runs again of which more arrived after their verdict."""
@@ -400,15 +377,19 @@ class _Execution:
         result = with_unjudged(self.plan, planned, result)
         result = result._replace(quarantined=self.plan.suite.in_quarantine(planned.case))
         self._results[planned.run_id] = packed(result)
-        self._tell(RunFinished(planned, result))
+        self._tell(self._listener.finished, planned, result)
 
     def _leave_out(self, planned: PlannedRun, reason: str) -> None:
-        self._not_run[planned.run_id] = UnfinishedRun(planned, reason)
-        self._tell(RunNotRun(planned, reason))
+        self._not_run[planned.run_id] = NotRun(
+            run_id=planned.run_id,
+            case_id=planned.case.config.case_id,
+            model_id=planned.model_id,
+            repetition=planned.repetition,
+            reason=reason,
+            quarantined=self.plan.suite.in_quarantine(planned.case),
+        )
+        self._tell(self._listener.left_out, planned, reason)
 
-    def _tell_wait(self, planned: PlannedRun, awaited: str, seconds: float) -> None:
-        self._tell(RunWaiting(planned, awaited, seconds))
-
-    def _tell(self, event: CampaignEvent) -> None:
+    def _tell(self, happened: Callable[..., None], *said: object) -> None:
         with self._telling:
-            self._listener(event)
+            happened(*said)

@@ -14,7 +14,7 @@ from clawtrace.assertions.world import World
 from clawtrace.campaign.planning.expand import PlannedRun
 from clawtrace.campaign.results.stored import fresh_folder
 from clawtrace.campaign.running.at_work import RunInterruptedError
-from clawtrace.campaign.running.cassettes import Cassettes, key_names, passed_by
+from clawtrace.campaign.running.cassettes import Cassettes, key_names, misses_of, passed_by, tools_passed_by
 from clawtrace.campaign.running.ended import (
     after,
     as_stored,
@@ -38,7 +38,6 @@ from clawtrace.model.verdict import RunResult, Status
 from clawtrace.pricing.price import Pricing
 from clawtrace.runners.base import (
     Message,
-    ModelAddresses,
     Runner,
     RunOutcome,
     RunRequest,
@@ -48,6 +47,7 @@ from clawtrace.runners.base import (
 from clawtrace.runners.starting.templates import RunValues, render, render_tree, session_id
 
 if TYPE_CHECKING:
+    from clawtrace.cassettes.playing import Playback
     from clawtrace.receiver.close import Waiting
     from clawtrace.session.session import Session
 
@@ -130,12 +130,13 @@ def run_one(
     request = with_preconditions(
         _request(planned, context, folder, values), planned.case.preconditions.for_run(values), context.world
     )
+    models = None
     if runner.starts_agent:
         with context.cassettes.played(planned) as models, context.cassettes.played(planned, by_user=True) as spoken:
             if models is not None:
                 request = replace(request, models=models, base_env=models.with_keys(context.env, key_names(planned)))
             user = None if player is None else _user(player, request, values, context, spoken)
-            record, outcome = _live(record, runner, request, context, user, spoken)
+            record, outcome = _live(record, runner, request, context, user, models, spoken)
         outcome = with_last_words(outcome, context.session)
         judging()
         record = context.session.close_run(
@@ -163,11 +164,11 @@ def run_one(
         assertions = asked_of_the_end(assertions, outcome.run_status)
     world = after(request, outcome, context.world)
     (found,) = context.session.evaluate([planned.run_id], assertions, worlds={planned.run_id: world}, looked=looked)
-    if request.models is not None and request.models.mode and (why := passed_by(request.models, found.totals)):
-        if request.models.asked == 0:
+    if models is not None and models.mode and (why := passed_by(models, found.totals)):
+        if models.asked == 0:
             raise CassetteMissError(why)
         outcome = replace(outcome, notes=(*outcome.notes, why))
-    if request.models is not None and (why := request.models.tools_passed_by):
+    if models is not None and (why := tools_passed_by(models, context.session, found)):
         outcome = replace(outcome, notes=(*outcome.notes, why))
     if not found.has_trace:
         outcome = without_trace(outcome, context.session)
@@ -229,7 +230,7 @@ def _user(
     request: RunRequest,
     values: RunValues,
     context: RunContext,
-    spoken: ModelAddresses | None,
+    spoken: Playback | None,
 ) -> SimulatedUser:
     """Return who plays the user of a run, by what the case says of it; `spoken` is the cassette of its model's answers."""
     texts = {"goal", "persona", "facts", "opening", "done_when"}
@@ -243,14 +244,14 @@ def _live(
     request: RunRequest,
     context: RunContext,
     user: SimulatedUser | None,
-    spoken: ModelAddresses | None,
+    models: Playback | None,
+    spoken: Playback | None,
 ) -> tuple[RunRecord, RunOutcome]:
     """Announce the run, run the agent, and note how it ended; a run that broke is closed as well."""
     assert record.trace_id is not None
     assert record.parent_span_id is not None
     endpoints = context.session.endpoints
     later = tuple((turn.trace_id, turn.parent_span_id) for turn in record.turns[1:])
-    models = request.models
     target = TelemetryTarget(
         endpoints.grpc, endpoints.http, record.trace_id, record.parent_span_id, context.switches, endpoints.token, later,
         {} if models is None else models.resource,
@@ -260,12 +261,12 @@ def _live(
         request = replace(request, turns=user.opening, reply=user.reply)
     try:
         outcome = without_secrets(runner.run(request, target, context.stop), request.folder, context.session.clean)
-        if misses := _misses(models, spoken):
+        if misses := misses_of(request.folder, models, spoken):
             raise _missed(misses)
         if models is not None and (idle := models.faults.not_struck()):
             raise FaultNotStruckError("; ".join((*idle, *with_last_words(outcome, context.session).notes)))
     except RunnerError as error:
-        if (misses := _misses(models, spoken)) and not isinstance(error, CassetteMissError):
+        if (misses := misses_of(request.folder, models, spoken)) and not isinstance(error, CassetteMissError):
             error = _missed(misses)
         clean_streams(request.folder, context.session.clean)
         context.session.close_run(record._replace(run_status="invalid", runner_error=str(error)), processes_gone=True)
@@ -283,11 +284,6 @@ def _live(
         context.session.close_run(record, processes_gone=outcome.processes_gone, ended=outcome.ended)
         raise RunInterruptedError
     return record, outcome
-
-
-def _misses(*playbacks: ModelAddresses | None) -> list[str]:
-    """Return what was asked of cassettes that they do not hold."""
-    return [miss for one in playbacks if one is not None for miss in one.misses]
 
 
 def _missed(misses: Sequence[str]) -> CassetteMissError:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from clawtrace.assertions.probe import Probe
 from clawtrace.campaign.planning.expand import Plan, PlannedRun, canonical_digest
 from clawtrace.campaign.planning.fingerprint import (
     agent_files,
@@ -20,7 +19,7 @@ from clawtrace.campaign.planning.fingerprint import (
 )
 from clawtrace.campaign.results.stored import StoredRun, StoredRuns, read_run, why_no_run, write_json
 from clawtrace.config.cases.case_file import LoadedCase
-from clawtrace.config.files.document import case_files
+from clawtrace.config.files.named import case_files
 from clawtrace.config.loading.judges import panel_of
 from clawtrace.config.project import ProjectConfig, RedactionSection
 from clawtrace.runners.base import OUTLIVED, AgentInputs, InputsRequest, Runner, RunnerSettings, runner_types
@@ -206,7 +205,7 @@ def _recording(config: ProjectConfig) -> dict[str, Any]:
 
 def _judging_files(case: LoadedCase) -> Iterator[str]:
     for assertion in case.assertions.parsed:
-        for field in assertion.case_files if isinstance(assertion, Probe) else ():
+        for field in assertion.case_files:
             name: Any = getattr(assertion, field)
             if name is not None:
                 yield name

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clawtrace.assertions.base import Assertion
-from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.probing.files import leads_out
 from clawtrace.assertions.world import World
 from clawtrace.campaign.planning.expand import PlannedRun
@@ -97,8 +96,7 @@ def judge_stored(
 
 def _asks_outside(assertion: Assertion, world: World) -> bool:
     """Return whether the answer depends on what can change while the run and its files stay."""
-    always = isinstance(assertion, Probe) and assertion.outside
-    return always or any(leads_out(path, world) for path in assertion.paths_read())
+    return assertion.outside or any(leads_out(path, world) for path in assertion.paths_read())
 
 
 def _world(stored: StoredRun, planned: PlannedRun, context: RunContext) -> World:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -21,8 +21,11 @@ from clawtrace.model.run import ConversationEnd
 from clawtrace.pricing.price import Pricing
 from clawtrace.providers.asking import ModelAnswer, Wording, ask
 from clawtrace.receiver.redaction.redact import cleaned
-from clawtrace.runners.base import Message, ModelAddresses, RunRequest, StopSignal
+from clawtrace.runners.base import Message, RunRequest, StopSignal
 from clawtrace.runners.model_runner import redirected
+
+if TYPE_CHECKING:
+    from clawtrace.cassettes.playing import Playback
 
 __all__ = ["SimulatedUser", "read_conversation"]
 
@@ -90,7 +93,7 @@ class SimulatedUser:
         took: Took,
         stop: StopSignal,
         clean: Callable[[str], str],
-        cassette: ModelAddresses | None = None,
+        cassette: Playback | None = None,
     ) -> None:
         self._config = config
         asked = config.asked(config.model)

@@ -9,7 +9,7 @@ from clawtrace.cli.output.data import json_option, print_json, stdout_console
 __all__ = ["command"]
 
 
-@click.command(short_help="List the assertion types.", epilog="Example: clawtrace assertions --json")
+@click.command(epilog="Example: clawtrace assertions --json")
 @json_option
 def command(as_json: bool) -> None:
     """List every assertion type with the sentence that is true when it passes.

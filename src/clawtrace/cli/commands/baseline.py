@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.group(
-    short_help="Keep a campaign as a baseline, and compare later ones with it.",
-    epilog="Example: clawtrace baseline set main outputs/campaigns/smoke/default-0123456789ab",
-)
+@click.group(epilog="Example: clawtrace baseline set main outputs/campaigns/smoke/default-0123456789ab")
 def command() -> None:
     """Keep a campaign under a name, and check later campaigns against it.
 

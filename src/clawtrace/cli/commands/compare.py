@@ -13,7 +13,6 @@ __all__ = ["command"]
 
 
 @click.command(
-    short_help="Compare two campaigns statistically, and list what got worse.",
     epilog="Example: clawtrace compare main outputs/campaigns/smoke/default-0123456789ab --fail-on pass-rate",
 )
 @click.argument("first")

@@ -11,10 +11,7 @@ __all__ = ["command"]
 _PROGRAM = "clawtrace"
 
 
-@click.command(
-    short_help="Print the script with which bash, zsh or fish complete commands.",
-    epilog="Example: echo 'eval \"$(clawtrace completion bash)\"' >> ~/.bashrc",
-)
+@click.command(epilog="Example: echo 'eval \"$(clawtrace completion bash)\"' >> ~/.bashrc")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
     """Print a script that completes commands, options, and the names of suites, cases and assertion types.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,7 +26,6 @@ _LONGEST = 160
 
 @click.command(
     context_settings={"allow_interspersed_args": False},
-    short_help="Check whether an agent's telemetry tells what it did, in standard scenarios.",
     epilog="Example: clawtrace conformance --markdown conformance.md -- python agent.py",
 )
 @click.argument("cmd", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -94,8 +94,6 @@ def command(
             with whole_text_file(path, sync=False) as stream:
                 stream.write(text)
     if as_json:
-        from dataclasses import asdict
-
         print_json(asdict(found))
     else:
         _show(found, stdout_console())
@@ -104,30 +102,48 @@ def command(
     return 1 if found.count("wrong") else 0 if found.count("true") else 3
 
 
-def _earlier(path: Path) -> dict[tuple[str, str], str]:
-    """Return the status of each fact by scenario and name.
+def _earlier(path: Path) -> tuple[dict[tuple[str, str], str], dict[str, str]]:
+    """Return the status of each fact by scenario and name, and the types of attributes.
 
     Raises:
         UsageError: the file cannot be read, or is none of this command.
     """
     try:
-        trials = json.loads(path.read_text(encoding="utf-8"))["trials"]
-        return {(one["scenario"], name): fact["status"] for one in trials for name, fact in one["facts"].items()}
+        return _told(json.loads(path.read_text(encoding="utf-8"))["trials"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not what `clawtrace conformance --json` prints"
         raise UsageError(f"{str(path)!r} cannot be compared with: {why}.") from error
 
 
-def _show_changes(before: dict[tuple[str, str], str], found: Conformance, console: ConsoleOutput) -> None:
-    now = {(trial.scenario, name): fact.status for trial in found.trials for name, fact in trial.facts.items()}
-    changed = [(*key, before[key], status) for key, status in now.items() if before.get(key, status) != status]
-    for scenario, name, was, status in changed:
-        mark, style = _MARKS[status]
-        console.paragraph(
-            f"{name} in {scenario} was {was}, and is {status}", first=f"{mark} ", indent="  ", first_style=style
-        )
+def _told(trials: list[dict[str, Any]]) -> tuple[dict[tuple[str, str], str], dict[str, str]]:
+    facts = {(one["scenario"], name): fact["status"] for one in trials for name, fact in one["facts"].items()}
+    types = dict[str, set[str]]()
+    for one in trials:
+        for key, said in one["attributes"].items():
+            types.setdefault(key, set()).update(said.split(" or "))
+    return facts, {key: " or ".join(sorted(said)) for key, said in types.items()}
+
+
+def _show_changes(
+    before: tuple[dict[tuple[str, str], str], dict[str, str]], found: Conformance, console: ConsoleOutput
+) -> None:
+    (was, old), (now, new) = before, _told(asdict(found)["trials"])
+    changed = [
+        (*_MARKS[status], f"{name} in {scenario} was {was[scenario, name]}, and is {status}")
+        for (scenario, name), status in now.items()
+        if was.get((scenario, name), status) != status
+    ]
+    for key in sorted(old.keys() | new.keys()):
+        if key not in new:
+            changed.append(("-", "red", f"attribute {key} vanished"))
+        elif key not in old:
+            changed.append(("+", "green", f"attribute {key} appeared: {new[key]}"))
+        elif old[key] != new[key]:
+            changed.append(("~", "yellow", f"attribute {key} was {old[key]}, and is {new[key]}"))
+    for mark, style, said in changed:
+        console.paragraph(said, first=f"{mark} ", indent="  ", first_style=style)
     if not changed:
-        console.paragraph("Nothing changed since then in the facts that both have.")
+        console.paragraph("Nothing changed since then in what both have.")
 
 
 def _summary(found: Conformance) -> str:

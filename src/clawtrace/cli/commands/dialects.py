@@ -9,16 +9,13 @@ import click
 from clawtrace.cli.output.data import json_option, print_json, stdout_console
 
 if TYPE_CHECKING:
-    from clawtrace.dialects import Dialect
+    from clawtrace.dialects.load import Dialect
     from clawtrace.report.console import ConsoleOutput
 
 __all__ = ["command"]
 
 
-@click.command(
-    short_help="List the instrumentations that clawtrace reads, and what each can record.",
-    epilog="Example: clawtrace dialects --json",
-)
+@click.command(epilog="Example: clawtrace dialects --json")
 @json_option
 def command(as_json: bool) -> None:
     """List the dialects, the project's own among them, what each can record, and where the facts come from.
@@ -27,7 +24,7 @@ def command(as_json: bool) -> None:
     `verified` names the instrumentation scopes, versions and recordings on which its rules were verified.
     """
     from clawtrace.config.projects.project_file import load_project
-    from clawtrace.dialects import load_dialects
+    from clawtrace.dialects.load import load_dialects
 
     dialects = load_dialects(load_project().dialect_folders)
     if as_json:

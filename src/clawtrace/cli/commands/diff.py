@@ -25,10 +25,7 @@ _AROUND = 2
 _WORDS = {"duration_ms": "time", "cost_usd": "cost"}
 
 
-@click.command(
-    short_help="Compare two runs: tools, calls, tokens, cost, time, tree.",
-    epilog="Example: clawtrace diff yesterday.otlp.jsonl today.otlp.jsonl",
-)
+@click.command(epilog="Example: clawtrace diff yesterday.otlp.jsonl today.otlp.jsonl")
 @click.argument("first")
 @click.argument("second")
 @click.option(

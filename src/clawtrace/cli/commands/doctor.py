@@ -22,7 +22,6 @@ _MARKS = {"ok": ("ok       ", "green"), "warning": ("warning  ", "yellow"), "pro
 
 @click.command(
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-    short_help="Test the receiver over each protocol, and look for what keeps spans away.",
     epilog="Examples: clawtrace doctor; clawtrace doctor -- python agent.py",
 )
 @click.argument("cmd", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD [ARGS]…]")

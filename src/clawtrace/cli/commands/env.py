@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command(
-    short_help="Show the environment that makes an agent export to clawtrace.",
-    epilog="Example: clawtrace env --protocol grpc",
-)
+@click.command(epilog="Example: clawtrace env --protocol grpc")
 @click.option(
     "--protocol",
     type=click.Choice(["grpc", "http/protobuf", "http/json"]),

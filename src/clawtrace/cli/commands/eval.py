@@ -57,7 +57,6 @@ def _write(ctx: click.Context, formatter: click.HelpFormatter, heading: str, opt
 
 @click.command(
     cls=_Eval,
-    short_help="Judge agents: run a suite of cases, or judge recorded traces.",
     epilog="Examples: clawtrace eval --suite smoke --report junit=results.xml; "
     "clawtrace eval --traces recordings/ --run-per-dir --assertions checks.yaml",
 )

@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command(
-    short_help="Explain one assertion type: meaning, fields, example.",
-    epilog="Example: clawtrace explain tool_sequence",
-)
+@click.command(epilog="Example: clawtrace explain tool_sequence")
 @click.argument("type_name", metavar="TYPE", shell_complete=complete_types)
 @click.option("-v", "--verbose", is_flag=True, help="Also the SQL of the example.")
 @json_option

@@ -47,7 +47,6 @@ class _Choices(NamedTuple):
 
 
 @click.command(
-    short_help="Write a first case that works, from a command or a recorded run.",
     epilog="Examples: clawtrace init; clawtrace init --command 'python agent.py' --message 'Refund A-1001'; "
     "clawtrace init --traces recording.otlp.jsonl",
 )
@@ -140,7 +139,8 @@ def _name_problem(flag: str, name: str) -> str:
 
 
 def _there_already(project: Project, case_id: str) -> str:
-    from clawtrace.config.files.document import case_files, display
+    from clawtrace.config.files.document import display
+    from clawtrace.config.files.named import case_files
 
     there = case_files(project.configs / "cases").get(case_id)
     return f"{display(there[0])} already exists, and nothing is overwritten." if there else ""
@@ -296,7 +296,7 @@ def _run(plan: Plan, decisions: Mapping[str, Decision]) -> _Trial:
     from clawtrace.campaign.comparing.observed import Observation
     from clawtrace.campaign.running.execute import execute
     from clawtrace.campaign.running.opening import open_campaign
-    from clawtrace.cli.output.progress import progress
+    from clawtrace.cli.output.campaign_progress import progress
     from clawtrace.cli.projects.new_project import last_words
     from clawtrace.cli.sources.recorded_run import observed
 

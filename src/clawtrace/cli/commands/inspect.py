@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["command", "print_run"]
 
 
-@click.command(
-    short_help="Show what recorded or stored runs did: calls, tools, agents, tokens, cost.",
-    epilog="Example: clawtrace inspect recording.otlp.jsonl --json",
-)
+@click.command(epilog="Example: clawtrace inspect recording.otlp.jsonl --json")
 @click.argument("paths", nargs=-1, metavar="[TRACES]...", type=click.Path(exists=True, allow_dash=True, path_type=Path))
 @source_options
 @click.option("--run-id", "wanted", multiple=True, help="Only this run. Repeatable.")

@@ -35,10 +35,7 @@ _MEASURES = {
 }
 
 
-@click.group(
-    short_help="Measure how far judges agree with people.",
-    epilog="Example: clawtrace judge calibrate --evaluation-profile judged",
-)
+@click.group(epilog="Example: clawtrace judge calibrate --evaluation-profile judged")
 def command() -> None:
     """Measure how far the judges of an evaluation profile agree with people."""
 

@@ -49,10 +49,7 @@ Campaign = Annotated[
 Offset = Annotated[int, Field(ge=0, description="First line of the output to return, to go on where it was cut.")]
 
 
-@click.command(
-    short_help="Serve results to a coding agent over MCP (stdio).",
-    epilog="Examples: clawtrace mcp; clawtrace mcp --write; clawtrace mcp --skill > SKILL.md",
-)
+@click.command(epilog="Examples: clawtrace mcp; clawtrace mcp --write; clawtrace mcp --skill > SKILL.md")
 @click.option("--write", is_flag=True, help="Also let the agent run suites and write assertions into case files.")
 @click.option("--skill", is_flag=True, help="Print instructions for a coding agent (SKILL.md), and serve nothing.")
 def command(write: bool, skill: bool) -> None:

@@ -25,10 +25,7 @@ SELECT run_id, case_id, model_id, workspace, started_ns FROM runs WHERE run_stat
 """
 
 
-@click.command(
-    short_help="Score assertions by the faults of a recorded run that they catch.",
-    epilog="Example: clawtrace mutate good-run.otlp.jsonl --assertions checks.yaml --at-least 0.8",
-)
+@click.command(epilog="Example: clawtrace mutate good-run.otlp.jsonl --assertions checks.yaml --at-least 0.8")
 @click.argument("paths", nargs=-1, metavar="[TRACES]...", type=click.Path(exists=True, allow_dash=True, path_type=Path))
 @source_options
 @click.option("--assertions", type=click.Path(), metavar="FILE", help="File with the assertions; - is stdin.")

@@ -21,7 +21,6 @@ __all__ = ["command"]
 
 
 @click.command(
-    short_help="Query recorded or stored runs in SQL, or rerun a verdict.",
     epilog="Examples: clawtrace query 'SELECT run_id, name, n_low FROM run_tools' --traces recordings/ --format csv; "
     "clawtrace query --verdict results.json#RUN_ID/no_loops",
 )

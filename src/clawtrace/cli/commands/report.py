@@ -24,7 +24,6 @@ def _targets(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
 
 
 @click.command(
-    short_help="Write stored results in another format.",
     epilog="Examples: clawtrace report smoke --to markdown; clawtrace report outputs/smoke.json --to sarif=smoke.sarif --to csv=smoke.csv",
 )
 @click.argument("results", metavar="[RESULTS]", required=False)

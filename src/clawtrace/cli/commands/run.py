@@ -23,7 +23,6 @@ _INTERRUPTED = 130
 
 @click.command(
     context_settings={"allow_interspersed_args": False},
-    short_help="Run any command with telemetry, show its trace, and judge it.",
     epilog="Example: clawtrace run --assertions checks.yaml -- python agent.py 'What is the weather?'",
 )
 @click.argument("cmd", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED)

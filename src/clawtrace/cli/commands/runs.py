@@ -65,10 +65,7 @@ _store_or_server = together(
 )
 
 
-@click.group(
-    short_help="List, show, export and delete stored runs, and assign unattributed traces to a run.",
-    epilog="Example: clawtrace runs list --store outputs/campaigns/smoke/default-0123456789ab/spans.duckdb",
-)
+@click.group(epilog="Example: clawtrace runs list --store outputs/campaigns/smoke/default-0123456789ab/spans.duckdb")
 def command() -> None:
     """List, show, export and delete the runs of a span store, and assign traces without a run to one."""
 

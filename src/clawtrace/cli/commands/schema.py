@@ -50,9 +50,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     return {f"{kind.replace('_', '-')}.schema.json": found[kind] for kind in sorted(found)}
 
 
-@click.command(
-    short_help="Export the JSON Schemas of files and results.", epilog="Example: clawtrace schema --out schemas/"
-)
+@click.command(epilog="Example: clawtrace schema --out schemas/")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),

@@ -29,10 +29,7 @@ _GRPC_PORT, _HTTP_PORT = 4317, 4318
 """The ports that OTLP exporters use by default."""
 
 
-@click.command(
-    short_help="Receive from any process and judge its runs on request, until stopped.",
-    epilog="Example: clawtrace serve --ready-file sidecar.json --stop-after-idle 600",
-)
+@click.command(epilog="Example: clawtrace serve --ready-file sidecar.json --stop-after-idle 600")
 @click.option("--host", help="Address to listen on.  [default: the project's, else 127.0.0.1]")
 @click.option(
     "--grpc-port",

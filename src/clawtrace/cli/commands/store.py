@@ -13,10 +13,7 @@ from clawtrace.cli.sources.clickhouse import ClickHouseSource, StoreType
 __all__ = ["command"]
 
 
-@click.group(
-    short_help="Make clawtrace's own tables in a ClickHouse.",
-    epilog="Example: clawtrace store init --store clickhouse://writer@clickhouse:8123/otel",
-)
+@click.group(epilog="Example: clawtrace store init --store clickhouse://writer@clickhouse:8123/otel")
 def command() -> None:
     """Make clawtrace's own tables in a ClickHouse, in which `clawtrace eval` keeps facts and verdicts."""
 

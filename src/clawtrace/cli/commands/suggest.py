@@ -15,10 +15,7 @@ from clawtrace.errors import InputError
 __all__ = ["command"]
 
 
-@click.command(
-    short_help="Write assertions that hold for good runs, and say which faults they catch.",
-    epilog="Example: clawtrace suggest good-runs/ --run-per-dir --out checks.yaml",
-)
+@click.command(epilog="Example: clawtrace suggest good-runs/ --run-per-dir --out checks.yaml")
 @click.argument("paths", nargs=-1, metavar="[TRACES]...", type=click.Path(exists=True, allow_dash=True, path_type=Path))
 @source_options
 @click.option("--run-id", "wanted", multiple=True, metavar="ID", help="Only this run. Repeatable.")

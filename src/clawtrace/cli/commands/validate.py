@@ -21,7 +21,6 @@ _SCHEMA = "clawtrace.validate/1"
 
 
 @click.command(
-    short_help="Check every configuration file; run nothing.",
     epilog="Examples: clawtrace validate; clawtrace validate --suite smoke --run-profile nightly; "
     "clawtrace validate checks.yaml",
 )

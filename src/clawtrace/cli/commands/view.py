@@ -15,7 +15,6 @@ __all__ = ["command"]
 
 
 @click.command(
-    short_help="Open results as a page in the browser.",
     epilog="Examples: clawtrace view; clawtrace view smoke --compare main; clawtrace view results.json --no-open",
 )
 @click.argument("results", metavar="[RESULTS]", required=False)

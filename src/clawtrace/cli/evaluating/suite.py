@@ -172,7 +172,7 @@ def _evaluate(
     from clawtrace.campaign.running.last_time import against_the_store
     from clawtrace.campaign.running.opening import open_campaign
     from clawtrace.cli.evaluating.plan import grounds_of_reuse
-    from clawtrace.cli.output.progress import progress
+    from clawtrace.cli.output.campaign_progress import progress
 
     plan, decisions = _planned(suite, project, flags, out, output)
     gate = _as_the_suite_says(gate, plan)
@@ -335,7 +335,6 @@ def _report_of(
     from clawtrace.campaign.results.stored_results import rates_of_suite
     from clawtrace.receiver.redaction.redact import cleaned
     from clawtrace.report.base import AssertionLines, CampaignReport, CaseLabels, RunsSource
-    from clawtrace.report.results import NotRun
 
     labels = {}
     judged = plan.suite.evaluation_profile is not None and plan.suite.evaluation_profile.has_judge
@@ -353,23 +352,12 @@ def _report_of(
         )
         labels[said.case_id] = CaseLabels(*cleaned(case_labels, clean))
         lines[said.case_id] = AssertionLines(case.path, case.assertions.lines)
-    left_out = [
-        NotRun(
-            run_id=left.run.run_id,
-            case_id=left.run.case.config.case_id,
-            model_id=left.run.model_id,
-            repetition=left.run.repetition,
-            reason=left.reason,
-            quarantined=plan.suite.in_quarantine(left.run.case),
-        )
-        for left in done.not_run
-    ]
     return CampaignReport.gated(
         plan.suite.config.suite_id,
         datetime.fromtimestamp(done.started_at, UTC),
         done.results,
         gate,
-        left_out=left_out,
+        left_out=done.not_run,
         trees=trees,
         duration_ms=(done.ended_at - done.started_at) * 1000,
         thresholds=rates_of_suite(plan, done.results, gate),

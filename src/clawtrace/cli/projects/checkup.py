@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from clawtrace.config.files.document import SUFFIXES, case_files, display, read_document
+from clawtrace.config.files.document import SUFFIXES, display, read_document
+from clawtrace.config.files.named import case_files
 from clawtrace.errors import ClawtraceError
 from clawtrace.report.struct import Struct
 from clawtrace.support.figures import amount

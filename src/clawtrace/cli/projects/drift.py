@@ -9,7 +9,7 @@ from pathlib import Path
 from clawtrace.cli.sources.source import open_or_ask
 from clawtrace.config.projects.project_file import Project
 from clawtrace.config.projects.session_settings import session_settings
-from clawtrace.dialects import load_dialects
+from clawtrace.dialects.load import load_dialects
 from clawtrace.dialects.unread import unknown_attributes
 
 __all__ = ["drifts", "last_store"]

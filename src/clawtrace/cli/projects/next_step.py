@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clawtrace.cli.sources.stored_results import read_results, results_file
-from clawtrace.config.files.document import case_files
+from clawtrace.config.files.named import case_files
 from clawtrace.config.projects.project_file import Project, load_project
 from clawtrace.errors import UsageError
 from clawtrace.report.console import clean

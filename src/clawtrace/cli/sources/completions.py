@@ -1,44 +1,39 @@
-"""What a shell completes where an option or argument names something: suites, cases, tags, assertion types."""
+"""What a shell completes where an option or argument names something: suites, cases, assertion types.
+
+Nothing is completed where the project's files cannot be read: a prompt shows no errors.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import click
 
-if TYPE_CHECKING:
-    from clawtrace.config.projects.project_file import Project
-
 __all__ = ["complete_cases", "complete_suites", "complete_types"]
 
-Completion = Callable[[click.Context, click.Parameter, str], list[str]]
+
+def complete_suites(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Complete the id of a suite."""
+    from clawtrace.config.projects.project_file import load_project
+    from clawtrace.errors import ClawtraceError
+
+    del context, parameter
+    with suppress(ClawtraceError, OSError):
+        files = (load_project().configs / "suites").glob("*.y*ml")
+        return sorted({path.stem for path in files if path.stem.startswith(begun)})
+    return []
 
 
-def _of_project(names: Callable[[Project], Iterable[str]]) -> Completion:
-    """Return what completes a name of the project; nothing where its files cannot be read: a prompt shows no errors."""
+def complete_cases(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Complete the id of a case."""
+    from clawtrace.config.files.named import case_files
+    from clawtrace.config.projects.project_file import load_project
+    from clawtrace.errors import ClawtraceError
 
-    def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-        from clawtrace.config.projects.project_file import load_project
-        from clawtrace.errors import ClawtraceError
-
-        del context, parameter
-        with suppress(ClawtraceError, OSError):
-            return sorted(name for name in names(load_project()) if name.startswith(begun))
-        return []
-
-    return complete
-
-
-def _cases(project: Project) -> Iterable[str]:
-    from clawtrace.config.files.document import case_files
-
-    return case_files(project.configs / "cases")
-
-
-complete_suites = _of_project(lambda project: {path.stem for path in (project.configs / "suites").glob("*.y*ml")})
-complete_cases = _of_project(_cases)
+    del context, parameter
+    with suppress(ClawtraceError, OSError):
+        return sorted(name for name in case_files(load_project().configs / "cases") if name.startswith(begun))
+    return []
 
 
 def complete_types(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:

@@ -18,9 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from clawtrace.assertions.base import Assertion
-from clawtrace.assertions.probe import Probe
-from clawtrace.assertions.problems import InvalidAssertionError
+from clawtrace.assertions.base import Assertion, InvalidAssertionError
 from clawtrace.assertions.registry import UnknownTypeError, get, names, parse_assertion
 from clawtrace.config.base import is_slug
 from clawtrace.config.files.document import Document, KeyPath
@@ -354,7 +352,7 @@ def _parse(
 
 def _missing_files(entry: WrittenAssertion, assertion: Assertion, document: Document) -> list[ConfigProblem]:
     """Return the files next to the case that an assertion names and that do not exist."""
-    if not isinstance(assertion, Probe) or document.path is None:
+    if document.path is None:
         return []
     found = []
     for field in assertion.case_files:

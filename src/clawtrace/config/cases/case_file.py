@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.registry import all_types
 from clawtrace.config.base import CassetteMode
 from clawtrace.config.cases.assertion_list import NOTATIONS, PRECONDITIONS, AssertionList, load_assertions
@@ -191,11 +190,9 @@ def _no_preconditions(found: AssertionList) -> list[ConfigProblem]:
     """Return the preconditions that cannot be checked before the agent starts."""
     wrong = []
     for assertion in found.parsed:
-        if isinstance(assertion, Probe) and assertion.precondition:
+        if assertion.precondition:
             continue
-        valid = ", ".join(
-            f"`{name}`" for name, cls in all_types().items() if issubclass(cls, Probe) and cls.precondition
-        )
+        valid = ", ".join(f"`{name}`" for name, cls in all_types().items() if cls.precondition)
         entry = next(entry for entry in found.entries if entry.fields["id"] == assertion.id)
         message = f"`{assertion.type_name}` checks what the agent did; a precondition is one of {valid}"
         wrong.append(found.document.problem(entry.place(("type",)), message))

@@ -8,26 +8,22 @@ import re
 from collections.abc import Iterator
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
 from clawtrace.errors import ConfigError, ConfigProblem, UsageError
-from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = [
     "SUFFIXES",
     "Document",
     "KeyPath",
-    "NamedFile",
-    "case_files",
     "display",
     "find_project_file",
     "parse_document",
     "problem_at",
     "read_document",
     "read_documents",
-    "resolve",
     "unreadable",
     "with_either_suffix",
 ]
@@ -337,14 +333,6 @@ def _yaml_problem(file: str, text: str, error: yaml.YAMLError) -> ConfigProblem:
 SUFFIXES = (".yaml", ".yml")
 
 
-class NamedFile(NamedTuple):
-    """A configuration file that a flag named."""
-
-    path: Path
-    by_id: bool
-    """Whether the flag gave an id; the file must then carry it."""
-
-
 def find_project_file(start: Path) -> Path | None:
     """Return the nearest `clawtrace.yaml` (or .yml) at or above `start`; None when there is none.
 
@@ -370,53 +358,3 @@ def with_either_suffix(stem: Path) -> Path | None:
     if len(present) > 1:
         raise UsageError(f"both {display(present[0])} and {display(present[1])} exist; remove one of them")
     return present[0] if present else None
-
-
-def resolve(value: str, folder: Path, kind: str) -> NamedFile:
-    """Return the file that the flag `value` names: a path, or an id below `folder`.
-
-    A value with a separator, a leading dot or a YAML suffix is a path.
-
-    Args:
-        folder: the conventional folder of this kind, for example ``configs/suites``.
-        kind: the word for messages, for example ``suite``.
-
-    Raises:
-        UsageError: there is no such file, or both suffixes exist.
-    """
-    if os.sep in value or "/" in value or value.startswith(".") or value.endswith(SUFFIXES):
-        path = Path(value)
-        if not path.is_file():
-            raise UsageError(f"the {kind} file {value!r} does not exist")
-        return NamedFile(path.resolve(), by_id=False)
-    found = with_either_suffix(folder / value)
-    if found is None:
-        known = sorted(path.stem for path in folder.glob("*") if path.suffix in SUFFIXES) if folder.is_dir() else []
-        hint = did_you_mean(value, known) or (f"Known are {', '.join(known)}." if known else "")
-        if not folder.is_dir():
-            hint = "The folder does not exist: is the project in another folder?"
-            hint += " `clawtrace init` writes a first suite." if kind == "suite" else ""
-        where = f"there is no {kind} {value!r} in {display(folder)}"
-        raise UsageError(f"{where} ({value}.yaml). {hint}".rstrip())
-    return NamedFile(found, by_id=True)
-
-
-def case_files(cases: Path) -> dict[str, list[Path]]:
-    """Return the case files by the name of their folder: ``<case_id>/test.yaml``, or one group folder deeper.
-
-    More than one file for a name is a problem only of a request for that case.
-
-    Raises:
-        UsageError: a folder holds both test.yaml and test.yml.
-    """
-    found: dict[str, list[Path]] = {}
-    for folder in sorted(path for path in cases.glob("*") if path.is_dir()):
-        file = with_either_suffix(folder / "test")
-        if file is not None:
-            found.setdefault(folder.name, []).append(file)
-            continue
-        for inner in sorted(path for path in folder.glob("*") if path.is_dir()):
-            file = with_either_suffix(inner / "test")
-            if file is not None:
-                found.setdefault(inner.name, []).append(file)
-    return found

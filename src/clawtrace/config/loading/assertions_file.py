@@ -17,7 +17,6 @@ from clawtrace.config.base import ConfigModel, SchemaVersion
 from clawtrace.config.cases.assertion_list import NOTATIONS, PRECONDITIONS, AssertionList, load_assertions
 from clawtrace.config.files.document import Document, parse_document, read_document
 from clawtrace.config.files.problems import in_document, in_reading_order, validated
-from clawtrace.config.loading.judges import hook_policy, hook_problems, judge_refusals, panel_of
 from clawtrace.config.projects.project_file import Project, pricing_of
 from clawtrace.errors import ConfigError, ConfigProblem, UsageError
 from clawtrace.support.did_you_mean import did_you_mean
@@ -89,9 +88,14 @@ def load_assertions_file(
     assertions = load_assertions(document, tuple(NOTATIONS), env, problems, recorded=True)
     warnings: list[str] = []
     profile = _profile(evaluation_profile, project, env, problems, warnings)
-    policy = hook_policy(profile)
-    problems += hook_problems(assertions, policy)
-    problems += judge_refusals(assertions, profile)
+    policy, panel = HookPolicy(), None
+    if profile is not None or any(one.is_probe for one in assertions.parsed):
+        from clawtrace.config.loading.judges import hook_policy, hook_problems, judge_refusals, panel_of
+
+        policy = hook_policy(profile)
+        problems += hook_problems(assertions, policy)
+        problems += judge_refusals(assertions, profile)
+        panel = None if problems else panel_of(profile)
     if config is None:
         raise ConfigError(in_reading_order(problems))
     pricing = pricing_of(_merged_pricing(project, config), document, problems) or project.pricing
@@ -99,7 +103,7 @@ def load_assertions_file(
         raise ConfigError(in_reading_order(problems))
     project = Project(project.config, project.root, project.path, pricing)
     assert document.path is not None
-    return LoadedAssertions(document.path, assertions, project, policy, panel_of(profile), tuple(warnings))
+    return LoadedAssertions(document.path, assertions, project, policy, panel, tuple(warnings))
 
 
 def load_assertions_text(text: str, name: str) -> AssertionList:

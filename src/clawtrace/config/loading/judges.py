@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.world import HookPolicy
 from clawtrace.config.cases.assertion_list import AssertionList
 from clawtrace.errors import ConfigProblem
@@ -70,7 +69,7 @@ def demands_of(profile: EvaluationProfile) -> Demands:
 
 def judge_refusals(found: AssertionList, profile: EvaluationProfile | None) -> list[ConfigProblem]:
     """Return the assertions of one file that ask a judge that the profile does not have."""
-    if not any(isinstance(one, Probe) for one in found.parsed):
+    if not any(one.is_probe for one in found.parsed):
         return []
     from clawtrace.assertions.probing.judged import JudgedProbe
 
@@ -108,7 +107,7 @@ def hook_policy(profile: EvaluationProfile | None) -> HookPolicy:
 
 def hook_problems(found: AssertionList, policy: HookPolicy) -> list[ConfigProblem]:
     """Return the hooks of one file that may not run, or not in the way that the profile asks for."""
-    hooks = {one.id for one in found.parsed if isinstance(one, Probe) and one.needs_permission}
+    hooks = {one.id for one in found.parsed if one.needs_permission}
     if not hooks:
         return []
     why = refusal(policy)

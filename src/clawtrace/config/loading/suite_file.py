@@ -9,7 +9,8 @@ from pathlib import Path
 from clawtrace.config.base import CassetteMode
 from clawtrace.config.cases.case_file import LoadedCase, load_cases, profile_problems
 from clawtrace.config.cases.cassette import cassette_problems
-from clawtrace.config.files.document import Document, KeyPath, NamedFile, case_files, display, resolve
+from clawtrace.config.files.document import Document, KeyPath, display
+from clawtrace.config.files.named import NamedFile, case_files, resolve
 from clawtrace.config.files.problems import in_reading_order
 from clawtrace.config.loading.judges import hook_policy, hook_problems, judge_refusals
 from clawtrace.config.projects.project_file import Project, dialect_problems

@@ -9,15 +9,8 @@ from typing import NamedTuple
 
 from clawtrace.assertions.world import HookPolicy
 from clawtrace.config.cases.case_file import LoadedCase, load_cases, profile_problems
-from clawtrace.config.files.document import (
-    SUFFIXES,
-    Document,
-    NamedFile,
-    case_files,
-    display,
-    read_document,
-    with_either_suffix,
-)
+from clawtrace.config.files.document import SUFFIXES, Document, display, read_document, with_either_suffix
+from clawtrace.config.files.named import NamedFile, case_files
 from clawtrace.config.files.problems import in_reading_order
 from clawtrace.config.loading.assertions_file import load_assertions_file
 from clawtrace.config.loading.judges import doubts_about, hook_policy, hook_problems, judge_refusals, refusal

@@ -109,7 +109,7 @@ def dialect_problems(folders: Sequence[Path]) -> list[ConfigProblem]:
     """Return what is wrong with the dialect files in folders of a project's own."""
     if not folders:
         return []
-    from clawtrace.dialects import load_dialects
+    from clawtrace.dialects.load import load_dialects
 
     try:
         load_dialects(folders)

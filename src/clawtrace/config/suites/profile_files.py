@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from clawtrace.config.base import ConfigModel
-from clawtrace.config.files.document import Document, NamedFile, read_document, resolve
+from clawtrace.config.files.document import Document, read_document
+from clawtrace.config.files.named import NamedFile, resolve
 from clawtrace.config.files.problems import in_document, sound_part, validated
 from clawtrace.config.suites.evaluation_profile import EvaluationProfile, judge_problems, judge_warnings
 from clawtrace.config.suites.suite import RunProfile

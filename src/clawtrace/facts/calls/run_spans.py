@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Literal
 
-from clawtrace.dialects import Dialect
-from clawtrace.dialects.load import Evidence
+from clawtrace.dialects.load import Dialect, Evidence
 from clawtrace.dialects.part import Part
 from clawtrace.dialects.rules import fits
 from clawtrace.dialects.schema import DialectFile

@@ -2,7 +2,7 @@
 
 An agent's truth is often in its log events. A dialect's `events:` say what they mean; a record that belongs to a span
 fills the span's facts and is no separate row, so nothing is counted twice (spec: span-model.md §5). Runs that have
-neither such records nor a dialect with `main_agent` pay for two look-ups.
+neither such records nor a dialect with `main_agent` are not looked at here.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from clawtrace.dialects import Dialect
 from clawtrace.dialects.columns import COLUMN_TYPES
 from clawtrace.dialects.compile import Compiler
 from clawtrace.dialects.expressions import Seen
+from clawtrace.dialects.load import Dialect
 from clawtrace.dialects.rules import SPAN_TESTS, KindRule, RecordEffect
 from clawtrace.dialects.schema import Detect, DialectFile, EventRule, JoinPair
 from clawtrace.facts.columns import columns
@@ -22,8 +22,6 @@ from clawtrace.facts.logs.rows import EventRecord, JoinedRow, RunRows
 from clawtrace.store.api import FactSide
 
 __all__ = ["Completed", "complete_rows"]
-
-_ANY_LOGS = "SELECT 1 FROM otel_logs WHERE run_no IN (SELECT run_no FROM fact_runs) LIMIT 1"
 
 _ALWAYS = ("session_id", "agent_id", "agent_name", "owner_agent", "request_model", "response_model", "attempts")
 """Columns that are asked of every row."""
@@ -75,7 +73,12 @@ class _Readable(NamedTuple):
 
 
 def complete_rows(
-    store: FactSide, dialects: Mapping[str, Dialect], at_hand: Sequence[str], sql: Callable[[str], str]
+    store: FactSide,
+    dialects: Mapping[str, Dialect],
+    at_hand: Sequence[str],
+    sql: Callable[[str], str],
+    *,
+    any_logs: bool,
 ) -> Completed:
     """Complete ``fact_keys`` and ``fact_rows`` of the batch.
 
@@ -84,9 +87,10 @@ def complete_rows(
         dialects: by name, highest priority first.
         at_hand: the dialects of the batch's spans.
         sql: reads a file of this room's SQL.
+        any_logs: whether the batch has log records.
     """
     names_main_agents = any(dialects[name].file.main_agent for name in at_hand)
-    rules = _load_records(store, dialects, sql) if store.script(_ANY_LOGS) else []
+    rules = _load_records(store, dialects, sql) if any_logs else []
     if not rules and not names_main_agents:
         return Completed({}, {})
     return _Batch(store, dialects, rules, sql).complete()

@@ -37,7 +37,9 @@ class Activation(Doubted):
     via: Literal["root", "nesting", "tool", "handoff", "spawn"] | None
     """None: whether an agent delegated to it is not known."""
     seen: bool = True
-    """False: its span is the handoff's or the spawning tool's own; whom that started is not known."""
+    """False: its span is the handoff's or the spawning tool's own, and no other shows whom that started."""
+    stated: str | None = None
+    """Its name, where that span alone says it."""
     doubts: list[Doubt] = field(default_factory=list)
 
 
@@ -94,11 +96,17 @@ def activations(run: RunSpans, requested: Mapping[int, int | None], calls: Seque
         else:
             via = "nesting" if run.tool[index] is None and span.emits is None else "tool"
         rows.append(Activation(index, numbers[index], parent, via))
+    last_ns = _last_new_name_ns(run, found) if lost else 0
     for handoff, giver in lost.items():
-        rows.append(Activation(handoff, len(rows) + 1, numbers[giver], "handoff", seen=False))
+        span = run.spans[handoff]
+        stated = None if last_ns > span.start_ns else span.handoff_to
+        rows.append(Activation(handoff, len(rows) + 1, numbers[giver], "handoff", seen=False, stated=stated))
+        if stated is not None:
+            rows[-1].doubt("handoff-to-unseen")
     for tool in unseen:
-        by = run.agent[tool]
-        rows.append(Activation(tool, len(rows) + 1, None if by is None else numbers.get(by), "spawn", seen=False))
+        by, stated = run.agent[tool], run.spans[tool].agent_name
+        by_number = None if by is None else numbers.get(by)
+        rows.append(Activation(tool, len(rows) + 1, by_number, "spawn", seen=False, stated=stated))
     for one in rows:
         if one.parent is None and one.via not in (None, "root"):
             one.doubt("called-by-unknown", "parent_activation_no")
@@ -205,6 +213,16 @@ def _handed(run: RunSpans, found: list[int]) -> tuple[dict[int, int], dict[int, 
             lost[handoff] = giver
     latest = {index: max((spans[one].start_ns, one) for one in others)[1] for index, others in sources.items()}
     return latest, lost
+
+
+def _last_new_name_ns(run: RunSpans, found: Sequence[int]) -> int:
+    """Return when the last agent whose name was new came to work: a handoff before it may be to that one, whatever it states."""
+    starts = dict[object, int]()
+    for index in found:
+        span = run.spans[index]
+        name = span.agent_name or index
+        starts[name] = min(span.start_ns, starts.get(name, span.start_ns))
+    return max(starts.values(), default=0)
 
 
 class _Sought:

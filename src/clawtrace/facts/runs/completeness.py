@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from clawtrace.dialects import Dialect
+from clawtrace.dialects.load import Dialect
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.models import unmade_request
 from clawtrace.facts.runs.final_output import ended_without_answer, final_output

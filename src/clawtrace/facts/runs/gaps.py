@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.doubts import Doubted, certain
 from clawtrace.facts.runs.agents import Activation
 from clawtrace.facts.runs.failures import Failure
-from clawtrace.facts.runs.found import Found
 from clawtrace.facts.runs.stated import Stated, states_uncounted_usage
 from clawtrace.facts.tools.tool_call import ToolCallRow
 from clawtrace.facts.tools.tool_calls import ToolCalls
+
+if TYPE_CHECKING:
+    from clawtrace.facts.runs.found import Found
 
 __all__ = ["UNFINISHED", "Unfinished", "add_gaps", "add_unfinished", "null_reasons"]
 
@@ -191,7 +193,7 @@ def null_reasons(
         if row is not None:
             yield "tool_calls", column, reason, row.index
     for one in agents:
-        if (run.spans[one.index].agent_name if one.seen or one.via == "spawn" else None) is None:
+        if (run.spans[one.index].agent_name if one.seen else one.stated) is None:
             yield "agents", "name", "name-not-recorded", one.index
             break
 
@@ -227,8 +229,11 @@ def _knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, age
         run.spans[n].kind == "tool" or run.spans[n].source == "log" or run.evidence(n) != "generic" for n in working
     ):
         return True
-    # Of an agent whose framework records no tool call, requests that nothing answers may have been answered in prose.
-    in_part = any(
+    # A model that is offered no tools may ask in prose, and the agent's framework records no tool call.
+    offered = {
+        one.agent for one in answered if one.voice is not None and run.spans[one.voice].tool_definitions is not None
+    }
+    in_part = not offered.issuperset([call.agent for call in answered]) and any(
         (span.source == "log" or span.kind == "agent") and run.records(index, "tool_calls") is False
         for index, span in enumerate(run.spans)
     )

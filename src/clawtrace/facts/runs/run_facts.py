@@ -176,8 +176,7 @@ class RunFacts:
         ends = self.spans.ends_of_steps()
         for a in self.agents:
             span = self.spans.spans[a.index]
-            stated = span.agent_name if a.via == "spawn" else None
-            who = (span.span_id, span.agent_name, span.agent_id) if a.seen else (None, stated, None)
+            who = (span.span_id, span.agent_name, span.agent_id) if a.seen else (None, a.stated, None)
             end_ns = ends.get(a.index, span.end_ns)
             yield (self.run_id, a.number, *who, a.parent, a.via, span.start_ns, end_ns, certain(a.doubts))
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.doubts import Doubted, Gap, certain
-from clawtrace.facts.runs.found import Found
 from clawtrace.facts.runs.stated import TOKENS, Stated
 from clawtrace.facts.spans.span import NO_TIME
+
+if TYPE_CHECKING:
+    from clawtrace.facts.runs.found import Found
 
 __all__ = ["times", "totals"]
 

@@ -12,16 +12,18 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.world import World
 from clawtrace.errors import QueryError
-from clawtrace.facts.scopes.scopes import Scope
 from clawtrace.model.query import BoundRelation, ByRun, Query, Resolve
 from clawtrace.store.api import Columns, QueryableStore
 from clawtrace.support.did_you_mean import same_but_for_spelling
 from clawtrace.verdicts.asking.evidence import EvidenceByRun, ShownSpans, evidence_query, question_text
+
+if TYPE_CHECKING:
+    from clawtrace.facts.scopes.scopes import Scope
 
 __all__ = [
     "OWN_VALUES", "Ask", "Asked", "DecisionInputs", "Holding", "Texts", "Values", "ask", "left_to_function", "scope_of",
@@ -373,4 +375,6 @@ def scope_of(assertion: Assertion) -> Scope | None:
     """Return the scope of an assertion; None for the whole run."""
     if assertion.agent is None and assertion.turn is None:
         return None
+    from clawtrace.facts.scopes.scopes import Scope
+
     return Scope(assertion.agent, assertion.turn)

@@ -18,7 +18,7 @@ from clawtrace.errors import ClawtraceError
 from clawtrace.model.progress import Progress, unseen
 from clawtrace.model.run import RunRecord
 
-__all__ = ["Knowledge", "Probed", "Worlds", "ask_probes", "look_at_the_world"]
+__all__ = ["Knowledge", "Probed", "Worlds", "ask_probes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,6 @@ class Probed:
     broken: Mapping[str, str]
     """Why it could not be asked, by run id."""
     spent_ms: float
-
-
-def look_at_the_world(assertions: Sequence[Assertion]) -> bool:
-    """Return whether any of `assertions` is a probe or reads something of the world outside of the trace."""
-    return any(isinstance(one, Probe) or one.reads_world() for one in assertions)
 
 
 def ask_probes(

@@ -14,10 +14,9 @@ from datetime import date
 from functools import cached_property
 from itertools import compress
 from operator import or_
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.assertions.base import Assertion, Outcome
-from clawtrace.assertions.world import World
 from clawtrace.errors import ClawtraceError
 from clawtrace.model.query import Query
 from clawtrace.model.reasons import REASONS, Reason
@@ -25,9 +24,12 @@ from clawtrace.model.verdict import Standing, Status, UnreadVerdicts, Verdict
 from clawtrace.store.api import Columns, QueryableStore
 from clawtrace.verdicts.asking.ask import Ask, Asked, Holding, ask
 from clawtrace.verdicts.asking.evidence import NO_EVIDENCE, EvidenceByRun, ShownSpans
-from clawtrace.verdicts.asking.probes import Probed
-from clawtrace.verdicts.coverage import hint_for
 from clawtrace.verdicts.judging.run_inputs import RunInputs
+
+if TYPE_CHECKING:
+    from clawtrace.assertions.world import World
+    from clawtrace.facts.scopes.scoped_facts import ScopedFacts
+    from clawtrace.verdicts.asking.probes import Probed
 
 __all__ = ["Judgement", "KnownFailure", "Verdicts"]
 
@@ -83,6 +85,9 @@ class _Weight(NamedTuple):
 
 class Judgement:
     """The verdicts of one assertion on all runs."""
+
+    within: ScopedFacts | None = None
+    """What it is narrowed down to; None for the whole of each run."""
 
     def __init__(
         self, assertion: Assertion, runs: RunInputs, probed: Probed | None = None, *, asker: Ask = ask
@@ -292,6 +297,8 @@ class Judgement:
         if outcome.holds is None:
             reasons = self._reasons(outcome.run_id)
             message += "".join(f" {one.sentence}" for one in reasons)
+            from clawtrace.verdicts.coverage import hint_for
+
             hint = hint_for(outcome.missing, reasons, runs.dialects[place])
             message += self._decided_by(weight, place, unfinished=unfinished)
         elif self._asked is not None:

@@ -11,8 +11,8 @@ from functools import cache, cached_property, partial
 from itertools import count, repeat
 from typing import Any
 
-from clawtrace.dialects import Dialect
-from clawtrace.facts.fact_states import FactState, fact_states
+from clawtrace.dialects.load import Dialect
+from clawtrace.facts.facts import FactState, fact_states
 from clawtrace.facts.runs.arrivals import Arrivals, arrivals
 from clawtrace.model.query import Query
 from clawtrace.model.run import ClosedBy
@@ -31,6 +31,7 @@ FROM selected_runs AS s
 LEFT JOIN runs AS r ON r.run_id = s.run_id
 LEFT JOIN run_totals AS t ON t.run_id = s.run_id
 """
+
 
 _TOTALS = f"""
 SELECT {", ".join(TOTALS.values())}

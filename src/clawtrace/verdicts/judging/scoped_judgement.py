@@ -32,7 +32,7 @@ class ScopedJudgement(Judgement):
 
     def __init__(self, assertion: Assertion, runs: RunInputs, within: ScopedFacts, *, asker: Ask = ask) -> None:
         super().__init__(assertion, runs, asker=asker)
-        self.within = within
+        self.within: ScopedFacts = within
 
     def _answers(self, store: QueryableStore, run_ids: Sequence[str], worlds: Mapping[str, World]) -> Asked:
         runs = self.within.runs

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from clawtrace.dialects import Dialect
+from clawtrace.dialects.load import Dialect
 from clawtrace.model.reasons import REASONS
 from clawtrace.model.relations import COUNTED, RELATIONS
 from clawtrace.store.api import QueryableStore

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from clawtrace.dialects import Dialect
+from clawtrace.dialects.load import Dialect
 from clawtrace.dialects.schema import DispatcherRule
 from clawtrace.facts.calls.rules import DISPATCHED_TOOL, CallRule
 from clawtrace.facts.json_text import read_json

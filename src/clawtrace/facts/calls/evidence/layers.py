@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence, Set
 from fnmatch import fnmatchcase
 from itertools import islice
 
-from clawtrace.dialects import Dialect
+from clawtrace.dialects.load import Dialect
 from clawtrace.dialects.rules import LayerRule
 from clawtrace.facts.calls.rules import LAYER_OF_TOOL, SAME_EXCHANGE, CallRule
 from clawtrace.facts.spans.span import SimilarNames, Span

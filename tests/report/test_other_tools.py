@@ -217,10 +217,21 @@ def test_markdown_folds_equal_failures(run, verdict) -> None:
     assert "and 30 more" in text
 
 
+def test_a_comment_stays_within_its_length(run, verdict) -> None:
+    """It ends with how many entries it left out, and breaks none of them in two."""
+    failed = [verdict("fail", id=f"a{number}", message=f"{number} " + "*" * 2_000) for number in range(30)]
+    text = written("comment", CampaignReport.gated("smoke", _started(), [run(*failed)], Gate()))
+
+    assert text.startswith("<!-- clawtrace -->\n### ❌ smoke: 0 of 1 run passed\n")
+    assert 50_000 < len(text) < 65_536
+    assert text.count("<details>") == text.count("</details>") == 30 - int(re.findall(r"\n(\d+) more: see", text)[0])
+
+
 def test_markdown_shows_texts_of_traces_as_text(run, verdict) -> None:
     evidence = (Evidence("t", "s", HOSTILE, HOSTILE),)
     hostile = verdict("fail", message=HOSTILE, expected=HOSTILE, hint=HOSTILE, evidence=evidence)
-    text = written("markdown", CampaignReport.gated(HOSTILE, _started(), [run(hostile, case_id=HOSTILE)], Gate()))
+    report = CampaignReport.gated(HOSTILE, _started(), [run(hostile, case_id=HOSTILE)], Gate())
+    text = written("markdown", report) + written("comment", report).removeprefix("<!-- clawtrace -->\n")
 
     tags = {tag.split()[0] for tag in re.findall(r"<(/?[a-z!][^>]*)>", text)}
     assert tags == {"details", "/details", "summary", "/summary", "code", "/code", "!--"}

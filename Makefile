@@ -102,7 +102,7 @@ site: $(DEV) ## Build the documentation as a site in build/site; a broken link f
 	cp -R action.yml ci collector-config configs proto build/site
 
 lock: $(DEV) ## Choose the newest allowed versions and write the lock files again
-	printf 'hatchling>=1.27\neditables>=0.5\n' | $(BIN)/$(COMPILE) pyproject.toml - --extra agents \
+	printf 'hatchling>=1.27\neditables>=0.5\n' | $(BIN)/$(COMPILE) pyproject.toml - --extra agents --extra mcp \
 		--upgrade --output-file requirements.lock
 	$(BIN)/$(COMPILE) --group dev --constraints requirements.lock --upgrade --output-file requirements-dev.lock
 

@@ -50,6 +50,11 @@ class RecordingSession:
         """No judge is asked here."""
         raise AssertionError((run_id, asked_by, rows))
 
+    def details(self, run_ids):
+        """Each run has called the tool `search`."""
+        call = SimpleNamespace(name="search", certain=True, outcome="ok")
+        return [SimpleNamespace(run_id=run_id, tool_calls=[call]) for run_id in run_ids]
+
     def provider_failure(self, run_id):
         """No provider failed."""
         del run_id

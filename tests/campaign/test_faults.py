@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import clawtrace
 from clawtrace.model.verdict import Status
 
 ASK = """\
-import json, os, sys, urllib.error, urllib.request
+import json, os, subprocess, sys, urllib.error, urllib.request
 def post(url, body):
     asked = urllib.request.Request(url, json.dumps(body).encode(), {"content-type": "application/json"})
     try:
@@ -15,17 +19,29 @@ def post(url, body):
 for name in sys.argv[1:]:
     if name == "model":
         print(post(os.environ["OPENAI_BASE_URL"] + "/chat/completions", {"model": "m", "messages": []}))
+    elif name == "--proxy":
+        # As the MCP SDK's client starts a server: with few variables.
+        few = {"PATH": os.environ["PATH"], "PYTHONPATH": "SOURCE"}
+        order = [sys.executable, "-m", "clawtrace", "mcp-proxy", "--name", "shop", *sys.argv[2:]]
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "search", "arguments": {}}}
+        with subprocess.Popen(order, env=few, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as proxy:
+            proxy.stdin.write(json.dumps(call) + "\\n")
+            proxy.stdin.flush()
+            print(proxy.stdout.readline(), end="")
+            proxy.stdin.close()
+        break
     elif "CLAWTRACE_RUN_SERVER" not in os.environ:
         print("null")
     else:
         call = {"server": "shop", "method": "tools/call", "params": {"name": name, "arguments": {}}}
         print(post(os.environ["CLAWTRACE_RUN_SERVER"] + "/clawtrace/mcp", {"asked": call}))
 """
+SOURCE = str(Path(clawtrace.__file__).parents[1])
 
 
 def agent(project, *asked: str) -> str:
     """An agent that asks the model, or calls tools through a proxy."""
-    return f"'{{{{python}}}}' {project.write('ask.py', ASK)} {' '.join(asked)}"
+    return f"'{{{{python}}}}' {project.write('ask.py', ASK.replace('SOURCE', SOURCE))} {' '.join(asked)}"
 
 
 def results(project, **narrowing):
@@ -89,18 +105,45 @@ def test_a_tool_call_that_was_not_recorded_breaks_the_run(project):
     assert "-  arguments:\n-    query: tea\n+  arguments: {}" in found.error
 
 
-def test_recorded_tools_that_nothing_asked_for_are_said(project):
-    """A proxy that did not find the run asks its server: the run must not look as if all had been replayed."""
-    project.write(
-        "configs/cases/a/a.yaml",
-        "clawtrace_cassette: 1\n---\nid: one\nat: '2026-11-28T00:00:00Z'\n"
-        "request: {provider: mcp, api: mcp, path: tools/call, model: shop/search, body: {}}\n"
-        "answer: {status: 200, body: {result: {content: [], isError: false}}}\n",
-    )
-    project.case("a", "true", "cassette: {path: a.yaml}\n")
+TAPE = (
+    "clawtrace_cassette: 1\n---\nid: one\nat: '2026-11-28T00:00:00Z'\n"
+    "request: {provider: mcp, api: mcp, path: tools/call, model: shop/%s, body: {arguments: {}}}\n"
+    "answer: {status: 200, body: {result: {content: [], isError: false}}}\n"
+)
+
+
+def test_recorded_tools_that_were_called_elsewhere_break_the_run(project):
+    """A live server that did what was recorded is an error; another tool than the recorded one is a note."""
+    for case, tool in (("a", "search"), ("b", "order")):
+        project.write(f"configs/cases/{case}/tape.yaml", TAPE % tool)
+        project.case(case, "true", "cassette: {path: tape.yaml}\n")
+    found = results(project)
+
+    assert found["a"].status is Status.ERROR
+    assert "the trace has calls of `search` that no replay answered" in found["a"].error
+    assert found["b"].status is Status.PASS
+    assert any("holds calls of MCP servers, and none came" in note for note in found["b"].diagnostics)
+
+
+def test_a_proxy_with_few_variables_finds_its_run(project):
+    """The run above it answers, though the client that started it passed on neither its server nor anything else of it."""
+    project.write("configs/cases/a/tape.yaml", TAPE % "search")
+    project.case("a", agent(project, "--proxy"), "cassette: {path: tape.yaml}\n")
     (found,) = results(project).values()
 
-    assert any("holds calls of MCP servers, and none came" in note for note in found.diagnostics)
+    assert json.loads(said(project, "a")[0])["result"] == {"content": [], "isError": False}
+    assert found.status is Status.PASS
+
+
+def test_a_miss_of_a_proxy_with_a_cassette_breaks_the_run(project):
+    """The case itself has no cassette, and the agent does not mind the tool's error."""
+    tape = project.write("tools.yaml", TAPE % "order")
+    project.case("a", agent(project, "--proxy", "--cassette", str(tape)))
+    (found,) = results(project).values()
+
+    assert '"isError":true' in said(project, "a")[0]
+    assert found.status is Status.ERROR
+    assert "a request to `shop/search` was not recorded in" in found.error
 
 
 def test_a_fault_changes_what_a_run_is(project):

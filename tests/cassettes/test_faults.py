@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -21,6 +23,7 @@ from clawtrace.cassettes.faults import Faults, before, of_run
 from clawtrace.cassettes.mcp_calls import McpAnswer, McpCalls, McpRequest, with_mcp
 from clawtrace.cassettes.playing import Playback
 from clawtrace.config.cases.faults import FaultConfig
+from clawtrace.testing import scripted_model
 
 CALL = McpRequest("shop", "tools/call", {"name": "search", "arguments": {}})
 
@@ -182,3 +185,20 @@ def test_what_did_not_strike_is_said_with_how_often_it_was_called():
         "the fault of the tool `order` did not strike: it was never called through `clawtrace mcp-proxy`",
         "the fault of the model on call 1, 2 did not strike: it was called 1 time",
     ]
+
+
+def test_a_call_that_a_fault_delays_is_not_asked_after_the_run(monkeypatch):
+    """The agent was ended while it waited: its provider is not asked for what nobody reads."""
+    slow, came = faults({"model": {"delay_ms": 60_000}}), threading.Event()
+    of_model = slow.of_model
+    monkeypatch.setattr(slow, "of_model", lambda: (of_model(), came.set())[0])
+    with scripted_model([{"text": "Late."}]) as model, ThreadPoolExecutor() as threads:
+        run = Playback(None, {"OPENAI_BASE_URL": f"{model.url}/v1"}, slow).start()
+        with closing(openai.OpenAI(base_url=f"{run.url}/openai/v1", api_key="k", max_retries=0)) as client:
+            asked = threads.submit(ask, client)
+            assert came.wait(20)
+            run.stop()
+            with pytest.raises(openai.APIConnectionError):
+                asked.result(20)
+
+    assert model.log == []

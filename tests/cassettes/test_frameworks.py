@@ -79,3 +79,57 @@ def test_an_agent_of_a_framework_is_replayed(
     case(tmp_path, "c", "How cold is it in Zürich?", **more)
     (missed,) = evaluated(4)
     assert "-    - content: How warm is it in Zürich?\n+    - content: How cold is it in Zürich?\n" in missed["error"]
+
+
+TOOLSET = """
+import asyncio, os, sys
+
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from pydantic_ai import Agent
+from pydantic_ai.mcp import MCPToolset, StdioTransport
+from pydantic_ai.models.instrumented import InstrumentationSettings
+
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter()))
+Agent.instrument_all(InstrumentationSettings(tracer_provider=provider))
+# The client passes nothing else of this environment to its server.
+shop = MCPToolset(StdioTransport(sys.argv[1], sys.argv[2:], env={"PYTHONPATH": os.environ["SOURCE"]}))
+agent = Agent("openai-chat:m", name="buyer", toolsets=[shop])
+print(asyncio.run(agent.run(os.environ["CLAWTRACE_MESSAGE"])).output)
+provider.shutdown()
+"""
+
+
+def test_tools_of_a_frameworks_mcp_client_are_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Model and tools in one file: the toolset starts the proxy with few variables, and no server is there in the replay."""
+    wanted = ("pydantic-ai-slim[openai,mcp]==2.68.0", "opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http")
+    try:
+        folder = environments.environment("pydantic-ai-mcp", wanted)
+    except environments.CannotInstallError as error:
+        not_run("soak", str(error))
+    monkeypatch.chdir(tmp_path)
+    project(tmp_path)
+    server = tmp_path / "server.py"
+    server.write_bytes((ROOT / "tests" / "mcp_proxy" / "shop_server.py").read_bytes())
+    proxy = [sys.executable, "-m", "clawtrace", "mcp-proxy", "--", sys.executable, str(server)]
+    settings = {
+        "type": "command",
+        "command": [str(folder / "venv/bin/python"), "{{case_dir}}/agent.py", *proxy],
+        "env": {"SOURCE": str(ROOT / "src")},
+    }
+    assertions = [{"type": "tool_call", "tool": "search", "args": {"query": "tea"}, "status": "ok"}]
+    file = case(tmp_path, "c", "Find tea.", runner=settings, assertions=assertions, cassette={"path": "tape.yaml"})
+    (file.parent / "agent.py").write_text(TOOLSET)
+    call = {"tool_calls": [{"name": "search", "arguments": {"query": "tea"}}]}
+    with scripted_model(
+        [{"when": {"last": "user"}, **call, "repeat": True}, {"text": "Two.", "repeat": True}]
+    ) as model:
+        (before,) = evaluated(0, "--cassette-mode", "record", provider=model.url)
+    of_provider = facts()
+    server.write_text("raise SystemExit('no server is started')")
+    for _ in range(2):
+        (replayed,) = evaluated(0, "--no-reuse")
+        assert verdicts(replayed) == verdicts(before)
+        assert facts() == of_provider

@@ -15,7 +15,7 @@ UNUSED = {
 """Top-level packages that a passing evaluation of JSON with `--quiet` has no use for."""
 
 UNUSED_OWN = {
-    "clawtrace.campaign", "clawtrace.config.suites.suite", "clawtrace.receiver.decode.decode_protobuf", "clawtrace.receiver.transport.grpc_server",
+    "clawtrace.campaign", "clawtrace.config.suites.suite", "clawtrace.receiver.decode.protobuf", "clawtrace.receiver.transport.grpc_server",
     "clawtrace.receiver.transport.ports", "clawtrace.receiver.receiver", "clawtrace.report.json_report",
     "clawtrace.report.junit", "clawtrace.report.tree", "clawtrace.runners.command",
 }  # fmt: skip

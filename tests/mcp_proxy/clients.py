@@ -26,17 +26,19 @@ def proxied(*words: str) -> list[str]:
 
 
 @asynccontextmanager
-async def connected(target: str | list[str], mode: str = "auto", **env: str) -> AsyncIterator[Client]:
-    """Connect the SDK's client, which says yes to what it is asked."""
+async def connected(
+    target: str | list[str], mode: str = "auto", action: str = "accept", **env: str
+) -> AsyncIterator[Client]:
+    """Connect the SDK's client, which says yes to what it is asked, or does another `action`."""
 
-    async def yes(*_: Any) -> ElicitResult:
-        return ElicitResult(action="accept", content={"sure": True})
+    async def said(*_: Any) -> ElicitResult:
+        return ElicitResult(action=action, content={"sure": True} if action == "accept" else None)
 
     at = target
     if not isinstance(target, str):
         path = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
         at = StdioServerParameters(command=target[0], args=target[1:], env={**path, **env})
-    async with Client(at, mode=mode, elicitation_callback=yes) as client:
+    async with Client(at, mode=mode, elicitation_callback=said) as client:
         yield client
 
 

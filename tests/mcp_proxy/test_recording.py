@@ -78,6 +78,21 @@ def test_a_call_that_was_not_recorded_is_an_error_of_the_tool_with_its_differenc
     assert not log.exists()
 
 
+@pytest.mark.full
+def test_what_a_server_asked_its_client_is_asked_again(tmp_path):
+    """The result that follows from a client's answer is replayed where it answers so again, and is a miss where it does not."""
+    tape = str(tmp_path / "shop.yaml")
+    order = ("order", {"thing": "tea"})
+    recorded = call(proxied("--cassette", tape, "--mode", "record", *NO_SERVER, "--", *SHOP), order)
+    replayed = call(proxied("--cassette", tape, *NO_SERVER), order)
+    ((failed, said),) = call(proxied("--cassette", tape, *NO_SERVER), order, action="decline")
+
+    assert recorded == replayed == [(False, "tea: accept")]
+    assert failed
+    assert "the client answered `elicitation/create` otherwise than in" in said
+    assert '"action": "decline"' in said
+
+
 def test_a_miss_ends_a_proxy_with_exit_code_4(tmp_path):
     """A script that pipes requests into a proxy learns from its exit code that one was not answered."""
     tape = tmp_path / "shop.yaml"

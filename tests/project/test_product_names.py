@@ -18,17 +18,18 @@ ROOMS = (
     "runners/",
     "_scripted_model/",
     "providers/",
+    "receiver/recordings/imports/",
     "assertions/builtin/openclaw_",
     "config/openclaw.py",
 )
-"""Where products are named: their spans, their logs, how they are started, the providers' protocols, and for one an assertion
+"""Where products are named: their spans, their logs, what they export, how they are started, the providers' protocols, and for one an assertion
 and the configuration."""
 
 ALLOWED = {
     "expect.pyi": "generated: it has a function for each assertion type",
     "model/model_names.py": "how providers and gateways spell the names of models",
     "pricing/genai.py": "what gateways record as provider",
-    "receiver/decode/sniff.py": "names the format of a file that was given instead of OTLP",
+    "receiver/decode/foreign_forms.py": "tells apart the forms of files that are given instead of OTLP",
     "receiver/redaction/secret_kinds.py": "secrets have the form that their issuer gives them",
 }
 """General files that cannot do without, each with its reason."""

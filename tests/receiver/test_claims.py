@@ -19,7 +19,7 @@ def test_attributes_that_say_nothing_are_no_claim(run_key):
 
     for nothing in ({}, {"service.name": "agent"}, {"session.id": "", RUN_ID: "", "my.run": ""}):
         assert reader.of_resource(nothing) == Claim()
-        assert reader.of_item(Claim(), nothing) == Claim()
+        assert reader.of_item(Claim(), tuple(nothing.items())) == Claim()
 
 
 def test_the_item_speaks_as_well_as_its_resource():
@@ -28,14 +28,14 @@ def test_the_item_speaks_as_well_as_its_resource():
     base = reader.of_resource({RUN_ID: "r1", "session.id": "s1", "my.run": "k1"})
 
     assert base == Claim(resource="r1", sessions=("s1",), key="k1")
-    assert reader.of_item(base, {}, ("t1",)) == Claim("r1", "", ("s1",), "k1", ("t1",))
-    assert reader.of_item(base, {RUN_ID: "r2", "conversation.id": "s2", "session.id": "s1", "my.run": "k2"}) == Claim(
-        "r1", "r2", ("s1", "s2"), "k2"
-    )
+    assert reader.of_item(base, (), ("t1",)) == Claim("r1", "", ("s1",), "k1", ("t1",))
+    assert reader.of_item(
+        base, tuple({RUN_ID: "r2", "conversation.id": "s2", "session.id": "s1", "my.run": "k2"}.items())
+    ) == Claim("r1", "r2", ("s1", "s2"), "k2")
 
 
 def test_a_run_key_is_read_only_where_the_project_names_one():
-    assert ClaimReader().of_item(Claim(), {"my.run": "k"}) == Claim()
+    assert ClaimReader().of_item(Claim(), (("my.run", "k"),)) == Claim()
     assert "my.run" in ClaimReader("my.run").keys
     assert {RUN_ID, "session.id", "gen_ai.conversation.id"} <= ClaimReader(None, SESSION_KEYS).keys
 
@@ -44,11 +44,11 @@ def test_equal_claims_are_one_object_and_few_are_kept(monkeypatch):
     """Whatever is sent, memory stays bounded."""
     monkeypatch.setattr(claims, "_CACHE_LIMIT", 5)
     reader = ClaimReader(None, SESSION_KEYS)
-    first = reader.of_item(Claim(), {"session.id": "s"})
+    first = reader.of_item(Claim(), (("session.id", "s"),))
 
-    assert reader.of_item(Claim(), {"session.id": "s"}) is first
+    assert reader.of_item(Claim(), (("session.id", "s"),)) is first
     for number in range(50):
-        reader.of_item(Claim(), {"session.id": f"s{number}"})
+        reader.of_item(Claim(), (("session.id", f"s{number}"),))
     assert len(reader._known) <= 6
 
 

@@ -17,8 +17,7 @@ from memory_sink import MemorySink
 from otlp_messages import RUN, as_json, logs, metrics, record, span, traces
 
 from clawtrace.errors import InputError
-from clawtrace.receiver.decode.sniff import foreign_form
-from clawtrace.receiver.recordings import recording_files
+from clawtrace.receiver.decode.foreign_forms import foreign_form
 from clawtrace.receiver.recordings.recording import Grouping, LoadReport, load_recordings
 from clawtrace.receiver.recordings.recording_files import read_recording
 from clawtrace.store.duckdb import DuckStore
@@ -65,11 +64,9 @@ FORMS = {
 }
 
 
-@pytest.fixture(params=["short", "long"])
-def load(sink, request, monkeypatch):
-    """Reads recordings in each of the two ways: as short ones, and as what follows in one that is long."""
-    if request.param == "long":
-        monkeypatch.setattr(recording_files, "_MANY_BYTES", 0)
+@pytest.fixture
+def load(sink):
+    """Reads recordings."""
 
     def run(*paths, grouping: Grouping | None = None, stdin: bytes | None = None) -> LoadReport:
         source = None if stdin is None else io.BytesIO(stdin)
@@ -267,14 +264,7 @@ class TestNotOtlp:
 
 
 FOREIGN = {
-    "Jaeger's JSON": {"data": [{"traceID": "a1", "spans": [{"traceID": "a1", "spanID": "b1", "operationName": "x"}]}]},
-    "Jaeger's JSON ": {"traceID": "a1", "spanID": "b1", "operationName": "x"},
-    "Zipkin's JSON": [{"traceId": "a1", "id": "b1", "name": "x", "localEndpoint": {"serviceName": "s"}}],
-    "Zipkin's JSON ": [[{"traceId": "a1", "id": "b1", "annotations": []}]],
     "output of an SDK's console exporter": {"name": "x", "context": {"trace_id": "0xa1", "span_id": "0xb1"}},
-    "LangSmith's JSON": {"id": "a1", "run_type": "llm", "dotted_order": "x"},
-    "Langfuse's JSON": {"id": "a1", "observations": [{"type": "GENERATION"}]},
-    "MLflow's JSON": {"info": {"trace_id": "tr-a1"}, "data": {"spans": []}},
     "Datadog's JSON": [[{"trace_id": 1, "span_id": 2, "service": "s", "resource": "r", "meta": {}, "name": "x"}]],
     "Chrome's trace format": {"traceEvents": []},
     "single spans": {"traceId": "a1", "spanId": "b1", "name": "x"},
@@ -424,8 +414,7 @@ class TestGrouping:
             raise MemoryError
 
         (tmp_path / "large.json").write_text(json.dumps(as_json(A)))
-        monkeypatch.setattr("clawtrace.receiver.recordings.recording_files.json.loads", full)
-        monkeypatch.setattr("clawtrace.receiver.recordings.recording_files._is_spans", full)
+        monkeypatch.setattr("clawtrace.receiver.recordings.recording_files.parse_json", full)
 
         with pytest.raises(InputError, match=r"large\.json` does not fit into memory"):
             load(tmp_path)

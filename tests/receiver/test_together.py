@@ -1,4 +1,4 @@
-"""Requests of one group are decoded together, and each is as if it had come alone."""
+"""Requests of one group are committed together, and each is as if it had come alone."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from otlp_messages import RUN, as_json, logs, metrics, number, record, span, tra
 
 from clawtrace.errors import StoreError
 from clawtrace.receiver.attribution.attribute import Attribution, ClaimReader
-from clawtrace.receiver.decode.attribute_bytes import AttributeReader
 from clawtrace.receiver.decode.decode import RequestDecoder
+from clawtrace.receiver.decode.json_reader import parse_json
+from clawtrace.receiver.decode.protobuf import ProtobufItems
 from clawtrace.receiver.intake import Intake
 from clawtrace.receiver.redaction.redact import Redactor
-from clawtrace.receiver.request import BadPayloadError, Decoded, Request, RequestAnswer
+from clawtrace.receiver.request import BadPayloadError, Request, RequestAnswer
 
 SECRET = "ghp_" + "a1B2" * 9
 _ODD_JSON = json.dumps(as_json(traces(span("odd", attributes={"k": "TEXT"})))).replace("TEXT", "\\ud800")
@@ -89,10 +90,12 @@ def _json_request(body: bytes, document: object = None) -> Request:
     return Request("traces", "http/json", body, True, 1, document=document)
 
 
-def _read(decoded: Decoded | Exception) -> object:
+def _read(decoder: RequestDecoder, request: Request) -> object:
     """What was read of the spans of a request of the trace 2; of a refused one why."""
-    if isinstance(decoded, Exception):
-        return str(decoded)
+    try:
+        decoded = decoder.decode(request)
+    except BadPayloadError as problem:
+        return str(problem)
     batch = decoded.spans
     count = len(batch.name)
     for name in ("arrival_ns", "request_no", "run_no"):
@@ -148,9 +151,8 @@ class TestAsIfAlone:
     @pytest.mark.longer
     @pytest.mark.parametrize("secret", ["", SECRET], ids=["plain", "suspect"])
     def test_odd_json(self, request, secret):
-        """A value of JSON means the same, or is refused alike, alone, in a group, and in a recording."""
+        """A value of JSON means the same, or is refused alike, in a request and in a recording."""
         decoder = RequestDecoder(Redactor(environ={}), ClaimReader())
-        others = [_sent("json", 2), _sent("json", 5)]
         document = as_json(_spans(1, 3))
         document["resourceSpans"][0]["resource"]["attributes"].append({"key": "s", "value": {"stringValue": secret}})
         for order, written in enumerate(ODD):
@@ -160,18 +162,9 @@ class TestAsIfAlone:
                 span = changed["resourceSpans"][0]["scopeSpans"][0]["spans"][1]
                 (span["attributes"][0] if place == "value" else span)[place] = "HERE"
                 body = json.dumps(changed).replace('"HERE"', written).encode()
-                alone, recorded = _json_request(body), _json_request(body, json.loads(body))
-                found = [_read(*decoder.decode([alone])), _read(*decoder.decode([recorded]))]
-                found.append(_read(decoder.decode([others[0], alone, others[1]])[1]))
+                alone, recorded = _json_request(body), _json_request(body, parse_json(body))
 
-                assert found[1:] == [found[0]] * 2, (place, written)
-
-    def test_many_small_ones_share_a_batch(self):
-        """Small requests of one encoding are one batch, which nothing copies on its way to the store."""
-        intake = Intake(Attribution(MemorySink().run_no), Redactor(environ={}))
-        intake.add_all([_sent("protobuf", place) for place in range(20)])
-
-        assert len(intake._parts) == 1
+                assert _read(decoder, alone) == _read(decoder, recorded), (place, written)
 
 
 class TestAFault:
@@ -226,14 +219,14 @@ class TestAFault:
     def test_an_error_of_our_own(self, monkeypatch):
         """A decoder that breaks on the third request breaks on that one only."""
         sink = MemorySink()
-        read = AttributeReader.read
+        read = ProtobufItems._read
 
         def breaks(self, raw):
             if b"unlucky" in raw:
                 raise ZeroDivisionError("oops")
             return read(self, raw)
 
-        monkeypatch.setattr(AttributeReader, "read", breaks)
+        monkeypatch.setattr(ProtobufItems, "_read", breaks)
         intake = Intake(Attribution(sink.run_no), Redactor(environ={}))
         self._check(intake, sink, self._group("protobuf"), ZeroDivisionError)
 

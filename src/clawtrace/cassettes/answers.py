@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import product
 from typing import Any
 
 from pydantic import Field
 
+from clawtrace._scripted_model.http_server import ServerAnswer
 from clawtrace.config.base import ConfigModel
 from clawtrace.receiver.redaction.redact import cleaned
 
-__all__ = ["RecordedAnswer", "answer_bytes", "clean_answer", "read_answer", "usage_of"]
+__all__ = ["RecordedAnswer", "answer_bytes", "clean_answer", "read_answer", "replayed", "usage_of"]
 
 _EVENT_END = re.compile(rb"(?<=\n\n)|(?<=\r\n\r\n)")
 _EVENT = re.compile(r"(?:event: (?P<name>[^\r\n]+)(?P<end>\r?\n))?data: (?P<data>[\[{][^\r\n]*)(?P<ends>\n\n|\r\n\r\n)")
@@ -212,3 +213,19 @@ def _collect(value: Any, path: tuple[Any, ...], pieces: dict[tuple[Any, ...], li
             pieces.setdefault((*path, key), []).append((value, key))
         else:
             _collect(inner, (*path, key), pieces)
+
+
+def replayed(answer: RecordedAnswer) -> ServerAnswer:
+    """Return a recorded answer as a server gives it."""
+    data = answer_bytes(answer)
+    if isinstance(data, bytes) and not answer.cut:
+        return ServerAnswer(data, answer.status, answer.headers)
+    return ServerAnswer(
+        _cut_parts([data] if isinstance(data, bytes) else data, is_cut=answer.cut), answer.status, answer.headers
+    )
+
+
+def _cut_parts(parts: list[bytes], *, is_cut: bool) -> Generator[bytes]:
+    yield from parts
+    if is_cut:
+        raise ConnectionAbortedError

@@ -6,7 +6,6 @@ import json
 import random
 import re
 import threading
-import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from typing import Any
@@ -34,6 +33,8 @@ class Faults:
         self._calls = [0] * len(faults)
         self._struck = [0] * len(faults)
         self._lock = threading.Lock()
+        self.ended = threading.Event()
+        """Set when the run has ended: a call that waits gets no answer."""
 
     def of_tool(self, name: str) -> FaultConfig | None:
         """Count a call of a tool; return what goes wrong with it."""
@@ -93,7 +94,7 @@ class Faults:
 
     def before(self, answerer: Answerer) -> Answerer:
         """Return what answers as `answerer` does, but for the calls that a fault of the model strikes."""
-        return before(answerer, self.of_model) if self.strike_models else answerer
+        return before(answerer, self.of_model, self.ended) if self.strike_models else answerer
 
     def over_http(self, _request: ServerRequest) -> ServerAnswer:
         """Answer another server, which the agent takes for its providers, that is asked for a model's answer."""
@@ -115,16 +116,20 @@ def of_run(url: str) -> Callable[[], ModelFault | None]:
     return of_model
 
 
-def before(answerer: Answerer, of_model: Callable[[], ModelFault | None]) -> Answerer:
+def before(
+    answerer: Answerer, of_model: Callable[[], ModelFault | None], ended: threading.Event | None = None
+) -> Answerer:
     """Return what answers as `answerer` does, but for the calls that a fault strikes.
 
     Args:
         of_model: counts a call, and returns what goes wrong with it.
+        ended: set when no call is to be answered any more.
     """
+    ended = ended or threading.Event()
 
     def answer(request: ServerRequest) -> ServerAnswer | None:
         fault = of_model() if request.method == "POST" and wire_of(request.path) is not None else None
-        return answerer(request) if fault is None else _struck(fault, request, answerer)
+        return answerer(request) if fault is None else _struck(fault, request, answerer, ended)
 
     return answer
 
@@ -140,9 +145,12 @@ def said_by(url: str, method: str, path: str, body: Any = None) -> Any:
         return json.loads(connection.getresponse().read())
 
 
-def _struck(fault: ModelFault, request: ServerRequest, answerer: Answerer) -> ServerAnswer | None:
+def _struck(
+    fault: ModelFault, request: ServerRequest, answerer: Answerer, ended: threading.Event
+) -> ServerAnswer | None:
     """Return what a call of a model is answered that a fault strikes."""
-    time.sleep(fault.delay_ms / 1000)
+    if fault.delay_ms and ended.wait(fault.delay_ms / 1000):
+        return None
     wire = wire_of(request.path)
     if fault.status is not None and wire is not None:
         failure = ScriptedFailure(status=fault.status, message="a fault of the case", retry_after=fault.retry_after)
@@ -154,20 +162,18 @@ def _struck(fault: ModelFault, request: ServerRequest, answerer: Answerer) -> Se
     if found is None or not (fault.slow_ms or fault.cut_after is not None):
         return found
     if "text/event-stream" not in found.headers.get("content-type", ""):
-        time.sleep(fault.slow_ms / 1000)
-        return found if fault.cut_after is None else None
+        return None if ended.wait(fault.slow_ms / 1000) or fault.cut_after is not None else found
     parts = [found.body] if isinstance(found.body, bytes) else found.body
-    return ServerAnswer(_slow_events(parts, fault), found.status, found.headers)
+    return ServerAnswer(_slow_events(parts, fault, ended), found.status, found.headers)
 
 
-def _slow_events(parts: Iterable[bytes], fault: ModelFault) -> Generator[bytes]:
+def _slow_events(parts: Iterable[bytes], fault: ModelFault, ended: threading.Event) -> Generator[bytes]:
     held: bytes | None = None
     for sent, event in enumerate(_events(parts)):
         if held is not None:
             yield held
-        if sent == fault.cut_after:
+        if sent == fault.cut_after or (fault.slow_ms and ended.wait(fault.slow_ms / 1000)):
             raise ConnectionAbortedError
-        time.sleep(fault.slow_ms / 1000)
         held = event
     if fault.cut_after is not None:  # the stream is not longer: its last event is cut
         raise ConnectionAbortedError

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Generator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from clawtrace._scripted_model.http_server import PROVIDERS, ServerAnswer, ServerRequest, wire_of
+from clawtrace.cassettes.file import AskedRequest
+from clawtrace.receiver.redaction.redact import cleaned
 
-__all__ = ["KEPT_HEADERS", "Address", "Forwarded", "address_of", "forward", "plain_url"]
+__all__ = ["KEPT_HEADERS", "Address", "Forwarded", "address_of", "asked_of", "forward", "plain_url"]
 
 KEPT_HEADERS = ("content-type", "retry-after", "retry-after-ms", "x-should-retry")
 """Headers of an answer that are kept: what the body is, and when to ask again."""
@@ -124,3 +128,21 @@ def _passing(response: Any, ended: Callable[[bytes, bool], None]) -> Generator[b
         raise ConnectionAbortedError from error
     finally:
         ended(b"".join(parts), is_cut)
+
+
+def asked_of(request: ServerRequest, address: Address, clean: Callable[[str], str]) -> AskedRequest:
+    """Return a request as it is recorded and compared: without secrets."""
+    wire, body = wire_of(address.path.partition("?")[0]), request.body
+    read = None
+    with suppress(AttributeError, TypeError, LookupError):  # it is no request of that protocol
+        read = None if wire is None or body is None else wire.read(address.path.partition("?")[0], body)
+    content: Any = body
+    if body is None and request.raw:
+        content = {"sha256": hashlib.sha256(request.raw).hexdigest(), "bytes": len(request.raw)}
+    return AskedRequest(
+        provider=address.provider,
+        api=read.api if read is not None else "other",
+        path=clean(address.path if request.method == "POST" else f"{request.method} {address.path}"),
+        model=clean(read.model) if read is not None else "",
+        body=cleaned(content, clean),
+    )

@@ -170,6 +170,29 @@ _COMPARED = 24
 """Recorded requests that are compared line by line: those with most messages in common."""
 
 
+def not_recorded(asked: Meaning, recorded: Sequence[tuple[Meaning, str]], times: int, name: str, why: str = "") -> str:
+    """Return what to say of a request that was not recorded: the nearest one as a difference, and what to do.
+
+    Args:
+        recorded: what is recorded, each with its id.
+        times: how often this very request is.
+        name: the file.
+        why: why it could not be recorded now, where that is known.
+    """
+    to_do = f"If the new request is meant, record it with `--mode auto`, or `eval --cassette-mode auto`{why}."
+    what = f"a request to `{asked.content['model'] or asked.content['path']}`"
+    if times:
+        often = "once" if times == 1 else f"{times} times"
+        return f"{what} was asked more often than it was recorded in {name}: {often}. {to_do}"
+    place = nearest(asked, [meaning for meaning, _ in recorded])
+    head = f"{what} was not recorded in {name}"
+    if place is None:
+        return f"{head}, which holds no exchange. {to_do}"
+    meaning, exchange = recorded[place]
+    diff = difference(meaning, asked, f"{exchange} in {name}")
+    return f"{head}. {to_do} The nearest that was recorded, `{exchange}`, differs so:\n{diff}"
+
+
 def nearest(asked: Meaning, recorded: Iterable[Meaning]) -> int | None:
     """Return the number of the recorded request that is most like the one that is asked; None where there is none."""
     parts, lines = set(order(asked)), _lines(asked)

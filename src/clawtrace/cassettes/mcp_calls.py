@@ -44,7 +44,9 @@ class McpAnswer:
     error: Mapping[str, Any] | None = None
     """Of JSON-RPC: `code`, `message` and perhaps `data`."""
     notifications: Sequence[Mapping[str, Any]] = ()
-    """What comes before it, each with `method` and `params`."""
+    """What comes before it, each with `method` and `params`; what the server asks its client has the client's `answer`."""
+    again: Sequence[Mapping[str, Any]] = ()
+    """The same where a replay got other answers of the client."""
     delay_s: float = 0.0
 
     @property
@@ -64,8 +66,9 @@ class McpCalls:
 
     def answer(self, asked: McpRequest) -> McpAnswer | None:
         """Return what a request is answered; None asks the server."""
-        self._playback.tools += 1
-        fault = self._faults.of_tool(asked.params.get("name", "")) if asked.method == _CALL else None
+        is_call = asked.method == _CALL
+        self._playback.tools.append(str(asked.params.get("name", "")) if is_call else "")
+        fault = self._faults.of_tool(asked.params.get("name", "")) if is_call else None
         delay_s = 0.0 if fault is None else fault.delay_ms / 1000
         if fault is not None and fault.error is not None:
             return _of_tool(asked, fault.error, is_error=True, delay_s=delay_s)
@@ -94,16 +97,14 @@ class McpCalls:
         if asked.method in _OPTIONAL:
             return McpAnswer(error={"code": _NOT_FOUND, "message": "not recorded"})
         message = cassette.miss(meaning)
-        self._playback.misses.append(message)
-        return (
-            _of_tool(asked, message, is_error=True)
-            if is_call
-            else McpAnswer(error={"code": _INTERNAL, "message": message})
-        )
+        self._playback.missed(message)
+        return _failed(asked, message)
 
     def answered(self, asked: McpRequest, answer: McpAnswer) -> McpAnswer:
         """Keep what the server answered; return what the client gets."""
         cassette = self._cassette
+        if cassette is not None and answer.again:
+            return self._other_answer(asked, answer, cassette)
         if cassette is not None and cassette.mode != "replay" and asked.method != "ping":
             request, at = _request(asked, cassette), time.time()
             meaning = cassette.meaning(request, at)
@@ -115,6 +116,19 @@ class McpCalls:
                 recorded = RecordedAnswer(status=200, body=body or {"result": {}})
                 self._playback.used.add(cassette.record(request, meaning, at, recorded, ""))
         return self._as_shown(asked, answer)
+
+    def _other_answer(self, asked: McpRequest, answer: McpAnswer, cassette: Cassette) -> McpAnswer:
+        """Return what a client gets that answered the server otherwise than when this was recorded."""
+        for recorded, now in zip(answer.notifications, cleaned(list(answer.again), cassette.clean), strict=True):
+            if now != recorded:
+                message = (
+                    f"the client answered `{recorded['method']}` otherwise than in {cassette.name}, where the answer of "
+                    f"`{_request(asked, cassette).model}` follows from it: {json.dumps(now['answer'])[:500]}, recorded "
+                    f"{json.dumps(recorded['answer'])[:500]}. Record it again."
+                )
+                self._playback.missed(message)
+                return _failed(asked, message)
+        return replace(answer, again=())
 
     def _as_shown(self, asked: McpRequest, answer: McpAnswer) -> McpAnswer:
         """Return an answer as the client gets it: of tools that a fault gives another result, no form of results is promised."""
@@ -140,19 +154,14 @@ class McpCalls:
             found = self.answer(asked) if given is None else self.answered(asked, McpAnswer(**given))
         except Exception as error:  # whatever it is, the run must not go on as if nothing were missing
             message = f"`{asked.method}` could not be answered: {type(error).__name__}: {error}"
-            self._playback.misses.append(message)
+            self._playback.missed(message)
             found = McpAnswer(error={"code": _INTERNAL, "message": message})
         return ServerAnswer(json.dumps(found and asdict(found)).encode())
 
 
 def with_mcp(playback: Playback) -> Playback:
     """Let a run's server answer, besides its models, what the run's MCP servers are asked, and servers of scripted models."""
-
-    def scripted(request: ServerRequest) -> ServerAnswer:
-        playback.scripted += 1
-        return playback.faults.over_http(request)
-
-    playback.routes = {MCP_PATH: McpCalls(playback).over_http, MODEL_CALLS_PATH: scripted}
+    playback.routes = {MCP_PATH: McpCalls(playback).over_http, MODEL_CALLS_PATH: playback.scripted_call}
     return playback
 
 
@@ -165,6 +174,13 @@ def _request(asked: McpRequest, cassette: Cassette) -> AskedRequest:
     return AskedRequest(
         provider="mcp", api="mcp", path=asked.method, model=cassette.clean(f"{asked.server}{name}"), body=body
     )
+
+
+def _failed(asked: McpRequest, message: str) -> McpAnswer:
+    """Return an error as the client understands it."""
+    if asked.method == _CALL:
+        return _of_tool(asked, message, is_error=True)
+    return McpAnswer(error={"code": _INTERNAL, "message": message})
 
 
 def _of_tool(asked: McpRequest, text: str, *, is_error: bool, delay_s: float = 0.0) -> McpAnswer:

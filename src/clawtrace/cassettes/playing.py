@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
+import json
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Set
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from clawtrace._scripted_model.http_server import (
     PROVIDERS,
@@ -26,23 +24,25 @@ from clawtrace._scripted_model.http_server import (
 )
 from clawtrace._scripted_model.script import ScriptedFailure
 from clawtrace._scripted_model.wire import openai_error
-from clawtrace.cassettes.answers import RecordedAnswer, answer_bytes, clean_answer, read_answer, usage_of
+from clawtrace.cassettes.answers import RecordedAnswer, clean_answer, read_answer, replayed, usage_of
 from clawtrace.cassettes.faults import Faults
 from clawtrace.cassettes.file import AskedRequest, CassetteHead, RecordedExchange, append, load, lock, write
-from clawtrace.cassettes.forwarding import Address, Forwarded, address_of, forward, plain_url
-from clawtrace.cassettes.matching import Meaning, Rules, difference, nearest
+from clawtrace.cassettes.forwarding import Address, Forwarded, address_of, asked_of, forward, plain_url
+from clawtrace.cassettes.matching import Meaning, Rules, not_recorded
 from clawtrace.config.base import CassetteMode
 from clawtrace.config.files.document import display
 from clawtrace.errors import UsageError
-from clawtrace.receiver.redaction.redact import RedactionSettings, Redactor, cleaned
+from clawtrace.receiver.redaction.redact import RedactionSettings, Redactor
 from clawtrace.support.figures import amount
 
-__all__ = ["MISS", "PLACEHOLDER", "RUN_SERVER", "Cassette", "Playback"]
+__all__ = ["MISS", "PLACEHOLDER", "RUN_MISSES", "RUN_SERVER", "Cassette", "Playback"]
 
 MISS = "cassette_miss"
 """Type of the error that is the answer to a request that was not recorded."""
 RUN_SERVER = "CLAWTRACE_RUN_SERVER"
 """The variable by which what an agent starts finds the server of its run."""
+RUN_MISSES = "CLAWTRACE_RUN_MISSES"
+"""The variable by which it finds the file in which the run is told what its own cassette does not hold."""
 PLACEHOLDER = "clawtrace-replays"
 """What takes the place of a key where none is set."""
 _LAST_ANSWERS_S = 10.0
@@ -123,10 +123,12 @@ class Cassette:
             used.add(found)
             return found
 
-    def has(self, api: str) -> bool:
-        """Return whether exchanges of a protocol are recorded."""
+    @property
+    def tools(self) -> set[str]:
+        """The tools of MCP servers whose calls are recorded."""
         with self._lock:
-            return any(one.request.api == api for _, one in self._exchanges)
+            of_servers = [one.request for _, one in self._exchanges if one.request.api == "mcp"]
+        return {one.model.partition("/")[2] for one in of_servers if one.path == "tools/call"}
 
     def exchange(self, number: int) -> RecordedExchange:
         """Return an exchange."""
@@ -167,20 +169,9 @@ class Cassette:
             why: why it could not be recorded now, where that is known.
         """
         with self._lock:
-            known = list(self._exchanges)
+            known = [(meaning, exchange.id) for meaning, exchange in self._exchanges]
             times = len(self._places.get(asked.digest, ()))
-        to_do = f"If the new request is meant, record it with `--mode auto`, or `eval --cassette-mode auto`{why}."
-        what = f"a request to `{asked.content['model'] or asked.content['path']}`"
-        if times:
-            often = "once" if times == 1 else f"{times} times"
-            return f"{what} was asked more often than it was recorded in {self.name}: {often}. {to_do}"
-        place = nearest(asked, [meaning for meaning, _ in known])
-        head = f"{what} was not recorded in {self.name}"
-        if place is None:
-            return f"{head}, which holds no exchange. {to_do}"
-        meaning, exchange = known[place]
-        diff = difference(meaning, asked, f"{exchange.id} in {self.name}")
-        return f"{head}. {to_do} The nearest that was recorded, `{exchange.id}`, differs so:\n{diff}"
+        return not_recorded(asked, known, times, self.name, why)
 
     def close(self) -> None:
         """Write what was recorded in its stable order, and let other processes record."""
@@ -217,14 +208,16 @@ class Playback:
     """What answers at paths that are no provider's."""
     misses: list[str] = field(default_factory=list)
     """What was asked and not recorded, as messages."""
+    run_misses: str = ""
+    """The file by which the run above is told of them, where there is one."""
     came: int = 0
     """Requests of the agent's own to its providers, whatever became of them."""
     replayed: int = 0
     recorded: int = 0
     scripted: int = 0
     """Requests that a scripted model of the case's own answers."""
-    tools: int = 0
-    """Requests to MCP servers."""
+    tools: list[str] = field(default_factory=list)
+    """Requests to MCP servers: the name of the tool, empty where none was called."""
     used: set[int] = field(default_factory=set)
     """The exchanges that have answered the run."""
     earlier: Set[int] = frozenset()
@@ -256,7 +249,8 @@ class Playback:
         return self
 
     def stop(self) -> None:
-        """Stop listening, once the last answers are recorded."""
+        """Stop listening, once the last answers are recorded; what a fault delays is not asked any more."""
+        self.faults.ended.set()
         if self._server is not None:
             self._server.stop(_LAST_ANSWERS_S)
 
@@ -313,21 +307,30 @@ class Playback:
         return self.came + self.scripted
 
     @property
-    def tools_passed_by(self) -> str:
-        """What to say where calls of MCP servers could have been replayed, and none came; empty where some did."""
-        if self.cassette is None or self.mode != "replay" or self.tools or not self.cassette.has("mcp"):
-            return ""
-        return (
-            f"cassette: {self.cassette.name} holds calls of MCP servers, and none came: where this agent makes some, its servers were asked "
-            "themselves; `clawtrace mcp-proxy` must get the variable CLAWTRACE_RUN_SERVER"
-        )
+    def unasked_tools(self) -> set[str]:
+        """The tools of MCP servers whose calls could have been replayed, and none came."""
+        return self.cassette.tools - set(self.tools) if self.cassette is not None and self.mode == "replay" else set()
+
+    def missed(self, message: str) -> None:
+        """Note that something was asked which is not recorded."""
+        with self._lock:
+            self.misses.append(message)
+            if self.run_misses:
+                with Path(self.run_misses).open("a", encoding="utf-8") as stream:
+                    stream.write(json.dumps(message) + "\n")
+
+    def scripted_call(self, request: ServerRequest) -> ServerAnswer:
+        """Answer a server of a scripted model, which asks what goes wrong with a call."""
+        with self._lock:
+            self.scripted += 1
+        return self.faults.over_http(request)
 
     def said(self) -> str:
         """Return what was done, in one sentence."""
         if self.cassette is None:
             return self.faults.said()
         replayed, recorded = (amount(one, "request") for one in (self.replayed, self.recorded))
-        tools = f"{amount(self.tools, 'request')} to MCP servers" if self.tools else "nothing"
+        tools = f"{amount(len(self.tools), 'request')} to MCP servers" if self.tools else "nothing"
         parts = {
             "replay": f"{replayed} replayed: no provider was asked, and nothing was spent"
             if self.asked
@@ -352,13 +355,13 @@ class Playback:
         if (encoding := request.headers.get("content-encoding", "identity")) != "identity":
             return self._missed(request, f"a cassette reads no requests in the encoding {encoding}")
         at, address = time.time(), address_of(request, self._addresses)
-        asked = _asked(request, address, cassette.clean)
+        asked = asked_of(request, address, cassette.clean)
         meaning = cassette.meaning(asked, at)
         found = None if cassette.mode == "record" else cassette.find(meaning, self.used, self.earlier)
         if found is not None:
             with self._lock:
                 self.replayed += 1
-            return _replayed(cassette.exchange(found).answer)
+            return replayed(cassette.exchange(found).answer)
         no_key = any(PLACEHOLDER in text for text in (request.query, *request.headers.values()))
         if cassette.mode == "replay":
             return self._missed(request, cassette.miss(meaning))
@@ -386,41 +389,8 @@ class Playback:
             return _error(request, 502, "provider_unreachable", f"{plain_url(base_url)} cannot be reached: {why}")
 
     def _missed(self, request: ServerRequest, message: str) -> ServerAnswer:
-        with self._lock:
-            self.misses.append(message)
+        self.missed(message)
         return _error(request, 400, MISS, message)
-
-
-def _asked(request: ServerRequest, address: Address, clean: Callable[[str], str]) -> AskedRequest:
-    wire, body = wire_of(address.path.partition("?")[0]), request.body
-    read = None
-    with suppress(AttributeError, TypeError, LookupError):  # it is no request of that protocol
-        read = None if wire is None or body is None else wire.read(address.path.partition("?")[0], body)
-    content: Any = body
-    if body is None and request.raw:
-        content = {"sha256": hashlib.sha256(request.raw).hexdigest(), "bytes": len(request.raw)}
-    return AskedRequest(
-        provider=address.provider,
-        api=read.api if read is not None else "other",
-        path=clean(address.path if request.method == "POST" else f"{request.method} {address.path}"),
-        model=clean(read.model) if read is not None else "",
-        body=cleaned(content, clean),
-    )
-
-
-def _replayed(answer: RecordedAnswer) -> ServerAnswer:
-    data = answer_bytes(answer)
-    if isinstance(data, bytes) and not answer.cut:
-        return ServerAnswer(data, answer.status, answer.headers)
-    return ServerAnswer(
-        _parts([data] if isinstance(data, bytes) else data, is_cut=answer.cut), answer.status, answer.headers
-    )
-
-
-def _parts(parts: list[bytes], *, is_cut: bool) -> Generator[bytes]:
-    yield from parts
-    if is_cut:
-        raise ConnectionAbortedError
 
 
 def _error(request: ServerRequest, status: int, kind: str, message: str) -> ServerAnswer:

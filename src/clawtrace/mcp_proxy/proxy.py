@@ -1,14 +1,15 @@
 """One MCP client and its server, and what goes between them: JSON-RPC messages, as they are.
 
-Only requests of the client are looked at. Each is passed on, or answered here: from a cassette, or with a fault. All else
-(notifications, progress, errors, requests of the server) goes by untouched.
+Requests of the client are passed on, or answered here: from a cassette, or with a fault. All else (notifications, progress, errors,
+requests of the server) goes by untouched, and is kept with the request that it belongs to: a replay says and asks the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 import anyio
@@ -64,7 +65,12 @@ class Proxy:
         self._answering = answering
         self._open: dict[RequestId, _Asked] = {}
         self._is_gone = server is None
+        self._numbers = count(1)
         self._version: str | None = None
+        self._asking: dict[RequestId, dict[str, Any]] = {}
+        """What the server asks the client: the entry that is recorded of it, which gets the answer."""
+        self._answers: dict[RequestId, anyio.Event] = {}
+        """What a replay asks the client."""
 
     async def run(self) -> None:
         """Pass messages on, both ways."""
@@ -80,13 +86,18 @@ class Proxy:
         if isinstance(message, JSONRPCRequest):
             asked = self._open[message.id] = _Asked(message.method, message.params or {})
             answer = await self._answering.answer(asked.method, asked.params)
-            if answer is not None and answer.delay_s:
+            if answer is not None and (answer.delay_s or any("answer" in one for one in answer.notifications)):
                 tasks.start_soon(self._later, message, asked, answer)
             else:
                 await self._decided(message, asked, answer)
             return
         if isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
             self._open.pop((message.params or {}).get("requestId", ""), None)
+        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id in self._asking:
+            self._asking.pop(message.id)["answer"] = _said_in(message)
+            if message.id in self._answers:
+                self._answers.pop(message.id).set()
+                return
         await self._pass_on(message)
 
     async def _later(self, message: JSONRPCRequest, asked: _Asked, answer: McpAnswer) -> None:
@@ -97,16 +108,32 @@ class Proxy:
     async def _decided(self, message: JSONRPCRequest, asked: _Asked, answer: McpAnswer | None) -> None:
         """Answer a request as it was decided, or pass it on."""
         if answer is not None and answer.is_whole:
-            for notification in answer.notifications:
-                params = dict(notification.get("params") or {})
-                if notification["method"] == _PROGRESS:
-                    params["progressToken"] = asked.token
-                await self._say(JSONRPCNotification(jsonrpc="2.0", method=notification["method"], params=params))
+            again = [await self._say_again(message.id, asked, one) for one in answer.notifications]
+            if again != list(answer.notifications):
+                answer = await self._answering.answered(asked.method, asked.params, replace(answer, again=again))
             await self._reply(message.id, answer)
         elif self._is_gone:
             await self._reply(message.id, _GONE)
         else:
             await self._pass_on(message)
+
+    async def _say_again(self, request_id: RequestId, asked: _Asked, recorded: Mapping[str, Any]) -> dict[str, Any]:
+        """Say or ask what the server did on its way to an answer; return it as it would be recorded now."""
+        said, params = dict(recorded), dict(recorded.get("params") or {})
+        if recorded["method"] == _PROGRESS:
+            params["progressToken"] = asked.token
+        about = ServerMessageMetadata(related_request_id=request_id)
+        if "answer" not in recorded:
+            notification = JSONRPCNotification(jsonrpc="2.0", method=recorded["method"], params=params)
+            await _send(self._to_client, SessionMessage(notification, about))
+            return said
+        number = f"clawtrace-{next(self._numbers)}"
+        self._asking[number], self._answers[number] = said, anyio.Event()
+        answered = self._answers[number]
+        question = JSONRPCRequest(jsonrpc="2.0", id=number, method=recorded["method"], params=params)
+        await _send(self._to_client, SessionMessage(question, about))
+        await answered.wait()
+        return said
 
     async def _pass_on(self, message: JSONRPCMessage) -> None:
         """Send a message to the server, over HTTP with the version that was agreed on."""
@@ -133,13 +160,9 @@ class Proxy:
         asked = self._open.get(message.id) if message.id is not None else None
         if asked is None or message.id is None:
             return  # the client has given the request up
-        if isinstance(message, JSONRPCResponse):
-            if asked.method == "initialize":
-                self._version = message.result.get("protocolVersion")
-            answer = McpAnswer(result=message.result, notifications=asked.notifications)
-        else:
-            error = message.error.model_dump(exclude_none=True)
-            answer = McpAnswer(error=error, notifications=asked.notifications)
+        if isinstance(message, JSONRPCResponse) and asked.method == "initialize":
+            self._version = message.result.get("protocolVersion")
+        answer = McpAnswer(**_said_in(message), notifications=asked.notifications)
         await self._reply(message.id, await self._answering.answered(asked.method, asked.params, answer))
 
     async def _reply(self, request_id: RequestId, answer: McpAnswer) -> None:
@@ -157,10 +180,23 @@ class Proxy:
         about = next((one for one, asked in self._open.items() if token is not None and asked.token == token), None)
         if about is None and token is None:
             about = next(reversed(self._open), None)
-        if about is not None and isinstance(message, JSONRPCNotification):
-            params = {key: value for key, value in (message.params or {}).items() if key != "progressToken"}
-            self._open[about].notifications.append({"method": message.method, "params": params})
+        params = {key: value for key, value in (message.params or {}).items() if key != "progressToken"}
+        entry = {"method": message.method, "params": params}
+        if about is not None:
+            self._open[about].notifications.append(entry)
+        if isinstance(message, JSONRPCRequest):
+            self._asking[message.id] = entry
+            if len(self._open) != 1:
+                self._answering.warn(
+                    f"the server asked its client `{message.method}` outside of a call, or during several"
+                )
         await _send(self._to_client, SessionMessage(message, ServerMessageMetadata(related_request_id=about)))
+
+
+def _said_in(message: JSONRPCResponse | JSONRPCError) -> dict[str, Any]:
+    if isinstance(message, JSONRPCResponse):
+        return {"result": message.result}
+    return {"error": message.error.model_dump(exclude_none=True)}
 
 
 _PROGRESS = "notifications/progress"

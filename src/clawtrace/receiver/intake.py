@@ -16,7 +16,7 @@ from clawtrace.receiver.attribution.attribute import NO_RUN, Attribution, Claim,
 from clawtrace.receiver.decode.columns import without
 from clawtrace.receiver.decode.decode import RequestDecoder
 from clawtrace.receiver.redaction.redact import Redactor
-from clawtrace.receiver.request import Decoded, Request, RequestAnswer, RequestOutcome
+from clawtrace.receiver.request import BadPayloadError, Decoded, Request, RequestAnswer, RequestOutcome
 
 __all__ = ["Intake", "Note", "RequestWindow", "SpanWindow", "Taken"]
 
@@ -147,12 +147,13 @@ class Intake:
         self._span_window = SpanWindow(span_window)
         self._request_window = RequestWindow()
         self._request_numbers = itertools.count(time.time_ns() // 1_000 if first is None else first)
-        self._parts: dict[SpanBatch | LogBatch, set[int]] = {}
-        """Batches of the next commit, and the rows of each that are not written."""
+        self._parts: list[SpanBatch | LogBatch] = []
+        """Batches of the next commit."""
+        self._rows = 0
         self._notes: list[Note] = []
 
     def __len__(self) -> int:
-        return sum(len(batch) - len(dropped) for batch, dropped in self._parts.items())
+        return self._rows
 
     def add(self, request: Request) -> RequestAnswer:
         """Add one request to the batch; see `add_all`.
@@ -177,38 +178,24 @@ class Intake:
             `BadPayloadError` where it will never be accepted, a `StoreError` where a new run could not be registered.
         """
         answers: list[RequestAnswer | Exception] = []
-        for request, decoded in zip(requests, self._decoder.decode(requests), strict=True):
-            if isinstance(decoded, Exception):
-                answers.append(decoded)
-                continue
-            batch = decoded.spans if request.signal == "traces" else decoded.logs
-            start = len(batch.run_no)  # rows of requests before it have their runs already
+        for request in requests:
             try:
-                answers.append(self._enter(request, decoded, batch, start))
-            except StoreError as problem:
-                self._leave_out(request, decoded, batch, start)
+                answers.append(self._enter(request, self._decoder.decode(request)))
+            except (BadPayloadError, StoreError) as problem:
                 answers.append(problem.with_traceback(None))  # it would hold this frame, and with it the batch
             except Exception as fault:
-                self._leave_out(request, decoded, batch, start)
                 answers.append(fault)
         return answers
 
     def take(self) -> Taken:
         """Return what is to be committed, and start the next batch."""
-        parts = self._parts.items()
         taken = Taken(
-            joined(
-                [without(one, rows) if rows else one for one, rows in parts if isinstance(one, SpanBatch)]
-                or [SpanBatch()]
-            ),
-            joined(
-                [without(one, rows) if rows else one for one, rows in parts if isinstance(one, LogBatch)]
-                or [LogBatch()]
-            ),
+            joined([one for one in self._parts if isinstance(one, SpanBatch)] or [SpanBatch()]),
+            joined([one for one in self._parts if isinstance(one, LogBatch)] or [LogBatch()]),
             self._notes,
             self._attribution.take_adopted(),
         )
-        self._parts, self._notes = {}, []
+        self._parts, self._notes, self._rows = [], [], 0
         return taken
 
     def committed(self) -> None:
@@ -228,10 +215,10 @@ class Intake:
 
     # --------------------------------------------------------------------------------------------------------------
 
-    def _enter(self, request: Request, decoded: Decoded, batch: SpanBatch | LogBatch, start: int) -> RequestAnswer:
-        """Give the rows of a request, that begin at `start`, to their runs, and drop those that came before."""
-        count = len(decoded.claims)
-        traces = batch.trace_id[start : start + count]
+    def _enter(self, request: Request, decoded: Decoded) -> RequestAnswer:
+        """Give the rows of a request to their runs, and drop those that came before."""
+        batch = decoded.spans if request.signal == "traces" else decoded.logs
+        count, traces = len(decoded.claims), batch.trace_id
         given = self._attribution.number(request.given_run) if request.given_run else None
         if given is None:
             runs, rules = self._attribution.decide(decoded.claims, traces, request.header_run, request.path_run)
@@ -245,9 +232,9 @@ class Intake:
         # From here on nothing can fail.
         number = next(self._request_numbers)
         _fill(batch, request, number, runs, rules)
-        dropped = self._parts.setdefault(batch, set())
-        repeated = self._repeated(request, batch, start, runs, traces)
-        dropped.update([start + row for row in (*repeated, *late)])
+        repeated = self._repeated(request, batch, runs)
+        self._parts.append(without(batch, {*repeated, *late}))
+        self._rows += len(self._parts[-1])
         counts = _Counts()
         counts.count(runs, rules, repeated)
         for row, reason in late.items():
@@ -263,13 +250,6 @@ class Intake:
             request.outside = counts.accepted.get(NO_RUN, 0)
         return RequestAnswer(RequestOutcome.ACCEPTED, sum(decoded.rejected.values()), _rejections(decoded.rejected))
 
-    def _leave_out(self, request: Request, decoded: Decoded, batch: SpanBatch | LogBatch, start: int) -> None:
-        """Have the rows of a request not written; those of others may come before and after them."""
-        count = len(decoded.claims)
-        if len(batch.run_no) == start:
-            _fill(batch, request, 0, [NO_RUN] * count, [""] * count)
-        self._parts.setdefault(batch, set()).update(range(start, start + count))
-
     def _of_deleted(self, runs: list[int]) -> dict[int, str]:
         """Return the rows whose run was deleted, each with the reason; they belong to no run from here on."""
         deleted = self._attribution.deleted
@@ -283,12 +263,10 @@ class Intake:
             given = self._attribution.run_of(claim, request.header_run, request.path_run)
         return NO_RUN if given in self._attribution.deleted else given
 
-    def _repeated(
-        self, request: Request, batch: SpanBatch | LogBatch, start: int, runs: list[int], traces: list[str]
-    ) -> Collection[int]:
-        """Return which rows of a request, that begin at `start`, came before."""
+    def _repeated(self, request: Request, batch: SpanBatch | LogBatch, runs: list[int]) -> Collection[int]:
+        """Return which rows of a request came before."""
         if isinstance(batch, SpanBatch):
-            return self._span_window.stage(runs, traces, _versions(batch, start, start + len(runs)))
+            return self._span_window.stage(runs, batch.trace_id, _versions(batch))
         return range(len(runs)) if self._is_retry(request, batch) else ()
 
     def _is_retry(self, request: Request, batch: LogBatch) -> bool:
@@ -300,13 +278,12 @@ class Intake:
 
 
 def _fill(batch: SpanBatch | LogBatch, request: Request, number: int, runs: list[int], rules: list[str]) -> None:
-    """Append what the receiver itself knows of the rows of a request."""
+    """Fill in what the receiver itself knows of the rows of a request."""
     count = len(runs)
-    batch.run_no += runs
-    batch.run_rule += rules
-    batch.arrival_ns += [request.arrival_ns] * count
-    batch.request_no += [number] * count
-    batch.protocol += [request.protocol] * count
+    batch.run_no, batch.run_rule = runs, rules
+    batch.arrival_ns = [request.arrival_ns] * count
+    batch.request_no = [number] * count
+    batch.protocol = [request.protocol] * count
 
 
 class _Counts:
@@ -370,13 +347,13 @@ class _Counts:
         return notes
 
 
-def _versions(batch: SpanBatch, start: int, end: int) -> list[str]:
+def _versions(batch: SpanBatch) -> list[str]:
     """Return what makes each span a repetition.
 
     A span that was sent open is no repetition of its ended form; a span of another start is another span, whose program
     made one id twice.
     """
-    spans = zip(batch.span_id[start:end], batch.start_ns[start:end], batch.end_ns[start:end], strict=True)
+    spans = zip(batch.span_id, batch.start_ns, batch.end_ns, strict=True)
     return [f"{span_id}{began}" if ended else f"{span_id}{began} open" for span_id, began, ended in spans]
 
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from clawtrace.model.raw import LogBatch, SpanBatch
@@ -43,32 +42,17 @@ class BadItemError(Exception):
 
 
 class Decoded:
-    """One request as columns; the columns that the receiver fills in (arrival, run) are still empty.
+    """One request as columns; the columns that the receiver fills in (arrival, run) are still empty."""
 
-    Args:
-        spans: the batch that contains its spans, after those of the requests that were decoded before it; None where it
-            is decoded alone.
-    """
-
-    def __init__(self, spans: SpanBatch | None = None) -> None:
+    def __init__(self) -> None:
         self.claims: list[Claim] = []
         """What each span or log record says about its run; there are as many rows in the batch."""
         self.points: Counter[Claim] = Counter()
         """Metric data points, counted only."""
         self.rejected: Counter[tuple[Claim, str]] = Counter()
         """Items that were rejected, by what they say about their run, and why."""
-        if spans is not None:
-            self.spans = spans
-
-    @cached_property
-    def spans(self) -> SpanBatch:
-        """The spans, of a request of traces."""
-        return SpanBatch()
-
-    @cached_property
-    def logs(self) -> LogBatch:
-        """The log records, of a request of logs."""
-        return LogBatch()
+        self.spans = SpanBatch()
+        self.logs = LogBatch()
 
 
 Protocol = Literal["grpc", "http/protobuf", "http/json", "file", "sdk"]

@@ -25,7 +25,7 @@ from clawtrace.store.files.owner import PATIENCE_SECONDS, connect, load_duckdb, 
 from clawtrace.store.files.schema import create_tables, holds_store, renew
 from clawtrace.store.questions.question_side import QuestionSide
 from clawtrace.store.raw.adoption import RETIRED, adopt
-from clawtrace.store.raw.journal import Group, Journal, MemoryJournal
+from clawtrace.store.raw.journal import Group, Journal
 from clawtrace.store.raw.raw_rows import RawRows, transaction, write_numbers
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class DuckStore(QuestionSide):
             )
             self._db.execute("SET lock_configuration = true")
             self._writer = self._db.cursor()
-            self._raw = RawRows(self._writer, self.path, MemoryJournal() if self.path == MEMORY else Journal(self.path))
+            self._raw = RawRows(self._writer, self.path, None if self.path == MEMORY else Journal(self.path))
             self._raw.recover()
             numbers = "SELECT run_id, run_no FROM run_numbers ORDER BY run_no"
             self._know(self._db.execute(numbers).fetchall() if stored else [])

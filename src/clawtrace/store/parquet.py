@@ -51,8 +51,10 @@ def write_parquet(store: DuckStore, run_id: str, folder: Path) -> list[Path]:
     return written
 
 
-def read_parquet(path: Path) -> Iterator[tuple[Literal["traces", "logs"], str]]:
-    """Yield the rows of a file that `write_parquet` wrote: which signal, and a request that holds some of them.
+def read_parquet(path: Path) -> Iterator[tuple[Literal["traces", "logs", "rows"], str]]:
+    """Yield the rows of a file: which signal, and a request that holds some of them, where `write_parquet` wrote it.
+
+    Else they are `rows`, a list of JSON objects, for the reader of the tool that wrote the file.
 
     Raises:
         InputError: it is damaged, or lacks a column.
@@ -62,7 +64,13 @@ def read_parquet(path: Path) -> Iterator[tuple[Literal["traces", "logs"], str]]:
     with duckdb.connect() as engine:
         try:
             engine.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(path)])
-            logs = any(row[0] == "LogAttributes" for row in engine.fetchall())
+            columns = {row[0] for row in engine.fetchall()}
+            if columns.isdisjoint(("SpanAttributes", "LogAttributes")):
+                rows = engine.execute("SELECT to_json(row) FROM read_parquet(?) AS row", [str(path)])
+                while chunk := rows.fetchmany(_ROWS_A_REQUEST):
+                    yield "rows", f"[{','.join(row for (row,) in chunk)}]"
+                return
+            logs = "LogAttributes" in columns
             rows = engine.execute(f"SELECT {LOG_COLUMNS if logs else SPAN_COLUMNS} FROM read_parquet(?)", [str(path)])
             while chunk := rows.fetchmany(_ROWS_A_REQUEST):
                 yield ("logs" if logs else "traces"), otlp_request(chunk, "Logs" if logs else "Spans")

@@ -245,18 +245,6 @@ class TestMoves:
         assert not store._raw
         store.close()
 
-    def test_in_memory_long_texts_do_not_gather(self):
-        """What waits has a bound in bytes."""
-        store = DuckStore()
-        waits = []
-        for place in range(6):
-            put(store, f"s{place}", text="x" * 4_000_000)
-            waits.append(bool(store._raw))
-
-        assert False in waits
-        assert store.script(COUNT) == [(6, 6)]
-        store.close()
-
 
 class TestKilled:
     def test_nothing_acknowledged_is_lost(self, path):

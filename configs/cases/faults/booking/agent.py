@@ -5,7 +5,6 @@ OpenAI's own variables, the question stands on standard input.
 """
 
 import asyncio
-import os
 import sys
 
 from mcp import Client, StdioServerParameters
@@ -32,8 +31,7 @@ def of_server(client: Client, name: str, description: str, schema: dict) -> Tool
 
 async def answer(question: str, command: list[str]) -> str:
     """Answer a question with the tools of the server that `command` starts."""
-    # The SDK's client gives a server few variables of its own; the rest is passed here.
-    async with Client(StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ))) as client:
+    async with Client(StdioServerParameters(command=command[0], args=command[1:])) as client:
         found = (await client.list_tools()).tools
         tools = [of_server(client, tool.name, tool.description or "", tool.input_schema) for tool in found]
         agent = Agent(OpenAIChatModel("gpt-4o"), name="travel", tools=tools, retries=3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
@@ -10,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
 from clawtrace.config.files.document import display
-from clawtrace.errors import UsageError
+from clawtrace.errors import CassetteMissError, UsageError
+from clawtrace.runners.starting.command_turn import MISSES_FILE
 from clawtrace.support.figures import amount
 
 if TYPE_CHECKING:
     from clawtrace.cassettes.playing import Cassette, Playback
+    from clawtrace.model.verdict import RunResult
+    from clawtrace.session.session import Session
 
-__all__ = ["Cassettes", "key_names", "opened_cassettes", "passed_by", "with_any_keys"]
+__all__ = ["Cassettes", "key_names", "misses_of", "opened_cassettes", "passed_by", "tools_passed_by", "with_any_keys"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,13 @@ def opened_cassettes(plan: Plan, runs: Sequence[PlannedRun], env: Mapping[str, s
         yield Cassettes(env, found)
 
 
+def misses_of(folder: Path, *playbacks: Playback | None) -> list[str]:
+    """Return what was asked of cassettes that they do not hold: of a run's, and of those that its agent gave to programs."""
+    told = folder / MISSES_FILE
+    lines = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
+    return [miss for one in playbacks if one is not None for miss in one.misses] + [json.loads(line) for line in lines]
+
+
 def passed_by(models: Playback, totals: Mapping[str, Any]) -> str:
     """Return that more model calls are in a run's trace than came to its cassette, in one sentence; empty where none is.
 
@@ -101,6 +112,31 @@ def passed_by(models: Playback, totals: Mapping[str, Any]) -> str:
     return (
         f"cassette: the trace has {amount(calls, 'model call')}, and {amount(models.asked, 'request')} came to the cassette: the "
         "agent must take the addresses of its providers from the environment (OPENAI_BASE_URL and the like), else they are asked"
+    )
+
+
+def tools_passed_by(models: Playback, session: Session, found: RunResult) -> str:
+    """Return that tools were perhaps called which a replay holds and was not asked for; empty where none was.
+
+    Raises:
+        CassetteMissError: the trace has such calls.
+    """
+    if not models.unasked_tools or found.totals.get("tool_calls_high") == 0:
+        return ""
+    (details,) = session.details([found.run_id])
+    called = {one.name for one in details.tool_calls if one.certain and one.outcome == "ok"}
+    to_do = "`clawtrace mcp-proxy` must take its place, started by the agent's own processes or with the variable CLAWTRACE_RUN_SERVER"
+    if live := sorted(models.unasked_tools & called):
+        raise CassetteMissError(
+            f"cassette: the trace has calls of {', '.join(f'`{name}`' for name in live)} that no replay answered, though calls of an "
+            f"MCP server's tool of that name are recorded: the server itself was asked. {to_do}. If the agent has another tool of "
+            "that name, record its case into a separate cassette"
+        )
+    if models.tools:
+        return ""
+    return (
+        "cassette: it holds calls of MCP servers, and none came: where this agent calls their tools, the server itself was asked; "
+        f"{to_do}"
     )
 
 

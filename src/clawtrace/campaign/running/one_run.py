@@ -14,7 +14,7 @@ from clawtrace.assertions.world import World
 from clawtrace.campaign.planning.expand import PlannedRun
 from clawtrace.campaign.results.stored import fresh_folder
 from clawtrace.campaign.running.at_work import RunInterruptedError
-from clawtrace.campaign.running.cassettes import Cassettes, key_names, passed_by
+from clawtrace.campaign.running.cassettes import Cassettes, key_names, misses_of, passed_by, tools_passed_by
 from clawtrace.campaign.running.ended import (
     after,
     as_stored,
@@ -168,7 +168,7 @@ def run_one(
         if models.asked == 0:
             raise CassetteMissError(why)
         outcome = replace(outcome, notes=(*outcome.notes, why))
-    if models is not None and (why := models.tools_passed_by):
+    if models is not None and (why := tools_passed_by(models, context.session, found)):
         outcome = replace(outcome, notes=(*outcome.notes, why))
     if not found.has_trace:
         outcome = without_trace(outcome, context.session)
@@ -261,12 +261,12 @@ def _live(
         request = replace(request, turns=user.opening, reply=user.reply)
     try:
         outcome = without_secrets(runner.run(request, target, context.stop), request.folder, context.session.clean)
-        if misses := _misses(models, spoken):
+        if misses := misses_of(request.folder, models, spoken):
             raise _missed(misses)
         if models is not None and (idle := models.faults.not_struck()):
             raise FaultNotStruckError("; ".join((*idle, *with_last_words(outcome, context.session).notes)))
     except RunnerError as error:
-        if (misses := _misses(models, spoken)) and not isinstance(error, CassetteMissError):
+        if (misses := misses_of(request.folder, models, spoken)) and not isinstance(error, CassetteMissError):
             error = _missed(misses)
         clean_streams(request.folder, context.session.clean)
         context.session.close_run(record._replace(run_status="invalid", runner_error=str(error)), processes_gone=True)
@@ -284,11 +284,6 @@ def _live(
         context.session.close_run(record, processes_gone=outcome.processes_gone, ended=outcome.ended)
         raise RunInterruptedError
     return record, outcome
-
-
-def _misses(*playbacks: Playback | None) -> list[str]:
-    """Return what was asked of cassettes that they do not hold."""
-    return [miss for one in playbacks if one is not None for miss in one.misses]
 
 
 def _missed(misses: Sequence[str]) -> CassetteMissError:

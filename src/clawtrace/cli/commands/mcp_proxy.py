@@ -60,7 +60,7 @@ def command(
     """Pass on what an agent and the MCP server SERVER say to each other, record and replay it, and make tools fail on purpose.
 
     Where the agent would start its server, it starts this command with the server's. Within `clawtrace eval`, cassette and
-    faults are those of the run, which the proxy finds by CLAWTRACE_RUN_SERVER.
+    faults are those of the run, which the proxy finds by CLAWTRACE_RUN_SERVER in its environment or that of a process above it.
     """
     try:
         import anyio
@@ -88,7 +88,9 @@ def command(
             raise UsageError(f"the MCP server {server[0]!r} cannot be started: there is no such program")
         given = {key.strip(): value.strip() for key, _, value in (one.partition(":") for one in headers)}
         upstream = Upstream() if used == "replay" else Upstream(server, url, given)
-        answering = Answering(name or plain_url(url) or " ".join(map(_plain, server)), ask)
+        answering = Answering(
+            name or plain_url(url) or " ".join(map(_plain, server)), ask, records=used in ("record", "auto")
+        )
         if port is None:
             _refuse_files(sys.stdin.fileno())
             anyio.run(serve_stdio, upstream, answering)
@@ -117,17 +119,17 @@ def _plain(word: str) -> str:
 def _asking(cassette: Path | None, mode: CassetteMode) -> Iterator[tuple[Ask, CassetteMode | None, list[str]]]:
     """Yield what is asked about each request, the mode of its cassette, and where requests go that were not recorded."""
     from clawtrace.cassettes.mcp_calls import McpCalls
-    from clawtrace.cassettes.playing import RUN_SERVER, Cassette, Playback
+    from clawtrace.cassettes.playing import RUN_MISSES, RUN_SERVER, Cassette, Playback
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.config.projects.session_settings import session_settings
-    from clawtrace.mcp_proxy.answering import mode_of_run, of_calls, of_run
+    from clawtrace.mcp_proxy.answering import inherited, mode_of_run, of_calls, of_run
 
     if cassette is not None:
         redaction = session_settings(load_project()).redaction
         with closing(Cassette(cassette, mode, redaction=redaction)) as opened:
-            playback = Playback(opened)
+            playback = Playback(opened, run_misses=inherited(RUN_MISSES))
             yield of_calls(McpCalls(playback)), mode, playback.misses
-    elif run := os.environ.get(RUN_SERVER):
+    elif run := inherited(RUN_SERVER):
         yield of_run(run), mode_of_run(run), []
     else:
         yield of_calls(McpCalls(Playback(None))), None, []

@@ -123,13 +123,13 @@ def _script(script: Path, port: int, log: Path | None) -> Iterator[_Serving]:
 @contextmanager
 def _cassette(path: Path, mode: CassetteMode, port: int) -> Iterator[_Serving]:
     from clawtrace.cassettes.mcp_calls import with_mcp
-    from clawtrace.cassettes.playing import Cassette, Playback
+    from clawtrace.cassettes.playing import RUN_MISSES, Cassette, Playback
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.config.projects.session_settings import session_settings
 
     redaction = session_settings(load_project()).redaction
     with closing(Cassette(path, mode, redaction=redaction)) as cassette:
-        playback = with_mcp(Playback(cassette, os.environ))
+        playback = with_mcp(Playback(cassette, os.environ, run_misses=os.environ.get(RUN_MISSES, "")))
         try:
             with _port_is_free(port):
                 playback.start(port)

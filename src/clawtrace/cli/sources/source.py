@@ -188,6 +188,8 @@ def load_recordings(session: Session, recordings: Recordings) -> list[str]:
 
 def _load_traces(session: Session, recordings: Recordings) -> list[str]:
     loaded = session.load_recordings(recordings.paths, recordings.grouping())
+    for form, name in loaded.foreign.items():
+        click.echo(f"note: {name} is {form.name}, which does not hold {form.lacks} (docs/imports.md)", err=True)
     if loaded.passed_over:
         name, found = loaded.passed_over[0]
         number = len(loaded.passed_over)

@@ -96,8 +96,10 @@ def activations(run: RunSpans, requested: Mapping[int, int | None], calls: Seque
         else:
             via = "nesting" if run.tool[index] is None and span.emits is None else "tool"
         rows.append(Activation(index, numbers[index], parent, via))
+    last_ns = _last_new_name_ns(run, found) if lost else 0
     for handoff, giver in lost.items():
-        stated = None if _may_be_named_otherwise(run, found, handoff) else run.spans[handoff].handoff_to
+        span = run.spans[handoff]
+        stated = None if last_ns > span.start_ns else span.handoff_to
         rows.append(Activation(handoff, len(rows) + 1, numbers[giver], "handoff", seen=False, stated=stated))
         if stated is not None:
             rows[-1].doubt("handoff-to-unseen")
@@ -213,13 +215,14 @@ def _handed(run: RunSpans, found: list[int]) -> tuple[dict[int, int], dict[int, 
     return latest, lost
 
 
-def _may_be_named_otherwise(run: RunSpans, found: list[int], handoff: int) -> bool:
-    """Return whether the target of a handoff may be at work under a name that the handoff does not state: a new one after it."""
-    at_ns = run.spans[handoff].start_ns
-    known = {run.spans[index].agent_name for index in found if run.spans[index].start_ns <= at_ns}
-    return any(
-        run.spans[index].agent_name not in known - {None} for index in found if run.spans[index].start_ns > at_ns
-    )
+def _last_new_name_ns(run: RunSpans, found: Sequence[int]) -> int:
+    """Return when the last agent whose name was new came to work: a handoff before it may be to that one, whatever it states."""
+    starts = dict[object, int]()
+    for index in found:
+        span = run.spans[index]
+        name = span.agent_name or index
+        starts[name] = min(span.start_ns, starts.get(name, span.start_ns))
+    return max(starts.values(), default=0)
 
 
 class _Sought:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from clawtrace.model.run import RunRule
@@ -50,13 +51,15 @@ class ClaimReader:
         self.keys = frozenset({RUN_ID, *session_keys, *([run_key] if run_key else [])})
         """Attributes that matter here; others need not be shown."""
         self._known: dict[Claim, Claim] = {}
+        self.of_item = lru_cache(_CACHE_LIMIT)(self._of_item)
 
     def of_resource(self, attributes: Mapping[str, str]) -> Claim:
         """Return what a resource says for everything below it."""
         return self._one(Claim(attributes.get(RUN_ID, ""), "", self._sessions(attributes), self._key(attributes)))
 
-    def of_item(self, base: Claim, attributes: Mapping[str, str], links: tuple[str, ...] = ()) -> Claim:
-        """Return what a span or log record says, in addition to what its resource says (`base`)."""
+    def _of_item(self, base: Claim, said: tuple[tuple[str, str], ...], links: tuple[str, ...] = ()) -> Claim:
+        """Return what a span or log record says by those of its attributes that matter, in addition to its resource (`base`)."""
+        attributes = dict(said)
         sessions = tuple(dict.fromkeys((*base.sessions, *self._sessions(attributes))))
         key = self._key(attributes) or base.key
         return self._one(Claim(base.resource, attributes.get(RUN_ID, ""), sessions, key, links))

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from clawtrace.model.raw import Batch, LogBatch, MapColumn, NestedMap, SpanBatch, StrList
+from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, SpanBatch, StrList
 
-__all__ = ["redact", "replace_surrogates", "whole_characters", "without"]
-
-_SURROGATES = re.compile("[\ud800-\udfff]")
+__all__ = ["redact", "without"]
 
 
-def without(batch: Batch, dropped: set[int]) -> Batch:
-    """Return a copy of `batch` without the rows `dropped`."""
+def without(batch: SpanBatch | LogBatch, dropped: set[int]) -> SpanBatch | LogBatch:
+    """Return `batch` without the rows `dropped`; it is not copied where there are none."""
+    if not dropped:
+        return batch
     kept = [row for row in range(len(batch)) if row not in dropped]
     thinned = type(batch)()
     for name, column in vars(batch).items():
@@ -110,29 +109,3 @@ def _make_distinct(column: MapColumn) -> None:
                 key = f"{keys[place]}~{next(numbers)}"
             seen.add(key)
             keys[place] = key
-
-
-def whole_characters(text: str) -> str:
-    """Return `text` as valid Unicode: JSON can name halves of characters (lone surrogates)."""
-    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
-
-
-def replace_surrogates(batch: SpanBatch | LogBatch) -> None:
-    """Make every text of `batch` valid Unicode (see `whole_characters`)."""
-    for texts in _texts(batch):
-        for row, text in enumerate(texts):
-            if isinstance(text, str):
-                texts[row] = whole_characters(text)
-    for column in _map_columns(batch):
-        _make_distinct(column)
-
-
-def _texts(batch: SpanBatch | LogBatch) -> Iterator[list[Any]]:
-    for column in vars(batch).values():
-        if isinstance(column, NestedMap):
-            column = column.maps
-        if isinstance(column, MapColumn):
-            yield column.keys
-            yield column.values
-        else:
-            yield column.values if isinstance(column, StrList) else column

@@ -15,19 +15,15 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from clawtrace.receiver.decode.attribute_rows import Row
 from clawtrace.receiver.decode.values import MAX_DEPTH, double_text, finite, json_text
 from clawtrace.receiver.request import BadItemError
 
 __all__ = [
-    "JsonAttributes",
     "an_id",
-    "boolean",
-    "double",
+    "any_value",
     "enumerated",
     "get",
     "hexadecimal",
-    "integer",
     "objects",
     "one_object",
     "severity",
@@ -41,10 +37,21 @@ _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?")
 _INT32, _INT64 = (-(1 << 31), (1 << 31) - 1), (-(1 << 63), (1 << 63) - 1)
 _BEYOND = 100_000_000_000_000_000_000
 """Larger than any 64-bit integer."""
+_DIGITS = 20
+"""Of the largest; what has fewer fits."""
 _BASE64_IDS = (12, 24)
 """Characters of 8 and 16 bytes; the digits of an id of that length would be of another."""
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
-_SNAKE: dict[str, str] = {}
+
+
+class _Snake(dict[str, str]):
+    """Names in snake_case, by those in camelCase."""
+
+    def __missing__(self, name: str) -> str:
+        return self.setdefault(name, _CAPITAL.sub(r"_\g<0>", name).lower())
+
+
+_SNAKE = _Snake()
 _SEVERITIES = {
     f"{word}{step or ''}": 4 * place + max(step, 1)
     for place, word in enumerate(("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"))
@@ -59,10 +66,8 @@ def get(node: dict[str, Any], name: str) -> Any:
         BadItemError: it is written in both ways, so that one of them would be lost.
     """
     value = node.get(name)
-    snake = _SNAKE.get(name)
-    if snake is None:
-        snake = _SNAKE[name] = _CAPITAL.sub(lambda match: "_" + match[0].lower(), name)
-    if snake == name or (other := node.get(snake)) is None:
+    snake = _SNAKE[name]
+    if snake not in node or (other := node[snake]) is None or snake == name:
         return value
     if value is not None:
         raise BadItemError(f"`{name}` is given a second time, as `{snake}`")
@@ -74,7 +79,7 @@ def objects(node: dict[str, Any], name: str) -> list[dict[str, Any]]:
     value = get(node, name)
     if value is None:
         return []
-    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+    if not (isinstance(value, list) and {*map(type, value)} <= {dict}):
         raise BadItemError(f"`{name}` is not a list of objects")
     return value
 
@@ -121,6 +126,8 @@ def _whole_number(value: Any) -> int | None:
         return int(value) if value.is_integer() else None
     if not (isinstance(value, str) and _NUMBER.fullmatch(value)):
         return None
+    if len(value) < _DIGITS and value.isdigit():
+        return int(value)
     number = Decimal(value)
     if abs(number) >= _BEYOND:
         return _BEYOND if number > 0 else -_BEYOND
@@ -134,7 +141,11 @@ def _shown(value: Any) -> str:
 def unsigned(node: dict[str, Any], name: str, bits: int = 64) -> int:
     """Return the unsigned integer `name` of at most `bits` bits; 0 when absent."""
     value = get(node, name)
-    return 0 if value is None else integer(value, name, (0, (1 << bits) - 1))
+    if value is None:
+        return 0
+    if bits == 64 and type(value) is str and value.isascii() and value.isdigit() and len(value) < _DIGITS:
+        return int(value)  # as exporters write times
+    return integer(value, name, (0, (1 << bits) - 1))
 
 
 def hexadecimal(node: dict[str, Any], name: str) -> str:
@@ -204,74 +215,58 @@ def severity(record: dict[str, Any]) -> int:
 
 _URL_SAFE = str.maketrans("-_", "+/")
 _VALUES = ("stringValue", "intValue", "doubleValue", "boolValue", "arrayValue", "kvlistValue", "bytesValue")
-_LETTERS = {"stringValue": "s", "intValue": "i", "bytesValue": "y"}
+_PLAIN = _VALUES[:4]
+_LETTERS = {"stringValue": "s", "bytesValue": "y"}
 
 
-class JsonAttributes:
-    """Reads attributes that were parsed.
+def any_value(value: Any, clean_bytes: Callable[[bytes], bytes]) -> tuple[str, str]:
+    """Return an `AnyValue` object as text and type letter.
 
-    Args:
-        clean_bytes: redaction of binary values (as base64 they could no longer be searched).
+    Raises:
+        BadItemError: it makes no sense, or is nested too deeply.
     """
+    which, content = _which(value)
+    if which == "intValue":
+        return str(integer(content, which)), "i"
+    if which == "doubleValue":
+        return double_text(double(content)), "d"
+    if which == "boolValue":
+        return ("true" if boolean(content) else "false"), "b"
+    plain = _plain(value, 0, clean_bytes)
+    if which in ("arrayValue", "kvlistValue"):
+        return json_text(plain), "a" if which == "arrayValue" else "m"
+    return plain or "", _LETTERS.get(which, "n")
 
-    def __init__(self, clean_bytes: Callable[[bytes], bytes]) -> None:
-        self._clean_bytes = clean_bytes
 
-    def row(self, pair: dict[str, Any]) -> Row:
-        """Decode one `KeyValue` object.
+def _plain(value: Any, depth: int, clean_bytes: Callable[[bytes], bytes]) -> Any:
+    """Return an `AnyValue` object as what `json` writes."""
+    if depth > MAX_DEPTH:
+        raise BadItemError(f"an attribute is nested deeper than {MAX_DEPTH} levels")
+    which, content = _which(value)
+    if which == "stringValue":
+        return text(value, which)
+    if which == "boolValue":
+        return boolean(content)
+    if which == "intValue":
+        return integer(content, which)
+    if which == "doubleValue":
+        return finite(double(content))
+    if which == "bytesValue":
+        return base64.b64encode(clean_bytes(_bytes(text(value, which)))).decode("ascii")
+    if which == "arrayValue":
+        return [_plain(element, depth + 1, clean_bytes) for element in objects(content, "values")]
+    if which == "kvlistValue":
+        pairs = objects(content, "values")
+        return {text(pair, "key"): _plain(get(pair, "value"), depth + 1, clean_bytes) for pair in pairs}
+    return None
 
-        Raises:
-            BadItemError: it makes no sense, or is nested too deeply.
-        """
-        key, value = text(pair, "key"), get(pair, "value")
-        plain = value.get("stringValue") if isinstance(value, dict) and len(value) == 1 else None
-        return (key, plain, "s") if isinstance(plain, str) else (key, *self.value(value))
 
-    def value(self, value: Any) -> tuple[str, str]:
-        """Return an `AnyValue` object as text and type letter.
-
-        Raises:
-            BadItemError: it makes no sense, or is nested too deeply.
-        """
-        which, content = _which(value)
-        if which in ("arrayValue", "kvlistValue"):
-            return json_text(self._plain(value, 0)), "a" if which == "arrayValue" else "m"
-        if which == "doubleValue":
-            return double_text(double(content)), "d"
-        plain = self._plain(value, 0)
-        if which == "boolValue":
-            return ("true" if plain else "false"), "b"
-        return ("" if plain is None else str(plain)), _LETTERS.get(which, "n")
-
-    def _plain(self, value: Any, depth: int) -> Any:
-        """Return an `AnyValue` object as what `json` writes."""
-        if depth > MAX_DEPTH:
-            raise BadItemError(f"an attribute is nested deeper than {MAX_DEPTH} levels")
-        which, content = _which(value)
-        if which == "stringValue":
-            return text(value, which)
-        if which == "boolValue":
-            return boolean(content)
-        if which == "intValue":
-            return integer(content, which)
-        if which == "doubleValue":
-            return finite(double(content))
-        if which == "bytesValue":
-            return self._base64(text(value, which))
-        if which == "arrayValue":
-            return [self._plain(element, depth + 1) for element in objects(content, "values")]
-        if which == "kvlistValue":
-            pairs = objects(content, "values")
-            return {text(pair, "key"): self._plain(get(pair, "value"), depth + 1) for pair in pairs}
-        return None
-
-    def _base64(self, written: str) -> str:
-        """Return base64 text in its standard form, what it holds redacted; the URL-safe alphabet is accepted."""
-        try:
-            data = base64.b64decode(written.translate(_URL_SAFE) + "=" * (-len(written) % 4), validate=True)
-        except (binascii.Error, ValueError):
-            raise BadItemError(f"`bytesValue` is not base64: {written[:24]!r}") from None
-        return base64.b64encode(self._clean_bytes(data)).decode("ascii")
+def _bytes(written: str) -> bytes:
+    """Return what base64 text holds; the URL-safe alphabet is accepted."""
+    try:
+        return base64.b64decode(written.translate(_URL_SAFE) + "=" * (-len(written) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        raise BadItemError(f"`bytesValue` is not base64: {written[:24]!r}") from None
 
 
 def _which(value: Any) -> tuple[str, Any]:
@@ -280,9 +275,11 @@ def _which(value: Any) -> tuple[str, Any]:
         return "", None
     if not isinstance(value, dict):
         raise BadItemError("an attribute's value is not an object")
-    only = next(iter(value)) if len(value) == 1 else None
-    names = (only,) if only in _VALUES else _VALUES
-    given = [(name, content) for name in names if (content := get(value, name)) is not None]
+    if len(value) == 1:
+        [(name, content)] = value.items()
+        if name in _PLAIN and content is not None:
+            return name, content
+    given = [(name, content) for name in _VALUES if (content := get(value, name)) is not None]
     if len(given) > 1:
         raise BadItemError(f"an attribute's value is both `{given[0][0]}` and `{given[1][0]}`")
     name, content = given[0] if given else ("", None)

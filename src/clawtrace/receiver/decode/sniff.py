@@ -1,17 +1,13 @@
-"""Find out from the content what a payload is: which signal, in which encoding, or traces in another form than OTLP.
-
-Those that hold OTLP in an envelope are unwrapped, the others are named.
-"""
+"""Find out from the content what a payload is: which signal, in which encoding; those that hold OTLP in an envelope are unwrapped."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
 from clawtrace.receiver.request import SIGNALS, Signal
 
-__all__ = ["JSON_KEYS", "document_signals", "foreign_form", "protobuf_signal", "unwrapped"]
+__all__ = ["JSON_KEYS", "document_signals", "protobuf_signal", "unwrapped"]
 
 JSON_KEYS: dict[str, Signal] = {
     "resourceSpans": "traces",
@@ -78,7 +74,6 @@ def _plausible(signal: Signal, item: Any) -> bool:
     return bool(item.time_unix_nano or item.observed_time_unix_nano or item.body or item.attributes or item.event_name)
 
 
-_COLLECTOR = "send the traces through an OpenTelemetry Collector, which reads that format, and judge the output of its file exporter"
 _ENVELOPES = ("result", "trace")
 """``{"result": {"resourceSpans": …}}`` is Jaeger's API of version 3, ``{"trace": {"resourceSpans": …}}`` Grafana Tempo's of 2."""
 
@@ -102,83 +97,3 @@ def _is_tempo(batches: Any) -> bool:
         isinstance(one, dict) and not one.keys().isdisjoint(("scopeSpans", "instrumentationLibrarySpans"))
         for one in batches
     )
-
-
-def foreign_form(document: Any) -> str:
-    """Say which form of traces a JSON document has and what to do about it; empty where it is none that is known."""
-    if isinstance(document, list) and document:
-        document = document[0]
-    if isinstance(document, list) and document:  # traces of spans, as Zipkin and Datadog write them
-        document = document[0]
-    if not isinstance(document, dict):
-        return ""
-    return next((f"this is {name}, not OTLP: {advice}" for name, advice, fits in _FORMS if fits(document)), "")
-
-
-def _has(*names: str) -> Callable[[dict[str, Any]], bool]:
-    return lambda document: all(name in document for name in names)
-
-
-def _first(document: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the first object of a list, empty when there is none."""
-    found = document.get(name)
-    return found[0] if isinstance(found, list) and found and isinstance(found[0], dict) else {}
-
-
-def _is_jaeger(document: dict[str, Any]) -> bool:
-    trace = _first(document, "data") or document
-    return "traceID" in trace and ("spans" in trace or "operationName" in trace)
-
-
-def _is_zipkin(document: dict[str, Any]) -> bool:
-    marks = ("localEndpoint", "remoteEndpoint", "annotations", "binaryAnnotations")
-    return _has("traceId", "id")(document) and not document.keys().isdisjoint(marks)
-
-
-def _is_console(document: dict[str, Any]) -> bool:
-    context = document.get("context")
-    return "name" in document and isinstance(context, dict) and _has("trace_id", "span_id")(context)
-
-
-def _is_mlflow(document: dict[str, Any]) -> bool:
-    data = document.get("data")
-    return isinstance(document.get("info"), dict) and isinstance(data, dict) and "spans" in data
-
-
-def _is_single_span(document: dict[str, Any]) -> bool:
-    pairs = (("traceId", "spanId"), ("trace_id", "span_id"))
-    return "name" in document and any(_has(*pair)(document) for pair in pairs)
-
-
-_FORMS: tuple[tuple[str, str, Callable[[dict[str, Any]], bool]], ...] = (
-    (
-        "Jaeger's JSON",
-        "fetch the trace as OTLP from Jaeger's `/api/v3/traces/TRACE_ID`, whose response can be read directly",
-        _is_jaeger,
-    ),
-    ("Zipkin's JSON", _COLLECTOR, _is_zipkin),
-    (
-        "output of an SDK's console exporter",
-        "give the SDK an OTLP exporter (`clawtrace run` sets its address), or export to a Collector's file",
-        _is_console,
-    ),
-    (
-        "LangSmith's JSON",
-        "have its SDK export over OTLP (`telemetry_env: {langsmith: on}` in clawtrace.yaml)",
-        _has("run_type", "dotted_order"),
-    ),
-    (
-        "Langfuse's JSON",
-        "have the agent's OpenTelemetry exporter send to clawtrace; Langfuse's SDKs use OpenTelemetry",
-        lambda document: "type" in _first(document, "observations"),
-    ),
-    ("MLflow's JSON", "have MLflow export over OTLP (`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`)", _is_mlflow),
-    ("Datadog's JSON", _COLLECTOR, _has("trace_id", "span_id", "service", "resource", "meta")),
-    ("Chrome's trace format", "export over OTLP", _has("traceEvents")),
-    (
-        "single spans",
-        "OTLP wraps them in `resourceSpans`, `scopeSpans`, `spans`; export them with an OTLP exporter",
-        _is_single_span,
-    ),
-)
-"""Name, what to do, and how it is known; the first that fits."""

@@ -11,16 +11,18 @@ import math
 from decimal import Decimal
 from typing import Any
 
+from clawtrace.receiver.request import BadItemError
+
 __all__ = [
     "MAX_DEPTH",
     "NO_SPAN",
     "NO_TRACE",
     "SPAN_KINDS",
     "STATUS_CODES",
+    "checked_ids",
     "double_text",
     "finite",
     "json_text",
-    "span_id_problem",
 ]
 
 NO_TRACE = "0" * 32
@@ -30,21 +32,25 @@ SPAN_KINDS = ("Unspecified", "Internal", "Server", "Client", "Producer", "Consum
 STATUS_CODES = ("Unset", "Ok", "Error")
 
 
-def span_id_problem(trace_id: str, span_id: str, parent_id: str) -> str:
-    """Say what is wrong with a span's ids (lower-case hex); empty when nothing is.
+def checked_ids(trace_id: str, span_id: str, parent_id: str) -> tuple[str, str, str]:
+    """Return the ids of a span (lower-case hex).
 
     A parent of zeros is no parent; one of another length is refused, because the tree cannot be built from it.
+
+    Raises:
+        BadItemError: they cannot be told from those of others.
     """
-    for what, value, zero in (("trace id", trace_id, NO_TRACE), ("span id", span_id, NO_SPAN)):
-        if not value:
-            return f"the {what} is missing"
-        if len(value) != len(zero):
-            return f"the {what} has {len(value) // 2} bytes instead of {len(zero) // 2}"
-        if value == zero:
-            return f"the {what} is zero"
+    if len(trace_id) != 32 or len(span_id) != 16 or trace_id == NO_TRACE or span_id == NO_SPAN:
+        for what, value, zero in (("trace id", trace_id, NO_TRACE), ("span id", span_id, NO_SPAN)):
+            if not value:
+                raise BadItemError(f"the {what} is missing")
+            if len(value) != len(zero):
+                raise BadItemError(f"the {what} has {len(value) // 2} bytes instead of {len(zero) // 2}")
+            if value == zero:
+                raise BadItemError(f"the {what} is zero")
     if parent_id and len(parent_id) != 16:
-        return f"the parent span id has {len(parent_id) // 2} bytes instead of 8"
-    return ""
+        raise BadItemError(f"the parent span id has {len(parent_id) // 2} bytes instead of 8")
+    return trace_id, span_id, "" if parent_id == NO_SPAN else parent_id
 
 
 MAX_DEPTH = 100

@@ -5,6 +5,7 @@ Nothing of the servers is imported; protobuf only when a recording is protobuf.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Literal, NamedTuple
+from typing import IO, TYPE_CHECKING, Literal, NamedTuple
 
 from clawtrace.errors import InputError, StoreError
 from clawtrace.model.progress import Progress, unseen
@@ -21,6 +22,7 @@ from clawtrace.model.raw import RawSink
 from clawtrace.receiver.attribution.attribute import Attribution
 from clawtrace.receiver.intake import Intake
 from clawtrace.receiver.recordings.recording_files import (
+    ForeignRows,
     ForeignTraceError,
     NotOtlpError,
     RecordedRequest,
@@ -29,9 +31,12 @@ from clawtrace.receiver.recordings.recording_files import (
 from clawtrace.receiver.redaction.redact import RedactionSettings, Redactor
 from clawtrace.receiver.request import BadPayloadError, Request, Signal
 
+if TYPE_CHECKING:
+    from clawtrace.receiver.decode.foreign_forms import ForeignForm
+
 __all__ = ["Grouping", "LoadReport", "load_recordings", "load_requests"]
 
-Parquet = Callable[[Path], Iterable[tuple[Signal, str]]]
+Parquet = Callable[[Path], Iterable[tuple[Signal | Literal["rows"], str]]]
 
 _STDIN = Path("-")
 _PARQUET = b"PAR1"
@@ -77,6 +82,8 @@ class LoadReport:
     """In order: by path where runs were given, else as first seen."""
     files: int = 0
     """Recording files read."""
+    foreign: dict[ForeignForm, str] = field(default_factory=dict)
+    """Other tools' forms that were read, each with the first file that has it."""
     passed_over: list[tuple[str, str]] = field(default_factory=list)
     """Files of folders that are not OTLP by content: path and what was found instead."""
     requests: int = 0
@@ -123,7 +130,7 @@ def load_recordings(
         run_key: attribute that carries the run id (rule 8).
         environ: where secret values are looked up; the process environment when None.
         stdin: what ``-`` reads; standard input when None.
-        parquet: yields what a Parquet file holds, as requests of OTLP JSON, each with its signal.
+        parquet: yields what a Parquet file holds, as requests of OTLP JSON, each with its signal, or as rows of another tool.
         progress: called with the bytes that were read.
 
     Raises:
@@ -294,6 +301,8 @@ class _RecordingLoader:
             with self._open(file) as content:
                 for recorded in self._recorded(file, content):
                     self.add(name, recorded, run_id)
+                    if recorded.form:
+                        self.report.foreign.setdefault(recorded.form, name)
                     self._read.so_far(content)
         except NotOtlpError as reason:
             if file.named:
@@ -343,10 +352,7 @@ class _RecordingLoader:
         """Return the requests of a file."""
         if self._parquet is None or not file.path.is_file() or _head(content) != _PARQUET:
             return read_recording(str(file.path), content)
-        return (
-            RecordedRequest(signal, body.encode(), None, f"part {number}", is_json=True)
-            for number, (signal, body) in enumerate(self._parquet(file.path), 1)
-        )
+        return _of_parquet(str(file.path), self._parquet(file.path))
 
     @contextmanager
     def _open(self, file: _RecordingFile) -> Iterator[IO[bytes]]:
@@ -381,3 +387,20 @@ class _RecordingLoader:
         self._bytes += len(recorded.body)
         if len(self._intake) >= _CHUNK_ROWS or self._bytes >= _CHUNK_BYTES:
             self.finish()
+
+
+def _of_parquet(name: str, parts: Iterable[tuple[Signal | Literal["rows"], str]]) -> Iterator[RecordedRequest]:
+    foreign = ForeignRows(name)
+    for number, (signal, body) in enumerate(parts, 1):
+        if signal == "rows":
+            try:
+                yield from foreign.add(json.loads(body), f"part {number}")
+            except ForeignTraceError:
+                raise
+            except NotOtlpError:
+                raise NotOtlpError(
+                    "it is a Parquet file of neither `clawtrace runs export --format parquet` nor a tool whose files are read (docs/imports.md)"
+                ) from None
+        else:
+            yield RecordedRequest(signal, body.encode(), None, f"part {number}", is_json=True)
+    yield from foreign.rest()

@@ -2,7 +2,8 @@
 
 JSON: one object, JSON lines, objects one after the other (pretty-printed or not), or an array of objects. Protobuf: one
 request, or a stream of requests each preceded by its length (a varint, or four bytes big-endian as the Collector's
-file exporter writes). Either may be gzipped. An object may be an API's answer that holds a request (`decode/sniff.py`).
+file exporter writes). Either may be gzipped. An object may be an API's answer that holds a request, or of another tool's form
+(`decode/foreign_forms.py`), whose spans are gathered into requests (`imports/`).
 """
 
 from __future__ import annotations
@@ -13,20 +14,26 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.errors import InputError
-from clawtrace.receiver.decode.sniff import JSON_KEYS, document_signals, foreign_form, protobuf_signal, unwrapped
-from clawtrace.receiver.request import Signal
+from clawtrace.receiver.decode.json_reader import parse_json, whole_characters
+from clawtrace.receiver.decode.sniff import JSON_KEYS, document_signals, protobuf_signal, unwrapped
+from clawtrace.receiver.request import BadPayloadError, Signal
 
-__all__ = ["ForeignTraceError", "NotOtlpError", "RecordedRequest", "read_recording"]
+if TYPE_CHECKING:
+    from clawtrace.receiver.decode.foreign_forms import ForeignForm
+    from clawtrace.receiver.recordings.imports.foreign_spans import ForeignSpan
+
+__all__ = ["ForeignRows", "ForeignTraceError", "NotOtlpError", "RecordedRequest", "read_recording"]
 
 _GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 _HEAD = 64 * 1024
 _OTLP_KEY = re.compile(rb'(?<!\\)"(?:' + "|".join(JSON_KEYS).encode() + rb')"\s*:')
-_SPANS = re.compile(rb'\s*\{\s*"resourceSpans"\s*:')
-_MANY_BYTES = 1 << 20
-"""From here on spans are read in C, at a quarter of the cost; a short recording is not worth what that takes to load."""
+_SPANS_A_REQUEST = 1000
+"""Of another tool's form."""
+_MOST_AT_ONCE = 1 << 30
+"""Bytes of JSON that is not written line by line; reading it takes many times as much memory."""
 _KEYS = "`resourceSpans`, `resourceLogs` or `resourceMetrics`"
 _BETWEEN = re.compile(r"[\s,]*")
 _EMPTY_NAME = re.compile(r"(^-|\.(json|jsonl|ndjson|otlp|pb|binpb|bin)(\.gz)?)$", re.IGNORECASE)
@@ -48,10 +55,12 @@ class RecordedRequest(NamedTuple):
     signal: Signal
     body: bytes
     document: Any
-    """The parsed JSON; None for protobuf, and for JSON that is left to the decoder."""
+    """The parsed JSON; None for protobuf, and where the decoder is to parse it."""
     place: str
     """Its position, for messages: ``line 3``, ``message 2``."""
     is_json: bool
+    form: ForeignForm | None = None
+    """The other tool's form that it was written in; None for OTLP."""
 
 
 class _Looker(io.RawIOBase):
@@ -119,27 +128,30 @@ class _JsonReader:
         self._hinted = hinted
         """Whether there is a key of OTLP near the beginning, so that what cannot be parsed is damaged."""
         self._found = False
-        """Whether a request was read."""
+        """Whether a request of OTLP was read."""
+        self._foreign: ForeignRows | None = None
+        """Of another tool, once something of one was met."""
 
     def read(self, stream: io.BufferedReader[_Looker]) -> Iterator[RecordedRequest]:
         """Yield the requests."""
-        read = 0
         for number, line in enumerate(stream, 1):
             if not line.strip():
                 continue
-            read += len(line)
-            if read > _MANY_BYTES and _is_spans(line):
-                self._found = True
-                yield RecordedRequest("traces", line, None, f"line {number}", is_json=True)
-                continue
+            if len(line) > _MOST_AT_ONCE:
+                raise self._too_large()
             try:
-                document = json.loads(line.removeprefix(_BOM).decode("utf-8", "replace"))
-            except (ValueError, RecursionError):
+                document = parse_json(line)
+            except BadPayloadError:
                 document = None
             if not isinstance(document, dict):
-                yield from self._values(line + stream.read(), number)
+                rest = line + stream.read(_MOST_AT_ONCE)
+                if len(rest) > _MOST_AT_ONCE:
+                    raise self._too_large()
+                yield from self._values(rest, number)
                 return
             yield from self._recorded(document, line, number)
+        if self._foreign:
+            yield from self._foreign.rest()
 
     def _values(self, rest: bytes, first_line: int) -> Iterator[RecordedRequest]:
         """Yield the requests of a text of JSON values; `first_line` is where it begins in the file."""
@@ -152,50 +164,101 @@ class _JsonReader:
                 value, end = decoder.raw_decode(text, position)
             except json.JSONDecodeError as error:
                 line += text.count("\n", position, error.pos)
-                raise self._damage(
-                    f"line {line}, column {error.colno}: {error.msg}", self._found or self._hinted
-                ) from None
+                raise self._damage(f"line {line}, column {error.colno}: {error.msg}") from None
             except (ValueError, RecursionError) as error:
-                raise self._damage(f"line {line}: {error}", self._found or self._hinted) from None
+                raise self._damage(f"line {line}: {error}") from None
+            body = text[position:end].encode()
+            value = whole_characters(value, body)
             for document in value if isinstance(value, list) else [value]:
-                body = json.dumps(document).encode() if isinstance(value, list) else text[position:end].encode()
-                yield from self._recorded(document, body, line)
+                yield from self._recorded(document, None if isinstance(value, list) else body, line)
             position = self._skip(text, end)
+        if self._foreign:
+            yield from self._foreign.rest()
 
     @staticmethod
     def _skip(text: str, position: int) -> int:
         between = _BETWEEN.match(text, position)
         return between.end() if between else position
 
-    def _recorded(self, document: Any, body: bytes, line: int) -> Iterator[RecordedRequest]:
+    def _recorded(self, document: Any, body: bytes | None, line: int) -> Iterator[RecordedRequest]:
         """Yield the requests of one object, which may be one of several signals."""
         document = unwrapped(document)
         signals = document_signals(document)
-        if not signals:
-            foreign = foreign_form(document)
-            if foreign and not self._found:
-                raise ForeignTraceError(foreign)
-            raise self._damage(f"line {line}: {foreign or f'this JSON has no {_KEYS}'}", self._found)
-        self._found = True
-        for signal in signals:
-            yield RecordedRequest(signal, body, document, f"line {line}", is_json=True)
+        if signals and not self._foreign:
+            self._found = True
+            body = body or json.dumps(document).encode()
+            for signal in signals:
+                yield RecordedRequest(signal, body, document, f"line {line}", is_json=True)
+        elif self._found:
+            from clawtrace.receiver.decode.foreign_forms import foreign_form
 
-    def _damage(self, problem: str, otlp: bool) -> Exception:
-        """Return the error: damage where the file is OTLP, else the reason why it is none."""
-        return InputError(f"`{self._name}` {problem}") if otlp else NotOtlpError(problem)
+            raise self._damage(f"line {line}: {foreign_form(document) or f'this JSON has no {_KEYS}'}")
+        else:
+            self._foreign = self._foreign or ForeignRows(self._name)
+            yield from self._foreign.add(document, f"line {line}")
+
+    def _too_large(self) -> InputError:
+        return InputError(
+            f"`{self._name}` holds one JSON value of more than 1 GiB; write one object per line, as `jq -c '.[]'` does: "
+            "such a file is read line by line"
+        )
+
+    def _damage(self, problem: str) -> Exception:
+        """Return the error: damage where the file is of traces, else the reason why it is not."""
+        known = self._found or self._hinted or self._foreign
+        return InputError(f"`{self._name}` {problem}") if known else NotOtlpError(problem)
 
 
-def _is_spans(line: bytes) -> bool:
-    """Return whether a line is a whole JSON object that begins as a request of spans and has no other signal in it."""
-    import msgspec
+class ForeignRows:
+    """Gathers the spans of a file that another tool wrote into requests."""
 
-    if not _SPANS.match(line) or b'"resourceLogs"' in line or b'"resourceMetrics"' in line:
-        return False
-    try:
-        msgspec.json.decode(line, type=msgspec.Raw)
-    except (msgspec.DecodeError, RecursionError):
-        return False
-    return True
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.form: ForeignForm | None = None
+        """That of the first object; None before it."""
+        self._spans: list[ForeignSpan] = []
+        self._place = ""
+
+    def add(self, document: Any, place: str) -> Iterator[RecordedRequest]:
+        """Take an object of the tool, a list of them or an answer of its API; yield a request when there is enough for it.
+
+        Raises:
+            NotOtlpError: the first object has no form that is read.
+            InputError: a later one has another form, or one cannot be read.
+        """
+        from clawtrace.receiver.decode.foreign_forms import foreign_rows, has_more
+        from clawtrace.receiver.recordings.imports.foreign_spans import BadRowError, spans_of
+
+        for form, row in foreign_rows(document):
+            if self.form is None and (form is None or not form.reader):
+                raise ForeignTraceError(form.sentence) if form else NotOtlpError(f"{place}: this JSON has no {_KEYS}")
+            if form is None or self.form not in (None, form):
+                found = "OTLP" if document_signals(row) else form.name if form else "another JSON object"
+                began = self.form.name if self.form else ""
+                raise InputError(
+                    f"`{self._name}` {place}: this is {found} in a file that began with {began}; a file has one form: split it"
+                )
+            self.form, self._place = form, place
+            try:
+                self._spans += spans_of(form.reader, row)
+            except BadRowError as problem:
+                raise InputError(
+                    f"`{self._name}` {place}: {form.name}: {problem}; export it again, or take that object out"
+                ) from None
+            if len(self._spans) >= _SPANS_A_REQUEST:
+                yield from self.rest()
+        if has_more(document):
+            raise InputError(
+                f"`{self._name}` {place}: this is one page of an answer that has more; fetch the rest, and join the lists into one file"
+            )
+
+    def rest(self) -> Iterator[RecordedRequest]:
+        """Yield what is left as a request."""
+        from clawtrace.receiver.recordings.imports.foreign_spans import request_of
+
+        if self._spans:
+            body, self._spans = request_of(self._spans), []
+            yield RecordedRequest("traces", body, None, self._place, is_json=True, form=self.form)
 
 
 def _protobuf_requests(name: str, data: bytes) -> Iterator[RecordedRequest]:

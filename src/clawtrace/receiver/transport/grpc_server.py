@@ -160,7 +160,10 @@ class GrpcServer:
         """
         seconds = self._settings.retry_after_s
         details = status_body(Code.UNAVAILABLE, message, as_json=False, retry_after_s=seconds)
-        trailers = (("grpc-status-details-bin", details), ("google.rpc.retryinfo-bin", retry_info(seconds)))
+        trailers = (
+            ("grpc-status-details-bin", details),
+            ("google.rpc.retryinfo-bin", retry_info(seconds).SerializeToString()),
+        )
         return RefusedError(Code.UNAVAILABLE, message, trailers)
 
     def _pass(self, seconds: float) -> bool:

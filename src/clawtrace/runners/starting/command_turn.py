@@ -21,7 +21,10 @@ from clawtrace.runners.starting.environment import allowed_environment, with_tel
 from clawtrace.runners.starting.process import ProcessEnd, ProcessSpec, supervise
 from clawtrace.runners.starting.templates import RunValues, names_in, render, session_id, shell_text
 
-__all__ = ["CommandSettings", "PreparedTurn", "ending", "not_started", "read_output"]
+__all__ = ["MISSES_FILE", "CommandSettings", "PreparedTurn", "ending", "not_started", "read_output"]
+
+MISSES_FILE = "misses"
+"""What the run's programs asked of cassettes that do not hold it, in its folder: a text in JSON a line."""
 
 
 def _text(value: Any) -> Any:
@@ -203,6 +206,7 @@ class PreparedTurn:
         variables = {
             "CLAWTRACE_CASE_ID": request.case_id,
             "CLAWTRACE_WORKSPACE": str(self.workspace),
+            "CLAWTRACE_RUN_MISSES": str(request.folder / MISSES_FILE),
             "CLAWTRACE_MODEL_ID": asked.model_id,
             "CLAWTRACE_REQUESTED_MODEL": asked.requested_model or asked.model_id,
             "CLAWTRACE_MODEL_SETTINGS": json.dumps(dict(asked.more)) if asked.more else None,

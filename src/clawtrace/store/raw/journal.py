@@ -21,7 +21,7 @@ from clawtrace.errors import StoreError
 from clawtrace.model.raw import Batch, LogBatch, MapColumn, NestedMap, Receipt, SpanBatch, StrList
 from clawtrace.store.files.failures import store_error
 
-__all__ = ["Group", "Journal", "MemoryJournal", "problem"]
+__all__ = ["Group", "Journal", "problem"]
 
 _HEAD = struct.Struct("<QII")
 """Number of the group, length and CRC-32 of its JSON."""
@@ -158,51 +158,6 @@ class Journal:
                 raise
             self._file, self._start, self._end = file, len(origin), len(origin)
         return self._file
-
-
-class MemoryJournal:
-    """The journal of a store in memory, which nothing survives: nothing is written, and only how much waits is known."""
-
-    def __init__(self) -> None:
-        self.size = 0
-        """Bytes of the texts of what waits."""
-
-    def append(self, store_id: str, number: int, group: Group) -> None:  # noqa: ARG002 - they are in a file
-        """Take note of a group.
-
-        Raises:
-            StoreError: a text is no valid Unicode.
-        """
-        try:
-            self.size += _text_bytes(group.spans) + _text_bytes(group.logs)
-        except UnicodeEncodeError as error:
-            raise StoreError(f"a group of spans cannot be written: {error}") from error
-
-    def groups(self, store_id: str | None, last: int) -> Iterator[tuple[int, Group]]:  # noqa: ARG002
-        """Yield nothing."""
-        yield from ()
-
-    def exists(self) -> bool:
-        """Return False."""
-        return False
-
-    def clear(self) -> None:
-        """Forget every group: the tables have them."""
-        self.size = 0
-
-    def remove(self) -> None:
-        """Do as `clear`."""
-        self.clear()
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-def _text_bytes(batch: SpanBatch | LogBatch) -> int:
-    columns = [column.maps if isinstance(column, NestedMap) else column for column in vars(batch).values()]
-    lists = [column if isinstance(column, list) else column.values for column in columns]
-    lists += [column.keys for column in columns if isinstance(column, MapColumn)]
-    return sum(len("".join(texts).encode()) for texts in lists if texts and isinstance(texts[0], str))
 
 
 def _group_at(data: bytes, place: int) -> tuple[int, bytes] | None:

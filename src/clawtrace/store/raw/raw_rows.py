@@ -16,7 +16,7 @@ from clawtrace.model.raw import LogBatch, Receipt, SpanBatch, joined
 from clawtrace.store.arrow import ArrowTable, logs_table, rows_table, spans_table
 from clawtrace.store.files.failures import store_error
 from clawtrace.store.files.schema import journal_state
-from clawtrace.store.raw.journal import Group, Journal, MemoryJournal, problem
+from clawtrace.store.raw.journal import Group, Journal, problem
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -149,10 +149,10 @@ class RawRows:
     Args:
         db: the connection that writes.
         path: file of the store, for messages.
-        journal: where acknowledged groups are kept.
+        journal: where acknowledged groups are kept; None for a store in memory, which nothing survives.
     """
 
-    def __init__(self, db: DuckDBPyConnection, path: str, journal: Journal | MemoryJournal) -> None:
+    def __init__(self, db: DuckDBPyConnection, path: str, journal: Journal | None) -> None:
         self._db = db
         self._path = path
         self._journal = journal
@@ -174,16 +174,18 @@ class RawRows:
         Raises:
             StoreError: nothing of it was written.
         """
-        journal = self._journal
-        if group.rows >= _LARGE_GROUP or self._rows + group.rows >= _MANY_ROWS or journal.size >= _MANY_BYTES:
+        if group.rows >= _LARGE_GROUP or self._rows + group.rows >= _MANY_ROWS:
             return False
-        for batch in (group.spans, group.logs):
-            if len(batch) and (found := problem(batch)):
-                raise StoreError(f"cannot write to the store {self._path!r}: {found}")
-        if not self._store_id:
-            self._begin()
-        journal.append(self._store_id, self._last + 1, group)
-        self._last += 1
+        if self._journal is not None:
+            if self._journal.size >= _MANY_BYTES:
+                return False
+            for batch in (group.spans, group.logs):
+                if len(batch) and (found := problem(batch)):
+                    raise StoreError(f"cannot write to the store {self._path!r}: {found}")
+            if not self._store_id:
+                self._begin()
+            self._journal.append(self._store_id, self._last + 1, group)
+            self._last += 1
         self._held.append(group)
         self._rows += group.rows
         return True
@@ -207,12 +209,13 @@ class RawRows:
             if logs:
                 inserts.logs(joined(logs))
             inserts.receipts(receipts)
-            if self._held:
+            if self._held and self._journal is not None:
                 db.execute("UPDATE journal_state SET moved = ?", [self._last])
             done = then(db) if then else None
         self._inserts = inserts
         self._held, self._rows = [], 0
-        self._journal.clear()
+        if self._journal is not None:
+            self._journal.clear()
         return done
 
     def recover(self) -> None:
@@ -221,7 +224,7 @@ class RawRows:
         Raises:
             StoreError: it cannot be read or moved; it is left as it is.
         """
-        if not self._journal.exists():
+        if self._journal is None or not self._journal.exists():
             return
         self._store_id, self._last = self._state() or ("", 0)
         for number, group in self._journal.groups(self._store_id or None, self._last):
@@ -241,13 +244,15 @@ class RawRows:
         try:
             if self._held:
                 self.move()
-            self._journal.remove()
+            if self._journal is not None:
+                self._journal.remove()
         finally:
-            self._journal.close()
+            self.abandon()
 
     def abandon(self) -> None:
         """Let go of the journal, with what waits in it: the next one to open the store moves it."""
-        self._journal.close()
+        if self._journal is not None:
+            self._journal.close()
 
     def _begin(self) -> None:
         state = self._state()

@@ -1,0 +1,202 @@
+"""What a request is read as, from any encoding, and how its items become columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple, Protocol
+
+from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, SpanBatch, StrList
+from clawtrace.receiver.request import Signal
+
+__all__ = [
+    "Attributes",
+    "EventItem",
+    "GroupItems",
+    "ItemReader",
+    "LinkItem",
+    "LogItem",
+    "Row",
+    "ScopeItems",
+    "SpanItem",
+    "append",
+    "attributes_of",
+]
+
+Row = tuple[str, str, str]
+"""Key, value as text, type letter."""
+Attributes = tuple[dict[str, str], str]
+"""Values by key, type letters in the same order."""
+
+
+class EventItem(NamedTuple):
+    """An event of a span."""
+
+    time_ns: int
+    name: str
+    attributes: dict[str, str]
+
+
+class LinkItem(NamedTuple):
+    """A link of a span."""
+
+    trace_id: str
+    span_id: str
+    state: str
+    attributes: dict[str, str]
+
+
+class SpanItem(NamedTuple):
+    """A span, its plain columns first, under their names."""
+
+    trace_id: str
+    span_id: str
+    parent_span_id: str
+    trace_state: str
+    name: str
+    kind: str
+    start_ns: int
+    end_ns: int
+    status_code: str
+    status_message: str
+    flags: int
+    dropped_attributes: int
+    dropped_events: int
+    dropped_links: int
+    attributes: Attributes
+    events: Sequence[EventItem]
+    links: Sequence[LinkItem]
+
+
+class LogItem(NamedTuple):
+    """A log record, its plain columns first, under their names."""
+
+    time_ns: int
+    observed_ns: int
+    trace_id: str
+    span_id: str
+    flags: int
+    severity_text: str
+    severity_number: int
+    body: str
+    event_name: str
+    dropped_attributes: int
+    attributes: Attributes
+
+
+class ScopeItems(NamedTuple):
+    """The items of a scope, not yet read, and what they share."""
+
+    name: str
+    version: str
+    schema: str
+    attributes: Mapping[str, str]
+    items: Sequence[Any]
+
+
+class GroupItems(NamedTuple):
+    """A `Resource…` message: the attributes of the resource, not yet read, and its scopes."""
+
+    resource: Any
+    schema: str
+    scopes: Sequence[ScopeItems]
+
+
+class ItemReader(Protocol):
+    """Reads one encoding; each method raises `BadItemError` for what makes no sense."""
+
+    def groups(self, signal: Signal, content: Any) -> Iterable[GroupItems]:
+        """Return what a request holds.
+
+        Raises:
+            BadPayloadError: it is no request.
+        """
+
+    def attributes(self, given: Any) -> Attributes:
+        """Read attributes; of repeated keys the last one counts."""
+
+    def span(self, item: Any) -> SpanItem:
+        """Read one span."""
+
+    def log(self, item: Any) -> LogItem:
+        """Read one log record."""
+
+    def points(self, item: Any) -> int:
+        """Return how many data points a metric has."""
+
+
+def attributes_of(rows: Sequence[Row]) -> Attributes:
+    """Return attributes by key; of repeated keys the last one counts."""
+    values = {key: value for key, value, _ in rows}
+    if len(values) == len(rows):
+        return values, "".join([row[2] for row in rows])
+    return values, "".join({key: letter for key, _, letter in rows}.values())
+
+
+def append(
+    batch: SpanBatch | LogBatch,
+    items: Sequence[SpanItem] | Sequence[LogItem],
+    resource: Attributes,
+    schema: str,
+    scope: ScopeItems,
+) -> None:
+    """Append the items of one scope."""
+    if not items:
+        return
+    for name, cells in zip(items[0]._fields, zip(*items, strict=True), strict=True):
+        if name not in ("attributes", "events", "links"):
+            getattr(batch, name).extend(cells)
+    count = len(items)
+    values, letters = resource
+    for item in items:
+        _add_map(batch.attributes, item.attributes[0])
+        batch.attribute_types.append(item.attributes[1])
+        _add_map(batch.resource, values)
+    batch.service += [values.get("service.name", "")] * count
+    batch.scope += [scope.name] * count
+    batch.scope_version += [scope.version] * count
+    if isinstance(batch, SpanBatch):
+        batch.resource_types += [letters] * count
+        _add_nested(batch, items)
+    else:
+        batch.resource_schema += [schema] * count
+        batch.scope_schema += [scope.schema] * count
+        for _ in items:
+            _add_map(batch.scope_attributes, scope.attributes)
+
+
+def _add_nested(batch: SpanBatch, spans: Sequence[Any]) -> None:
+    """Append the events and links of spans."""
+    events, ends = _laid_out([span.events for span in spans])
+    _add_list(batch.event_times, [event.time_ns for event in events], ends)
+    _add_list(batch.event_names, [event.name for event in events], ends)
+    _add_maps(batch.event_attributes, events, ends)
+    links, ends = _laid_out([span.links for span in spans])
+    _add_list(batch.link_trace_ids, [link.trace_id for link in links], ends)
+    _add_list(batch.link_span_ids, [link.span_id for link in links], ends)
+    _add_list(batch.link_states, [link.state for link in links], ends)
+    _add_maps(batch.link_attributes, links, ends)
+
+
+def _laid_out(lists: Sequence[Sequence[Any]]) -> tuple[list[Any], list[int]]:
+    """Return the items of lists one after the other, and where those of each list end."""
+    return [item for one in lists for item in one], [*accumulate(map(len, lists))]
+
+
+def _add_map(column: MapColumn, values: Mapping[str, str]) -> None:
+    column.keys += values
+    column.values += values.values()
+    column.offsets.append(len(column.keys))
+
+
+def _add_list(column: StrList, values: list[Any], ends: list[int]) -> None:
+    base = len(column.values)
+    column.values += values
+    column.offsets += [base + end for end in ends]
+
+
+def _add_maps(column: NestedMap, items: list[Any], ends: list[int]) -> None:
+    base = column.offsets[-1]
+    for item in items:
+        _add_map(column.maps, item.attributes)
+    column.offsets += [base + end for end in ends]

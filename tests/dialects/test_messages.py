@@ -156,6 +156,20 @@ OUTPUTS = {
             "tool_call_counts": {"get_weather": 0},
         }
     ),
+    "smolagents_history": json.dumps(
+        [
+            {
+                "role": "MessageRole.ASSISTANT",
+                "parts": [
+                    {
+                        "type": "text",
+                        "content": "Calling tools:\n[{'id': 'c1', 'type': 'function', "
+                        "'function': {'name': 'get_weather', 'arguments': {'city': 'Paris'}}}]",
+                    }
+                ],
+            }
+        ]
+    ),
     "crewai_history": "[TaskOutput(raw='', messages=[{'role': 'assistant', 'content': '', 'tool_calls': [{'id': 'c1', "
     "'type': 'function', 'function': {'name': 'get_weather', 'arguments': '{\"city\":\"Paris\"}'}}]}])]",
 }

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from programs import HELPERS, STRANGE, TOOLS, Program, otlp
 
-from clawtrace.assertions.problems import InvalidAssertionError
+from clawtrace.assertions.base import InvalidAssertionError
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session

@@ -76,7 +76,7 @@ soak: $(DEV) ## Run real frameworks against a model that behaves at random (RUNS
 	$(IN_VENV) python tests/soak/soak.py --runs $(RUNS) --seed $(SEED) --out outputs/soak
 
 conformance: $(DEV) ## Try real frameworks in the scenarios of `clawtrace conformance` (CLIENTS, all by default; NEWEST=1: their newest versions)
-	$(IN_VENV) python tests/conforming/table.py $(CLIENTS) $(if $(NEWEST),--newest)
+	$(IN_VENV) python tests/conforming/client_table.py $(CLIENTS) $(if $(NEWEST),--newest)
 
 measure: $(DEV) ## Show what is known of all recordings and of random programs, and whether it is true
 	$(IN_VENV) python tests/soak/measure.py

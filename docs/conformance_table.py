@@ -1,4 +1,4 @@
-"""The page of the conformance of many clients, from what `tests/conforming/table.py` found."""
+"""The page of the conformance of many clients, from what `tests/conforming/client_table.py` found."""
 
 from __future__ import annotations
 

@@ -41,8 +41,9 @@ TO_MEND: set[str] = set()
 DIALECTS = {dialect.name: dialect for dialect in load_dialects()}
 SAYING = sorted(name for name, one in DIALECTS.items() if any(rule.is_ == "spans" for rule in one.file.executions))
 """The dialects that say that every execution has a span."""
-INHERITED = {"google-adk-go", "opencode"}
-"""They inherit what holds for another scope: opencode is built on the AI SDK, and ADK for Go's tools are read as Python's."""
+INHERITED = {"google-adk-go", "openai-sdk", "opencode", "smolagents-genai", "splunk-genai"}
+"""They inherit what holds for another scope: opencode is built on the AI SDK, ADK for Go's tools are read as Python's, and others extend what
+reads OpenTelemetry's instrumentations, of which LangChain's writes them."""
 
 COUNTED = ("llm_calls", "input_tokens", "output_tokens")
 SDK = "opentelemetry.instrumentation.openai.v1"

@@ -8,7 +8,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from recorded import RecordedSpan, requests_of, spans_of, values
+from recordings_of import RecordedSpan, requests_of, spans_of, values
 
 _KINDS = ("unspecified", "internal", "server", "client", "producer", "consumer")
 _STATUS = {"1": "OK", "STATUS_CODE_OK": "OK", "2": "ERROR", "STATUS_CODE_ERROR": "ERROR"}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recorded import facts_of
+from recordings_of import facts_of
 
 from clawtrace.errors import InputError
 from clawtrace.receiver.decode.foreign_forms import foreign_form

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from posted import receiving
-from recorded import Facts, check, facts_of, file_of, without
+from recordings_of import Facts, check, facts_of, file_of, without
 
 from free_port import free_port
 from not_run import not_run

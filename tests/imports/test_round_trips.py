@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from exports import STORES, langfuse
-from recorded import Facts, check, facts_of, file_of, without
+from recordings_of import Facts, check, facts_of, file_of, without
 
 RECORDED = (
     "pydantic-ai/delegation",

@@ -12,7 +12,7 @@ from not_run import not_run
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import table
+import client_table as table
 from environments import CannotInstallError, program_of
 
 

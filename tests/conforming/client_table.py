@@ -1,6 +1,6 @@
 """The conformance of many frameworks and instrumentations, each in an environment with pinned packages of PyPI or npm.
 
-    python tests/conforming/table.py [CLIENT…] [--newest]
+    python tests/conforming/client_table.py [CLIENT…] [--newest]
 
 Runs `clawtrace conformance` with each client, as the soak has them (`tests/soak/frameworks`), and keeps the result in
 `docs/conformance.json`, from which `docs/generate.py` writes the page. With `--newest` the newest versions are tried instead, nothing

@@ -30,21 +30,26 @@ def shell(script: str, folder: Path, program: str = "bash", **env: str) -> subpr
     )
 
 
-def run_the_action(folder: Path, inputs: Mapping[str, str], **env: str) -> subprocess.CompletedProcess[str]:
-    """Run the step of action.yml that evaluates; its outputs go to the file `output`, its summary to `summary`.
+def run_the_action(
+    folder: Path, inputs: Mapping[str, str], step_id: str = "eval", **env: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a step of action.yml; its outputs go to the file `output`, its summary to `summary`.
 
     Args:
         folder: of the project.
         inputs: of the action; the others have their defaults.
+        step_id: by default the step that evaluates.
         env: further variables.
     """
     action = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
     given = {name: str(one.get("default", "")) for name, one in action["inputs"].items()}
     assert inputs.keys() <= given.keys()
     given.update(inputs)
-    (step,) = [one for one in action["runs"]["steps"] if one.get("id") == "eval"]
+    (step,) = [one for one in action["runs"]["steps"] if one.get("id") == step_id]
     variables = {
-        name: re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda one: given[one[1]], value)
+        name: re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda one: given[one[1]], value).replace(
+            "${{ github.action_path }}", str(ROOT)
+        )
         for name, value in step["env"].items()
     }
     files = {"GITHUB_OUTPUT": str(folder / "output"), "GITHUB_STEP_SUMMARY": str(folder / "summary")}

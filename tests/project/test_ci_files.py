@@ -8,8 +8,12 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import tomllib
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -66,6 +70,111 @@ def test_the_github_action(project: Path, suite: str, undecided: str, code: int,
     assert written == {"summary.md", "results.xml", "results.json", "report.html"}
     assert ("::error" in done.stdout) is (code != 0)
     assert ("::warning title=clawtrace::" in done.stdout) is (undecided == "warn")
+
+
+class PullRequest:
+    """Comments of one pull request, behind the part of GitHub's API that the action uses."""
+
+    def __init__(self) -> None:
+        others = [
+            {"id": number, "body": None if number else "see `<!-- clawtrace .%20good -->`"} for number in range(100)
+        ]
+        self.comments: list[dict[str, Any]] = others
+        self.asked: list[str] = []
+        self.refuses = False
+        self.variables: dict[str, str] = {}
+
+    def answer(self, method: str, path: str, body: dict[str, Any]) -> tuple[int, Any]:
+        self.asked.append(f"{method} {path}")
+        if self.refuses and method != "GET":
+            return 403, {"message": "Resource not accessible by integration"}
+        if method == "POST":
+            self.comments.append({"id": len(self.comments), **body})
+            return 201, self.comments[-1]
+        if method == "PATCH":
+            comment = self.comments[int(path.rpartition("/")[2])]
+            comment.update(body)
+            return 200, comment
+        page = int(path.rpartition("=")[2])
+        return 200, self.comments[(page - 1) * 100 : page * 100]
+
+
+@pytest.fixture
+def pull_request(tmp_path: Path) -> Iterator[PullRequest]:
+    """A fake of GitHub's API on a socket; `variables` are what a workflow has to reach it."""
+    fake = PullRequest()
+
+    class Handler(BaseHTTPRequestHandler):
+        def _do(self) -> None:
+            sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            assert self.headers["Authorization"] == "Bearer secret"
+            status, answer = fake.answer(self.command, self.path, json.loads(sent or b"{}"))
+            data = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = do_PATCH = _do  # noqa: N815
+
+        def log_message(self, *_: object) -> None: ...
+
+    (tmp_path / "event.json").write_text('{"pull_request": {"number": 7}}', encoding="utf-8")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        fake.variables = {
+            "GITHUB_API_URL": f"http://127.0.0.1:{server.server_port}",
+            "GITHUB_REPOSITORY": "me/agents",
+            "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
+            "GITHUB_RUN_ID": "99",
+        }
+        yield fake
+        server.shutdown()
+
+
+@pytest.mark.full
+@pytest.mark.needs("bash")
+def test_the_comment_of_the_action_updates_itself(project: Path, pull_request: PullRequest) -> None:
+    """Green is a few lines; a planted regression replaces them with its culprit; without permission a warning says so."""
+    given = {"suite": "good", "install": "", "args": "--repeat 3", "token": "secret", "baseline": "main"}
+    given["page-url"] = "https://pages.example/report.html"
+
+    def comment() -> str:
+        done = run_the_action(project, given, "comment", **pull_request.variables)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert len(pull_request.comments) == 101
+        assert ("not written" in done.stdout) is pull_request.refuses, done.stdout
+        return str(pull_request.comments[-1]["body"])
+
+    mark = "<!-- clawtrace .%20good -->"
+    assert run_the_action(project, given).returncode == 0
+    assert "> The results were not compared with the baseline `main`: see the workflow run." in comment()
+
+    shell("clawtrace baseline set main good", project)
+    green = [line for line in comment().splitlines() if line]
+    against = green.pop(2)
+    title = "good: 3 of 3 runs passed](https://pages.example/report.html)"
+    assert green == [mark, f"### ✅ [{title}", "[Workflow run](https://github.com/me/agents/actions/runs/99)"]
+    assert against.startswith("Against main: no case got worse.")
+
+    case = project / "configs" / "cases" / "good" / "test.yaml"
+    case.write_text(case.read_text("utf-8").replace("one_tool", "unknown_tool"), encoding="utf-8")
+    assert run_the_action(project, given).returncode == 1
+    red = re.sub(r"&#(\d+);", lambda one: chr(int(one[1])), comment())
+    assert pull_request.asked[-1] == "PATCH /repos/me/agents/issues/comments/100"
+    assert red.startswith(
+        f"{mark}\n### ❌ [{title.replace('3 of', '0 of')}\nExit code 1: something failed.\nAgainst main: "
+    )
+    assert "1 case got worse. One run of each case: cost $0.0060 → $0.0069 (+15%); tokens 2,202 → " in red
+    assert "- **good**: passed 3/3 → 0/3" in red
+    assert "configs/cases/good/test.yaml:" in red
+    assert "[Run](https://pages.example/report.html#/run/good%2F" in red
+
+    (project / "clawtrace-results" / "results.json").unlink()
+    assert comment().startswith(f"{mark}\n### 💥 Nothing was judged\n")
+
+    pull_request.refuses = True
+    comment()
 
 
 def test_the_action_names_only_inputs_that_it_has() -> None:

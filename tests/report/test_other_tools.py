@@ -217,10 +217,24 @@ def test_markdown_folds_equal_failures(run, verdict) -> None:
     assert "and 30 more" in text
 
 
+def test_a_comment_stays_within_its_length(run, verdict) -> None:
+    """It says that it left entries out, and breaks none of them in two."""
+    failed = [verdict("fail", id=f"a{number}", message=f"{number} " + "*" * 2_000) for number in range(30)]
+    report = CampaignReport.gated("smoke", _started(), [run(*failed)], Gate())
+    text = written("comment", report._replace(page_url="https://pages.example/report (1).html"))
+
+    assert text.startswith("### ❌ [smoke: 0 of 1 run passed](https://pages.example/report%20%281%29.html)\n")
+    assert 50_000 < len(text) < 65_000
+    assert 15 < text.count("<details>") == text.count("</details>") < 30
+    assert "- [Run](https://pages.example/report%20%281%29.html#/run/" in text
+    assert text.endswith("\nThere is no room for more: see the page and the other reports.\n")
+
+
 def test_markdown_shows_texts_of_traces_as_text(run, verdict) -> None:
     evidence = (Evidence("t", "s", HOSTILE, HOSTILE),)
     hostile = verdict("fail", message=HOSTILE, expected=HOSTILE, hint=HOSTILE, evidence=evidence)
-    text = written("markdown", CampaignReport.gated(HOSTILE, _started(), [run(hostile, case_id=HOSTILE)], Gate()))
+    report = CampaignReport.gated(HOSTILE, _started(), [run(hostile, case_id=HOSTILE)], Gate())
+    text = written("markdown", report) + written("comment", report)
 
     tags = {tag.split()[0] for tag in re.findall(r"<(/?[a-z!][^>]*)>", text)}
     assert tags == {"details", "/details", "summary", "/summary", "code", "/code", "!--"}

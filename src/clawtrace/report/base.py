@@ -98,7 +98,7 @@ class CampaignReport(NamedTuple):
     hints: Sequence[str] = ()
     """What would make figures of the runs known that are not, a sentence each; for display."""
     comparison: Struct | None = None
-    """What comparing the campaign with an earlier one says (`clawtrace.compare/1`), for the page; None where none was compared."""
+    """What comparing the campaign with an earlier one says (`clawtrace.compare/1`), for the page and the comment; None where none was compared."""
     duration_ms: float | None = None
     """From start to the last verdict; None when it was not measured."""
     thresholds: Sequence[SuiteRate] = ()
@@ -121,6 +121,8 @@ class CampaignReport(NamedTuple):
     """The JSON results that are written; None where none are."""
     page: Path | None = None
     """The HTML page that is written; None where none is."""
+    page_url: str = ""
+    """Where the HTML page will be found; empty where that is unknown."""
 
     @classmethod
     def gated(

@@ -1,4 +1,4 @@
-"""`--report markdown=PATH`: for comments on pull requests and for `$GITHUB_STEP_SUMMARY`."""
+"""`--report markdown=PATH`: every case and what did not pass, for `$GITHUB_STEP_SUMMARY`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import TextIO
+from urllib.parse import quote
 
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult
@@ -16,14 +17,14 @@ from clawtrace.report.terminal import MEANING
 from clawtrace.support.figures import UNKNOWN, amount, cost_of, duration, tokens_of
 from clawtrace.verdicts.gating.pass_rate import rate_of_runs
 
-__all__ = ["MarkdownReport"]
+__all__ = ["MARK", "MarkdownReport", "escaped", "page_address", "sentence", "write_failures"]
 
 _MOST_CASES = 100
 _MOST_FAILURES = 30
 """A step's summary on GitHub holds one megabyte, a comment 65 536 characters."""
 _MOST_TITLES = 10
 _LONGEST = 500
-_MARK = {ExitCode.PASSED: "✅", ExitCode.FAILED: "❌", ExitCode.UNDECIDED: "⚠️"}
+MARK = {ExitCode.PASSED: "✅", ExitCode.FAILED: "❌", ExitCode.UNDECIDED: "⚠️"}
 _MARKUP = re.compile(r"[\\`*_{}\[\]#.|~<>@:/&]")
 
 
@@ -37,7 +38,7 @@ class MarkdownReport(Report):
         """Write GitHub's Markdown; what comes from a trace is text in it, never markup."""
         passed = sum(rate_of_runs(runs).passed for runs in cases_of(report.results).values())
         name = f"{escaped(report.suite_id)}: " if report.suite_id else ""
-        mark = _MARK.get(report.exit_code, "💥")
+        mark = MARK.get(report.exit_code, "💥")
         stream.write(f"### {mark} {name}{passed} of {amount(len(report.results), 'run')} passed\n\n")
         took = f" in {duration(report.duration_ms)}" if report.duration_ms is not None else ""
         stream.write(f"Exit code {int(report.exit_code)}: {MEANING[report.exit_code]}{took}.\n")
@@ -50,9 +51,9 @@ class MarkdownReport(Report):
             stream.write(_row(case_id, model_id, runs))
         if len(cases) > _MOST_CASES:
             stream.write(f"\n{len(cases) - _MOST_CASES} more cases are in the other reports.\n")
-        _write_failures(report, stream)
+        write_failures(report, stream)
         for rate in report.thresholds:
-            stream.write(f"\n{_MARK.get(rate.code(report.gate), '💥')} {sentence(rate.sentence)}\n")
+            stream.write(f"\n{MARK.get(rate.code(report.gate), '💥')} {sentence(rate.sentence)}\n")
 
 
 def _row(case_id: str, model_id: str | None, runs: Sequence[RunResult]) -> str:
@@ -71,22 +72,23 @@ def _row(case_id: str, model_id: str | None, runs: Sequence[RunResult]) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def _write_failures(report: CampaignReport, stream: TextIO) -> None:
+def write_failures(report: CampaignReport, stream: TextIO) -> None:
+    """Write what did not pass, folded; equal failures are one entry."""
     alike: dict[tuple[str, str, str], list[NotPassed]] = defaultdict(list)
     for one in not_passed(report):
         alike[one.assertion_id, one.word, one.message].append(one)
     if alike:
         stream.write("\n#### What did not pass\n")
     for entry in list(alike.values())[:_MOST_FAILURES]:
-        _write_failure(entry, stream)
+        _write_failure(entry, report, stream)
     if len(alike) > _MOST_FAILURES:
         stream.write(f"\n{len(alike) - _MOST_FAILURES} more are in the other reports.\n")
 
 
-def _write_failure(alike: Sequence[NotPassed], stream: TextIO) -> None:
+def _write_failure(alike: Sequence[NotPassed], report: CampaignReport, stream: TextIO) -> None:
     first = alike[0]
     whose = escaped(first.title) if len(alike) == 1 else amount(len(alike), "run")
-    mark = "⚪" if first.level is ExitCode.PASSED else _MARK.get(first.level, "💥")
+    mark = "⚪" if first.level is ExitCode.PASSED else MARK.get(first.level, "💥")
     what = f"<code>{escaped(first.assertion_id)}</code> " if first.assertion_id else ""
     stream.write(
         f"\n<details><summary>{mark} {whose}: {what}{escaped(first.word)}: {sentence(first.message)}</summary>\n\n"
@@ -95,6 +97,8 @@ def _write_failure(alike: Sequence[NotPassed], stream: TextIO) -> None:
         titles = [escaped(one.title) for one in alike[:_MOST_TITLES]]
         more = f" and {len(alike) - _MOST_TITLES} more" if len(alike) > _MOST_TITLES else ""
         stream.write(f"{', '.join(titles)}{more}\n\n")
+    if report.page_url and first.run is not None:
+        stream.write(f"- [Run]({page_address(report, first)}) in the page\n")
     if first.file is not None:
         stream.write(f"- written in <code>{escaped(first.file)}</code>, line {first.line}\n")
     if first.verdict is not None:
@@ -107,6 +111,15 @@ def _write_failure(alike: Sequence[NotPassed], stream: TextIO) -> None:
         if verdict.hint:
             stream.write(f"- {sentence(verdict.hint)}\n")
     stream.write("\n</details>\n")
+
+
+def page_address(report: CampaignReport, one: NotPassed | None = None) -> str:
+    """Return the address of the page, or in it of the run and the verdict that did not pass."""
+    address = quote(report.page_url, safe=":/?&=%#~.@")
+    if one is None or one.run is None:
+        return address
+    chosen = f"?verdict={quote(one.verdict.id, safe='')}" if one.verdict is not None else ""
+    return f"{address}#/run/{quote(one.run.run_id, safe='')}{chosen}"
 
 
 def _cut(text: str) -> str:

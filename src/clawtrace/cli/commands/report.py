@@ -35,27 +35,53 @@ def _targets(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
     callback=_targets,
     help="Format, and the file to write; without a path it is standard output. Repeatable. Without --to the results are printed.",
 )
+@click.option(
+    "--compare",
+    "first",
+    metavar="FIRST",
+    help="For `html` and `comment`: show what got worse than in FIRST: a campaign, its report.json, or a baseline.",
+)
+@click.option(
+    "--page-url",
+    default="",
+    metavar="URL",
+    help="For `comment` and `markdown`: where the page will be found; what did not pass is linked.",
+)
 @click.option("--list", "listed", is_flag=True, help="List the stored campaigns, the newest first.")
 @click.option("-v", "--verbose", is_flag=True, help="Without --to: also show what passed, and the SQL of each verdict.")
-def command(results: str | None, targets: Sequence[ReportTarget], listed: bool, verbose: bool) -> int:
+def command(
+    results: str | None,
+    targets: Sequence[ReportTarget],
+    first: str | None,
+    page_url: str,
+    listed: bool,
+    verbose: bool,
+) -> int:
     """Write the results of an earlier `eval` in another format, or print them again. No agent is run, nothing is judged again.
 
     RESULTS is a file that `--report json=FILE` wrote, a campaign's folder, or a campaign or suite below the folder of
     results; without it the newest campaign. The exit code is 0, whatever the results are.
     """
-    from clawtrace.cli.sources.stored_results import stored_report
+    from clawtrace.cli.sources.stored_results import compared, results_file, stored_report
     from clawtrace.report.terminal import print_campaign
 
     if listed:
-        if results or targets or verbose:
+        if results or targets or verbose or first or page_url:
             raise click.UsageError("--list lists the campaigns of the project; it takes nothing else.")
         _list_campaigns()
         return 0
-    report = stored_report(results, with_spans=any(word == "html" for word, _ in targets))
+    words = {word for word, _ in targets}
+    if first and not words & {"html", "comment"}:
+        raise click.UsageError("--compare is shown by `--to html=FILE` and `--to comment=FILE`: give one of them.")
+    if page_url and not words & {"markdown", "comment"}:
+        raise click.UsageError("--page-url is shown by `--to comment=FILE` and `--to markdown=FILE`: give one of them.")
+    report = stored_report(results, with_spans="html" in words)
+    if first is not None:
+        report = report._replace(comparison=compared(first, results_file(results)))
     if not targets:
         print_campaign(report, stdout_console(), verbose=verbose)
         return 0
-    unwritten = write_reports(targets, report._replace(folder=Path(os.curdir)))
+    unwritten = write_reports(targets, report._replace(folder=Path(os.curdir), page_url=page_url))
     if unwritten:
         raise ClawtraceError(" ".join(unwritten))
     return 0

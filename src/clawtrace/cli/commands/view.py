@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from clawtrace.cli.output.comparison import ALPHA
 from clawtrace.cli.output.reports import write_reports
 from clawtrace.errors import ClawtraceError
-
-if TYPE_CHECKING:
-    from clawtrace.campaign.comparing.comparison import Comparison
 
 __all__ = ["command"]
 
@@ -38,7 +32,7 @@ def command(results: str | None, first: str | None, no_open: bool) -> int:
     RESULTS is a file that `--report json=FILE` wrote, a campaign's folder, or a campaign or suite below the folder of
     results; without it the newest campaign. Where `report.html` is next to the results, it is opened; else a page is made.
     """
-    from clawtrace.cli.sources.stored_results import results_file, stored_report
+    from clawtrace.cli.sources.stored_results import compared, results_file, stored_report
 
     file = results_file(results)
     page = file.with_name("report.html")
@@ -49,7 +43,7 @@ def command(results: str | None, first: str | None, no_open: bool) -> int:
         or page.stat().st_mtime < file.stat().st_mtime
     ):
         page = Path(tempfile.mkdtemp(prefix="clawtrace-")) / f"{file.stem}.html"
-        comparison = None if first is None else _compared(first, file)
+        comparison = None if first is None else compared(first, file)
         report = stored_report(str(file), with_spans=True)._replace(comparison=comparison)
         if unwritten := write_reports([("html", str(page))], report):
             raise ClawtraceError(" ".join(unwritten))
@@ -57,14 +51,3 @@ def command(results: str | None, first: str | None, no_open: bool) -> int:
     if not no_open and not webbrowser.open(page.resolve().as_uri()):
         click.echo("There is no browser here: open the file above in one.", err=True)
     return 0
-
-
-def _compared(first: str, second: Path) -> Comparison:
-    """Return what comparing results with an earlier campaign says."""
-    from clawtrace.campaign.comparing.compare import compare
-    from clawtrace.campaign.comparing.measured import find_campaign
-    from clawtrace.config.projects.project_file import load_project
-
-    outputs = load_project().outputs
-    names = first, os.path.relpath(second)
-    return compare(find_campaign(first, outputs), find_campaign(str(second), outputs), names, ALPHA)

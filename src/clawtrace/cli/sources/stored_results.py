@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawtrace.campaign.comparing.measured import REPORT, find_results
+from clawtrace.campaign.comparing.measured import REPORT, find_campaign, find_results
 from clawtrace.cli.output.outcome import details_of
 from clawtrace.cli.output.progress import working
 from clawtrace.cli.sources.clickhouse import ClickHouseSource
@@ -25,8 +25,12 @@ from clawtrace.report.base import CampaignReport
 from clawtrace.report.stored_report import report_of
 from clawtrace.session.session import Session
 
+if TYPE_CHECKING:
+    from clawtrace.campaign.comparing.comparison import Comparison
+
 __all__ = [
     "campaign_files",
+    "compared",
     "flags_of_source",
     "opened_source",
     "read_results",
@@ -86,6 +90,16 @@ def campaign_files() -> list[Path]:
     """Return the results files of the project's campaigns, the newest first."""
     files = (load_project().outputs / "campaigns").glob(f"*/*/{REPORT}")
     return sorted(files, key=lambda path: path.stat().st_mtime, reverse=True)
+
+
+def compared(first: str, second: Path) -> Comparison:
+    """Return what comparing results with an earlier campaign or a baseline says."""
+    from clawtrace.campaign.comparing.compare import compare
+    from clawtrace.cli.output.comparison import ALPHA
+
+    outputs = load_project().outputs
+    sides = find_campaign(first, outputs), find_campaign(str(second), outputs)
+    return compare(*sides, (first, os.path.relpath(second)), ALPHA)
 
 
 def stored_report(value: str | None, *, with_spans: bool) -> CampaignReport:

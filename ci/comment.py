@@ -75,7 +75,7 @@ def main(file: str) -> None:
             _ask("POST", f"issues/{number}/comments", {"body": body})
     except OSError as error:
         print(
-            f"::warning title=clawtrace::The comment was not written ({error}). The job needs `permissions: "
+            f"::warning title=clawtrace::The comment was not written ({error}). It needs `permissions: "
             "{pull-requests: write}`, which pull requests from forks do not get. The step's summary has the results."
         )
 

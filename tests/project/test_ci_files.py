@@ -165,7 +165,7 @@ def test_the_comment_of_the_action_updates_itself(project: Path, pull_request: P
     assert red.startswith(
         f"{mark}\n### ❌ [{title.replace('3 of', '0 of')}\nExit code 1: something failed.\nAgainst main: "
     )
-    assert "1 case got worse. One run of each case: cost $0.0060 → $0.0069 (+15%); tokens 2,202 → " in red
+    assert "1 case got worse. Each case once: cost $0.0060 → $0.0069 (+15%); tokens 2,202 → " in red
     assert "- **good**: passed 3/3 → 0/3" in red
     assert "configs/cases/good/test.yaml:" in red
     assert "[Run](https://pages.example/report.html#/run/good%2F" in red

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 from clawtrace.errors import ExitCode
 from clawtrace.report._failures import NotPassed, is_decided, not_passed
 from clawtrace.report.base import CampaignReport, Report, case_title, cases_of
-from clawtrace.report.markdown import MARK, escaped, page_address, sentence, write_failures
+from clawtrace.report.markdown import MARK, culprit, escaped, page_address, sentence, write_failures
 from clawtrace.report.terminal import MEANING
 from clawtrace.support.figures import amount, count, dollars, duration
 from clawtrace.verdicts.gating.pass_rate import rate_of_runs
@@ -88,7 +88,7 @@ def _against(comparison: Any) -> str:
     if any(suite.pass_rate.verdict == "regression" for suite in comparison.suites):
         words.append("all cases together passed less often")
     changes = [text for name in ("cost_usd", "tokens", "duration_ms") if (text := _change(comparison, name))]
-    figures = f" One run of each case: {'; '.join(changes)}." if changes else ""
+    figures = f" Each case once: {'; '.join(changes)}." if changes else ""
     unseen = "".join(f" {sentence(reason)}" for reason in comparison.not_shown)
     return f"Against {escaped(comparison.first.name)}: {'; '.join(words) or 'no case got worse'}.{figures}{unseen}"
 
@@ -147,4 +147,4 @@ def _culprits(report: CampaignReport, case: Any, failures: Mapping[str, NotPasse
         link = f" [Run]({page_address(report, one)})" if report.page_url else ""
         yield f"  - {what}{sentence(one.message)}{where}{link}\n"
         for item in one.verdict.evidence[:1] if one.verdict is not None else ():
-            yield f"    span <code>{escaped(item.name)}</code>: {sentence(item.why)}\n"
+            yield f"    {culprit(item)}\n"

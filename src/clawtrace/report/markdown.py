@@ -9,7 +9,7 @@ from typing import TextIO
 from urllib.parse import quote
 
 from clawtrace.errors import ExitCode
-from clawtrace.model.verdict import RunResult
+from clawtrace.model.verdict import Evidence, RunResult
 from clawtrace.report._failures import NotPassed, not_passed, shown_value
 from clawtrace.report.base import CampaignReport, Report, cases_of
 from clawtrace.report.console import clean
@@ -17,7 +17,7 @@ from clawtrace.report.terminal import MEANING
 from clawtrace.support.figures import UNKNOWN, amount, cost_of, duration, tokens_of
 from clawtrace.verdicts.gating.pass_rate import rate_of_runs
 
-__all__ = ["MARK", "MarkdownReport", "escaped", "page_address", "sentence", "write_failures"]
+__all__ = ["MARK", "MarkdownReport", "culprit", "escaped", "page_address", "sentence", "write_failures"]
 
 _MOST_CASES = 100
 _MOST_FAILURES = 30
@@ -106,11 +106,17 @@ def _write_failure(alike: Sequence[NotPassed], report: CampaignReport, stream: T
         stream.write(f"- expected: <code>{escaped(_cut(shown_value(verdict.expected)))}</code>\n")
         stream.write(f"- actual: <code>{escaped(_cut(shown_value(verdict.actual)))}</code>\n")
         for item in verdict.evidence[:3]:
-            span = f" <code>{item.span_id}</code>" if item.span_id else ""
-            stream.write(f"- span <code>{escaped(_cut(item.name))}</code>{span}: {sentence(_cut(item.why))}\n")
+            stream.write(f"- {culprit(item)}\n")
         if verdict.hint:
             stream.write(f"- {sentence(verdict.hint)}\n")
     stream.write("\n</details>\n")
+
+
+def culprit(item: Evidence) -> str:
+    """Return a span's name and id, where there is one, and what it shows."""
+    name = f"<code>{escaped(_cut(item.name))}</code>" if item.name else ""
+    span = f"span {name} <code>{item.span_id}</code>: " if item.span_id else f"{name}: " if name else ""
+    return f"{span}{sentence(item.why)}"
 
 
 def page_address(report: CampaignReport, one: NotPassed | None = None) -> str:

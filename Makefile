@@ -32,7 +32,7 @@ unexport PYTHONDONTWRITEBYTECODE
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup eval test lint types imports pytest test-full soak conformance measure mutants coverage format docs site lock clean
+.PHONY: help setup eval test lint types imports pytest test-full soak conformance measure second mutants coverage format docs site lock clean
 
 help: ## Show this list
 	@echo "make TARGET [PYTHON=python3.x]"
@@ -80,6 +80,9 @@ conformance: $(DEV) ## Try real frameworks in the scenarios of `clawtrace confor
 
 measure: $(DEV) ## Show what is known of all recordings and of random programs, and whether it is true
 	$(IN_VENV) python tests/soak/measure.py
+
+second: $(DEV) ## Compare verdicts with a second implementation on random programs (RUNS of them, SEED); a difference can be repeated
+	$(IN_VENV) python tests/second/compare.py --traces $(RUNS) --seed $(SEED)
 
 mutants: $(DEV) ## Change the code in SAMPLE places, one at a time, and show what no test notices (MUTATE=facts/calls)
 	nice -n 10 $(BIN)/python benchmarks/mutants.py $(MUTATE) --sample $(SAMPLE)

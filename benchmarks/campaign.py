@@ -18,15 +18,15 @@ import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from clawtrace.campaign.planning.expand import Plan, expand
-from clawtrace.campaign.running.events import RunFinished
+from clawtrace.campaign.planning.expand import Plan, PlannedRun, expand
 from clawtrace.campaign.running.execute import CampaignResult, execute
+from clawtrace.campaign.running.listener import Listener
 from clawtrace.campaign.running.opening import open_campaign
 from clawtrace.campaign.running.reuse import Decision, decide
 from clawtrace.config.loading.suite_file import load_suite
 from clawtrace.config.projects.project_file import load_project
+from clawtrace.model.verdict import RunResult
 from clawtrace.report.base import CampaignReport, formats
 from clawtrace.support.memory import collect_seldom
 from clawtrace.verdicts.gating.gate import Gate
@@ -89,7 +89,7 @@ def resident_mb() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-class Thirds:
+class Thirds(Listener):
     """Notes the CPU time, the clock and the memory at the start and after each third of the runs."""
 
     def __init__(self, runs: int) -> None:
@@ -97,12 +97,11 @@ class Thirds:
         self._ended = 0
         self.seen = [(cpu(), time.perf_counter(), resident_mb())]
 
-    def __call__(self, event: Any) -> None:
+    def finished(self, run: PlannedRun, result: RunResult) -> None:  # noqa: ARG002
         """Count a finished run."""
-        if isinstance(event, RunFinished):
-            self._ended += 1
-            if self._ended in self._marks:
-                self.seen.append((cpu(), time.perf_counter(), resident_mb()))
+        self._ended += 1
+        if self._ended in self._marks:
+            self.seen.append((cpu(), time.perf_counter(), resident_mb()))
 
 
 def write_reports(plan: Plan, done: CampaignResult) -> None:

@@ -30,7 +30,7 @@ from clawtrace.model.verdict import RunResult
 from clawtrace.verdicts.evaluate import evaluate
 from clawtrace.verdicts.gating.gate import Gate
 
-BAR_SECONDS = 5.0
+BAR_SECONDS = 4.0
 BAR_RUNS = 100_000
 
 QUESTIONS = (

@@ -67,16 +67,16 @@ def main(file: str) -> None:
     event = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text("utf-8"))
     number = (event.get("pull_request") or {}).get("number")
     if number is None:
-        print("This workflow does not run for a pull request: there is nothing to comment on.")
+        sys.stdout.write("This workflow does not run for a pull request: there is nothing to comment on.\n")
         return
     body = _body(Path(file))
     try:
         if not any(_replaced(one, body) for one in _earlier(number, body.partition("\n")[0])):
             _ask("POST", f"issues/{number}/comments", {"body": body})
     except OSError as error:
-        print(
+        sys.stdout.write(
             f"::warning title=clawtrace::The comment was not written ({error}). It needs `permissions: "
-            "{pull-requests: write}`, which pull requests from forks do not get. The step's summary has the results."
+            "{pull-requests: write}`, which pull requests from forks do not get. The step's summary has the results.\n"
         )
 
 

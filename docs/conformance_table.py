@@ -49,9 +49,7 @@ def _section(name: str, found: dict[str, Any]) -> str:
     lines = [f"## {name}\n\n{packages}.\n"]
     for fact, marks in found["facts"].items():
         for mark, word in (("✗", "wrong"), ("·", "absent")):
-            scenarios = [
-                scenario for scenario, seen in zip(found["scenarios"], marks, strict=True) if seen == mark
-            ]
+            scenarios = [scenario for scenario, seen in zip(found["scenarios"], marks, strict=True) if seen == mark]
             if scenarios:
                 everywhere = not marks.replace(_NO_FACT, "").strip(mark)
                 lines.append(f"- `{fact}` is {word} {'throughout' if everywhere else 'in ' + ', '.join(scenarios)}")

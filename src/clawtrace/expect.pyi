@@ -45,6 +45,7 @@ _SpanCondition = TypedDict(
         "before": NotRequired[_SpanCondition | None],
         "after": NotRequired[_SpanCondition | None],
         "overlaps": NotRequired[_SpanCondition | None],
+        "count": NotRequired[int | _MinMax | None],
         "not": NotRequired[_SpanCondition | None],
         "and": NotRequired[_List[_SpanCondition] | None],
         "or": NotRequired[_List[_SpanCondition] | None],
@@ -145,6 +146,14 @@ class _RequireCall(TypedDict):
     """The step of which every call has one of `tool` before it."""
     after: NotRequired[str | None]
     """The step of which every call has one of `tool` after it."""
+
+class _ScoreBound(TypedDict):
+    metric: Literal["recall", "precision", "f1"]
+    """`recall`: the share of what is expected that was called; `precision`: the share of the calls that is expected; `f1`: the harmonic
+    mean of both.
+    """
+    min: float
+    """The smallest score that is right."""
 
 class _AnyFields(TypedDict):
     id: NotRequired[str | None]
@@ -903,11 +912,12 @@ def ran(
 def run_count(
     pattern: str,
     *,
+    count: int | _MinMax | None = ...,
     min: int | None = ...,
     max: int | None = ...,
     **common: Unpack[_Fields],
 ) -> Assertion:
-    """The number of simple commands that match the regular expression lies within `min` and `max`.
+    """The number of simple commands that match the regular expression is as asked: exactly `count`, or within the bounds.
 
     Simple commands are counted: `curl a && curl b` are two, `sudo curl a` and `sh -c 'curl a'` are one. A pattern
     that is found only in what carries simple commands (`cd x && make`, `^sudo`) counts once for the smallest such
@@ -916,8 +926,9 @@ def run_count(
 
     Args:
         pattern: Regular expression, found anywhere in the text of a simple command.
-        min: Fewest matching commands.
-        max: Most matching commands.
+        count: The exact number of calls, or `{min, max}`.
+        min: Smallest number of calls.
+        max: Largest number of calls.
     """
 
 def span_duration(
@@ -950,6 +961,8 @@ def span_query(
     *,
     where: _SpanCondition | None = ...,
     count: int | _MinMax = ...,
+    nth: int | Literal["first", "last"] | None = ...,
+    share: float | None = ...,
     **common: Unpack[_Fields],
 ) -> Assertion:
     """The number of selected spans is right, and every one of them satisfies `where`.
@@ -961,12 +974,18 @@ def span_query(
     (`child`, `descendant`, `parent`, `ancestor`, `sibling`, `before`, `after`, `overlaps`), and `not`, `and`, `or`.
     A column that was not recorded leaves a span undecided, and the answer too where it depends on that span. With
     nothing selected `where` says nothing, so that it fails unless `count: {min: 0}` allows it. Spans are counted,
-    not calls: `counted_as: call` leaves out the others that record the same call.
+    not calls: `counted_as: call` leaves out the others that record the same call. `nth` takes one of the selected
+    spans, `share` is content with fewer than all of them, and `count` inside of `child` and `descendant` says how
+    many there are.
 
     Args:
         select: Which spans are meant; `{}` means all.
         where: What every selected span must satisfy.
         count: How many spans are right: a number, or `min`, `max` or both.
+        nth: Take the first or the last selected span by start, or a number from 1, or from -1 for the last; `count` and
+            `where` are about this one.
+        share: Share of the selected spans that must satisfy `where`, in place of all of them; without a selected span
+            it is unknown.
     """
 
 def sql(
@@ -1178,6 +1197,7 @@ def tool_sequence(
     order: Literal["interval", "start_time"] = ...,
     forbid_between: _ForbidBetween | _List[_ForbidBetween] = ...,
     require: _RequireCall | _List[_RequireCall] = ...,
+    score: _ScoreBound | None = ...,
     **common: Unpack[_Fields],
 ) -> Assertion:
     """The tool calls are as expected: in this order, exactly this list, all of these, or in this partial order.
@@ -1189,8 +1209,8 @@ def tool_sequence(
     say. `forbid_between` and `require` are rules about every call of a step. Executed, failed and blocked calls
     count. Calls that ran side by side have no order: one order of all calls that respects "ended before started"
     must meet everything, unless `order: start_time` asks for the order of starts. The search is exact; where too
-    many orders are possible the answer is unknown. A failure shows the smallest edit from the calls to what was
-    expected.
+    many orders are possible the answer is unknown. `score` is content with a part of the list. A failure shows the
+    smallest edit from the calls to what was expected.
 
     Args:
         expected: Tool names in order, whole and case-sensitive; or `glob:`, `re:`, `literal:`. Empty only with
@@ -1203,6 +1223,8 @@ def tool_sequence(
         forbid_between: Tools that are not called from any call of a step (`after`) to the next call of another
             (`before`); one or a list.
         require: A `tool` that is called `before`, or `after`, every call of a step; one or a list.
+        score: `{metric: recall, min: 0.8}`: a part of `expected` is enough. The metric is `recall`, `precision` or
+            `f1`; with `mode: contains` calls count in any order, else in that of their starts.
     """
 
 def tool_was_called(

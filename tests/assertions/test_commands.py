@@ -27,7 +27,7 @@ REFUSED = [
     ({"type": "not_ran", "pattern": ""}, "empty"),
     ({"type": "not_ran"}, "pattern"),
     ({"type": "ran", "pattern": "a", "status": "failed"}, "valid: any, ok"),
-    ({"type": "run_count", "pattern": "a"}, "needs at least one of `min` or `max`"),
+    ({"type": "run_count", "pattern": "a"}, "needs at least one of `count`, `min` or `max`"),
     ({"type": "run_count", "pattern": "a", "min": 2, "max": 1}, "greater than"),
     ({"type": "exit_code", "value": "0"}, "whole number"),
     ({"type": "exit_code", "value": True}, "whole number"),

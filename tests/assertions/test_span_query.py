@@ -1,5 +1,7 @@
 """`span_query` agrees with its literal definition on random trees, with every fact known or not."""
 
+from itertools import compress, product
+
 import pytest
 from assertion_facts import DuckFacts, join, rows_of
 from hypothesis import given, settings
@@ -28,13 +30,20 @@ def entry(key, value, span, spans):
     if key == "or":
         return max(truth(one, span, spans) for one in value)
     if key in AROUND:
-        found = (min(AROUND[key](span, other), truth(value, other, spans)) for other in spans if other is not span)
-        return max(found, default=NO)
+        like = {name: wanted for name, wanted in value.items() if name != "count"}
+        found = [min(AROUND[key](span, other), truth(like, other, spans)) for other in spans if other is not span]
+        return within(found, value["count"]) if "count" in value else max(found, default=NO)
     if key == "tool_name" and span["tool_name"] is None:
         return MAYBE if span["kind"] == "tool" else NO
     if key == "error":
         return YES if (span["error"] is None) == (value is None) else NO
     return YES if span[key] == value else NO
+
+
+def within(found, count):
+    low, high = found.count(YES), len(found) - found.count(NO)
+    least, most = count.get("min", 0), count.get("max", FOREVER)
+    return NO if high < least or low > most else YES if low >= least and high <= most else MAYBE
 
 
 def is_under(span, other):
@@ -79,13 +88,47 @@ AROUND = {
 def answer(asked, spans):
     """The answer of the whole question: every span is tried."""
     selected = [truth(asked["select"], span, spans) for span in spans]
+    if "nth" in asked:
+        selected = nth_of(selected, spans, asked["nth"])
     fits = [truth(asked.get("where", {}), span, spans) for span in spans]
+    if "share" in asked:
+        return share_of(list(zip(selected, fits, strict=True)), asked["share"])
     low, high = selected.count(YES), len(spans) - selected.count(NO)
     least, most = asked["count"].get("min", 0), asked["count"].get("max", FOREVER)
     if high < least or low > most or (YES, NO) in zip(selected, fits, strict=True):
         return False
     sure = low >= least and high <= most
     return True if sure and all(fit == YES for one, fit in zip(selected, fits, strict=True) if one != NO) else None
+
+
+def nth_of(selected, spans, nth):
+    """For each span whether it is the n-th selected one in every selection that is possible, in some, or in none."""
+    order = sorted(range(len(spans)), key=lambda one: (spans[one]["start_ns"], spans[one]["tree_enter"]))
+    picked = [set() for _ in spans]
+    maybe = [place for place, one in enumerate(selected) if one == MAYBE]
+    worlds = list(product([False, True], repeat=len(maybe)))
+    for world in worlds:
+        there = {place for place, one in enumerate(selected) if one == YES} | set(compress(maybe, world))
+        line = [place for place in order if place in there]
+        found = line[nth - 1 if nth > 0 else nth] if len(line) >= abs(nth) else None
+        for place in range(len(spans)):
+            picked[place].add(place == found)
+    return [YES if one == {True} else MAYBE if True in one else NO for one in picked]
+
+
+def share_of(known, least):
+    if not any(one == YES for one, _ in known):
+        return None
+    answers = set()
+    options = [[(s, f) for s in states(one) for f in states(fit)] for one, fit in known]
+    for world in product(*options):
+        there = [fit for one, fit in world if one]
+        answers.add(sum(there) >= least * len(there) - 1e-9)
+    return answers.pop() if len(answers) == 1 else None
+
+
+def states(known):
+    return {YES: [True], NO: [False], MAYBE: [True, False]}[known]
 
 
 # Inputs ----------------------------------------------------------------------------------------
@@ -134,7 +177,11 @@ COLUMN = st.one_of(
 
 
 def around(inner):
+    counted = st.tuples(inner, st.sampled_from([{"min": 2}, {"max": 0}, {"max": 1}, {"min": 1, "max": 2}]))
     return st.one_of(
+        st.tuples(COLUMN, st.sampled_from(["child", "descendant", "ancestor", "sibling"]), counted).map(
+            lambda one: {**one[0], one[1]: {**one[2][0], "count": one[2][1]}}
+        ),
         st.tuples(COLUMN, st.sampled_from(sorted(AROUND)), inner).map(lambda one: {**one[0], one[1]: one[2]}),
         inner.map(lambda one: {"not": one}),
         st.tuples(st.sampled_from(["and", "or"]), st.lists(inner, min_size=1, max_size=2)).map(lambda one: dict([one])),
@@ -143,9 +190,14 @@ def around(inner):
 
 CONDITIONS = st.recursive(COLUMN, around, max_leaves=4)
 COUNTS = st.sampled_from([{"min": 1}, {"max": 0}, {"max": 2}, {"min": 1, "max": 1}, {"min": 0}])
-QUESTIONS = st.fixed_dictionaries({"select": CONDITIONS, "count": COUNTS}, optional={"where": CONDITIONS}).filter(
+NTH = st.sampled_from([1, 2, -1])
+COUNTED = st.fixed_dictionaries(
+    {"select": CONDITIONS, "count": COUNTS}, optional={"where": CONDITIONS, "nth": NTH}
+).filter(
     lambda asked: asked["count"] != {"min": 0} or "where" in asked  # else nothing is checked, which is refused
 )
+SHARED = st.fixed_dictionaries({"select": CONDITIONS, "where": CONDITIONS, "share": st.sampled_from([0.5, 0.9, 1.0])})
+QUESTIONS = COUNTED | SHARED
 STORE = DuckFacts()
 
 
@@ -195,6 +247,11 @@ BAD = {
     "no selection": ({}, ("select",), "`select` is missing", ""),
     "where that asks nothing": ({"select": {}, "where": {}}, ("where",), "an empty condition matches every span", ""),
     "t8 inverted count": ({"select": {}, "count": {"min": 2, "max": 1}}, ("count", "min"), "greater than", ""),
+    "a number of spans that are not around another": ({"select": {"kind": "tool", "count": 2}}, ("select",), "write it beside `select`", ""),
+    "a number of spans before": ({"select": {"before": {"kind": "tool", "count": 2}}}, ("select",), "`count` belongs into `child`", ""),
+    "share of nothing": ({"select": {}, "share": 0.5}, ("share",), "is the share of spans that satisfy `where`", ""),
+    "no place": ({"select": {}, "nth": 0}, ("nth",), "must be 1 for the first", ""),
+    "equals with more": ({"select": {"attributes": {"a": {"equals": 1, "min": 0}}}}, ("select", "attributes", "a"), "`equals` stands alone", ""),
     "empty or": ({"select": {"or": []}}, ("select", "or"), "needs at least 1 entry", ""),
 }  # fmt: skip
 

@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from clawtrace.dialects import message_parts
+from clawtrace.dialects.message_parts import Part
 from clawtrace.dialects.messages import FORMATS, parse_messages
-from clawtrace.dialects.part import Part
 
 CALL = {"city": "Paris"}
 
@@ -155,6 +155,20 @@ OUTPUTS = {
             "step_count": 1,
             "tool_call_counts": {"get_weather": 0},
         }
+    ),
+    "smolagents_history": json.dumps(
+        [
+            {
+                "role": "MessageRole.ASSISTANT",
+                "parts": [
+                    {
+                        "type": "text",
+                        "content": "Calling tools:\n[{'id': 'c1', 'type': 'function', "
+                        "'function': {'name': 'get_weather', 'arguments': {'city': 'Paris'}}}]",
+                    }
+                ],
+            }
+        ]
     ),
     "crewai_history": "[TaskOutput(raw='', messages=[{'role': 'assistant', 'content': '', 'tool_calls': [{'id': 'c1', "
     "'type': 'function', 'function': {'name': 'get_weather', 'arguments': '{\"city\":\"Paris\"}'}}]}])]",

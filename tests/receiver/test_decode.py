@@ -16,14 +16,17 @@ from otlp_messages import any_value, as_json, attributes, logs, metrics, number,
 from clawtrace.dialects.session_keys import SESSION_KEYS
 from clawtrace.receiver.attribution.attribute import Claim, ClaimReader
 from clawtrace.receiver.decode.decode import RequestDecoder
+from clawtrace.receiver.decode.items import Decoded
 from clawtrace.receiver.decode.values import double_text
 from clawtrace.receiver.redaction.redact import Redactor
-from clawtrace.receiver.request import BadPayloadError, Decoded, Request
+from clawtrace.receiver.request import BadPayloadError, Request
 
 
 def _decoded(body: bytes, signal, *, as_json: bool) -> Decoded:
     decoder = RequestDecoder(Redactor(environ={}), ClaimReader(None, SESSION_KEYS))
-    return decoder.decode(Request(signal, "http/json" if as_json else "grpc", body, as_json, 1))
+    decoded = decoder.decode(Request(signal, "http/json" if as_json else "grpc", body, as_json, 1))
+    setattr(decoded, "logs" if signal == "logs" else "spans", decoder.columns(signal, decoded, ()))
+    return decoded
 
 
 def from_protobuf(message, signal="traces") -> Decoded:

@@ -96,7 +96,7 @@ def _read(decoder: RequestDecoder, request: Request) -> object:
         decoded = decoder.decode(request)
     except BadPayloadError as problem:
         return str(problem)
-    batch = decoded.spans
+    batch = decoder.columns("traces", decoded, ())
     count = len(batch.name)
     for name in ("arrival_ns", "request_no", "run_no"):
         setattr(batch, name, [0] * count)

@@ -110,7 +110,7 @@ def test_a_missing_scaffold_is_known_before_the_start(bench):
     request = bench.request(command=["true"], scaffold="absent")
     absent = bench.request(command=["no-such-agent"])
 
-    assert list(runner.absent(request.settings, bench.case_dir, {})) == [
+    assert list(request.settings.absent(bench.case_dir, {})) == [
         (("scaffold",), "the folder 'absent' does not exist next to the case file")
     ]
     assert "`no-such-agent` is not on PATH" in runner.missing(absent.settings, absent.base_env)

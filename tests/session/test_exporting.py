@@ -88,5 +88,8 @@ def test_parquet_of_others_is_refused(tmp_path: Path) -> None:
 
     with duckdb.connect() as engine:
         engine.execute(f"COPY (SELECT 1 AS n) TO '{tmp_path}/other.parquet'")
-    with Session.open() as session, pytest.raises(InputError, match=r"other\.parquet` is not OTLP: it is a Parquet file of neither"):
+    with (
+        Session.open() as session,
+        pytest.raises(InputError, match=r"other\.parquet` is not OTLP: it is a Parquet file of neither"),
+    ):
         session.load_recordings([tmp_path / "other.parquet"], Grouping.by_attribution())

@@ -1,4 +1,4 @@
-"""A number of calls within bounds: what the assertions that count model calls and tool calls have in common."""
+"""A number of calls within bounds: what the assertions that count model calls, tool calls and commands have in common."""
 
 from __future__ import annotations
 

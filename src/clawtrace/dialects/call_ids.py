@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from clawtrace.dialects.part import Part
+from clawtrace.dialects.message_parts import Part
 
 __all__ = ["canonical", "id_kind", "of_one_kind", "without_contradictions"]
 

@@ -14,7 +14,9 @@ from typing import Any
 from clawtrace.dialects.message_parts import Message, Piece, loads, message_of, piece_of, text_of
 from clawtrace.dialects.python_repr import read_repr
 
-__all__ = ["crewai_history", "haystack_history", "haystack_messages"]
+__all__ = ["crewai_history", "haystack_history", "haystack_messages", "smolagents_history"]
+
+_CALLING = "Calling tools:\n"
 
 _NOT_RUN = frozenset(("unknown_tool", "usage_limit", "repeated_call"))
 """CrewAI's reasons of a failure of a call that it did not begin to carry out."""
@@ -106,3 +108,34 @@ def _crewai_part(piece: Piece, asked: dict[str | None, Piece], failures: list[di
     # Failures may be switched off, and have other words for arguments that are no JSON; then the words are all that there is.
     in_doubt = (piece.text or "").startswith("Error executing tool") or isinstance(given, str)
     return piece._replace(failed=None if in_doubt else False)
+
+
+def smolagents_history(payload: str, direction: str) -> Iterator[Message]:  # noqa: ARG001
+    """OpenTelemetry's messages in which smolagents tells in an assistant's text which tools it ran, as representations of Python.
+
+    The user's text after it holds their results, all in one.
+    """
+    ran: list[Piece] = []
+    for message in json.loads(payload):
+        role, pieces = message_of(message)
+        who = str(role).removeprefix("MessageRole.").lower()
+        if who == "assistant":
+            pieces = [one for piece in pieces for one in _smolagents_calls(piece)]
+            ran = [piece for piece in pieces if piece.type == "tool_call"]
+        elif ran:
+            text = (
+                pieces[0].text.removeprefix("Observation:\n")
+                if len(ran) == len(pieces) == 1 and pieces[0].text
+                else None
+            )
+            pieces = [Piece("tool_call_response", one.call_id, one.name, text) for one in ran]
+            ran = []
+        yield who, pieces
+
+
+def _smolagents_calls(piece: Piece) -> list[Piece]:
+    said, calling, listed = (piece.text or "").rpartition(_CALLING)
+    if not calling or not listed.startswith("["):
+        return [piece]
+    calls = [piece_of({"type": "tool_call", "id": one["id"], **one["function"]}) for one in read_repr(listed)]
+    return [piece._replace(text=said), *calls] if said else calls

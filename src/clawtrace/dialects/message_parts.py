@@ -7,7 +7,7 @@ import marshal
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-__all__ = ["Message", "Piece", "loads", "message_of", "piece_of", "text_of"]
+__all__ = ["Message", "Part", "Piece", "loads", "message_of", "piece_of", "text_of"]
 
 
 class Piece(NamedTuple):
@@ -208,3 +208,23 @@ def _message_of(message: Any) -> Message:
         asked = piece_of({**call, "type": "tool_call"})
         pieces += [asked] if asked[1] not in recorded else []
     return role, pieces
+
+
+class Part(NamedTuple):
+    """One part of one message, in the form that every message format is read into."""
+
+    message_no: int
+    """1-based within the payload."""
+    part_no: int
+    """1-based within the message."""
+    role: str | None
+    type: str
+    """text, reasoning, tool_call, tool_call_response, tool_call_refused, server_tool_call, or the payload's own word.
+
+    A `tool_call_refused` answers a call for which no tool was run. A `server_tool_call` is one that the provider itself executes; its result may be in the same answer.
+    """
+    call_id: str | None
+    name: str | None
+    text: str | None
+    failed: bool | None = None
+    """Of a tool's result: whether the tool failed; None where no field of it says."""

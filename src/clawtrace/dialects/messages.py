@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from clawtrace.dialects.call_ids import without_contradictions
-from clawtrace.dialects.histories import crewai_history, haystack_history, haystack_messages
-from clawtrace.dialects.message_parts import Message, Piece, loads, message_of, piece_of, text_of
-from clawtrace.dialects.part import Part
+from clawtrace.dialects.histories import crewai_history, haystack_history, haystack_messages, smolagents_history
+from clawtrace.dialects.message_parts import Message, Part, Piece, loads, message_of, piece_of, text_of
 from clawtrace.dialects.python_repr import read_repr
 from clawtrace.dialects.streamed_answers import put_together
 
@@ -354,5 +353,6 @@ FORMATS: dict[str, Callable[[str, str], Iterator[Message]]] = {
     "haystack_history": haystack_history,
     "haystack_messages": haystack_messages,
     "crewai_history": crewai_history,
+    "smolagents_history": smolagents_history,
 }
 """Every form by the word that dialect files use."""

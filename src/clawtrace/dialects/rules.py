@@ -288,7 +288,7 @@ class MessageRule(DialectPart):
     direction: Literal["input", "output", "both"]
     format: Literal[
         "genai_parts", "genai_chunks", "genai_streamed", "genai_reprs", "indexed", "openinference", "events", "event_list", "blob", "ai_sdk",
-        "ax_events", "langchain", "listed_calls", "haystack_history", "haystack_messages", "crewai_history",
+        "ax_events", "langchain", "listed_calls", "haystack_history", "haystack_messages", "crewai_history", "smolagents_history",
     ]  # fmt: skip
     """How they are written. `genai_parts`: OpenTelemetry's messages; `genai_chunks`: the same, each a piece of one streamed
     answer; `genai_streamed`: the same, of an instrumentation that loses the arguments of streamed tool calls and records `{}`,

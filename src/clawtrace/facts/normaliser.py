@@ -15,15 +15,14 @@ from clawtrace.dialects.columns import COLUMN_TYPES
 from clawtrace.dialects.compile import ROW_FACT_COLUMNS, Compiler
 from clawtrace.dialects.expressions import Seen
 from clawtrace.dialects.load import Dialect
-from clawtrace.dialects.part import Part
+from clawtrace.dialects.message_parts import Part
 from clawtrace.dialects.rules import SPAN_TESTS, fits
-from clawtrace.facts.calls.cached_input import with_cached_input
 from clawtrace.facts.calls.evidence.dispatchers import with_dispatchers
 from clawtrace.facts.calls.evidence.layers import with_layers
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.runs.run_facts import RunFacts
 from clawtrace.facts.spans.shared_parts import SharedParts
-from clawtrace.facts.spans.span import Span
+from clawtrace.facts.spans.span import Span, with_cached_input
 from clawtrace.facts.spans.span_rows import read_spans, take_payloads
 from clawtrace.model.model_names import bare_model_name
 from clawtrace.store.api import FactSide

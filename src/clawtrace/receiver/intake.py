@@ -7,16 +7,16 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch, joined
 from clawtrace.model.run import CARRIED, RunRule
 from clawtrace.receiver.attribution.attribute import NO_RUN, Attribution, Claim, ClaimReader
-from clawtrace.receiver.decode.columns import without
 from clawtrace.receiver.decode.decode import RequestDecoder
+from clawtrace.receiver.decode.items import Decoded, SpanItem
 from clawtrace.receiver.redaction.redact import Redactor
-from clawtrace.receiver.request import BadPayloadError, Decoded, Request, RequestAnswer, RequestOutcome
+from clawtrace.receiver.request import BadPayloadError, Request, RequestAnswer, RequestOutcome
 
 __all__ = ["Intake", "Note", "RequestWindow", "SpanWindow", "Taken"]
 
@@ -217,8 +217,8 @@ class Intake:
 
     def _enter(self, request: Request, decoded: Decoded) -> RequestAnswer:
         """Give the rows of a request to their runs, and drop those that came before."""
-        batch = decoded.spans if request.signal == "traces" else decoded.logs
-        count, traces = len(decoded.claims), batch.trace_id
+        sent: list[Any] = [item for section in decoded.sections for item in section.items]
+        count, traces = len(sent), [item.trace_id for item in sent]
         given = self._attribution.number(request.given_run) if request.given_run else None
         if given is None:
             runs, rules = self._attribution.decide(decoded.claims, traces, request.header_run, request.path_run)
@@ -231,17 +231,19 @@ class Intake:
         late = self._of_deleted(runs)
         # From here on nothing can fail.
         number = next(self._request_numbers)
-        _fill(batch, request, number, runs, rules)
-        repeated = self._repeated(request, batch, runs)
-        self._parts.append(without(batch, {*repeated, *late}))
-        self._rows += len(self._parts[-1])
+        repeated = self._repeated(request, sent, runs, rules)
+        dropped = {*repeated, *late}
+        batch = self._decoder.columns(request.signal, decoded, dropped)
+        _fill(batch, request, number, [(runs[row], rules[row]) for row in range(count) if row not in dropped])
+        self._parts.append(batch)
+        self._rows += len(batch)
         counts = _Counts()
         counts.count(runs, rules, repeated)
         for row, reason in late.items():
             counts.reject_late(runs[row], reason, repeated=row in repeated)
             decoded.rejected[decoded.claims[row], reason] += 1
-        for run, sent in points:
-            counts.count_points(run, sent)
+        for run, number_of in points:
+            counts.count_points(run, number_of)
         for run, reason, items in rejected:
             counts.reject(run, reason, items)
         self._notes += counts.notes(request, number)
@@ -263,24 +265,20 @@ class Intake:
             given = self._attribution.run_of(claim, request.header_run, request.path_run)
         return NO_RUN if given in self._attribution.deleted else given
 
-    def _repeated(self, request: Request, batch: SpanBatch | LogBatch, runs: list[int]) -> Collection[int]:
-        """Return which rows of a request came before."""
-        if isinstance(batch, SpanBatch):
-            return self._span_window.stage(runs, batch.trace_id, _versions(batch))
-        return range(len(runs)) if self._is_retry(request, batch) else ()
-
-    def _is_retry(self, request: Request, batch: LogBatch) -> bool:
-        """Say whether this very request came before; records without a time look alike, so they are kept."""
-        if not len(batch) or 0 in batch.time_ns:
-            return False
-        context = f"{request.header_run}\0{request.path_run}\0{batch.run_rule[0]}\0{batch.run_no[0]}"
-        return self._request_window.stage(request.body, context)
+    def _repeated(self, request: Request, items: Sequence[Any], runs: list[int], rules: list[str]) -> Collection[int]:
+        """Return which rows of a request came before; log records without a time look alike, so they are kept."""
+        if request.signal == "traces":
+            return self._span_window.stage(runs, [item.trace_id for item in items], list(map(_version, items)))
+        if not items or not all(item.time_ns for item in items):
+            return ()
+        context = f"{request.header_run}\0{request.path_run}\0{rules[0]}\0{runs[0]}"
+        return range(len(items)) if self._request_window.stage(request.body, context) else ()
 
 
-def _fill(batch: SpanBatch | LogBatch, request: Request, number: int, runs: list[int], rules: list[str]) -> None:
+def _fill(batch: SpanBatch | LogBatch, request: Request, number: int, decided: list[tuple[int, str]]) -> None:
     """Fill in what the receiver itself knows of the rows of a request."""
-    count = len(runs)
-    batch.run_no, batch.run_rule = runs, rules
+    count = len(decided)
+    batch.run_no, batch.run_rule = [run for run, _ in decided], [rule for _, rule in decided]
     batch.arrival_ns = [request.arrival_ns] * count
     batch.request_no = [number] * count
     batch.protocol = [request.protocol] * count
@@ -347,14 +345,13 @@ class _Counts:
         return notes
 
 
-def _versions(batch: SpanBatch) -> list[str]:
-    """Return what makes each span a repetition.
+def _version(span: SpanItem) -> str:
+    """Return what makes a span a repetition.
 
     A span that was sent open is no repetition of its ended form; a span of another start is another span, whose program
     made one id twice.
     """
-    spans = zip(batch.span_id, batch.start_ns, batch.end_ns, strict=True)
-    return [f"{span_id}{began}" if ended else f"{span_id}{began} open" for span_id, began, ended in spans]
+    return f"{span.span_id}{span.start_ns}" if span.end_ns else f"{span.span_id}{span.start_ns} open"
 
 
 def _rejections(rejected: Counter[tuple[Claim, str]]) -> str:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
-
-from clawtrace.model.raw import LogBatch, SpanBatch
-from clawtrace.receiver.attribution.attribute import Claim
 
 if TYPE_CHECKING:
     from clawtrace.receiver.attribution.connections import Connection
@@ -19,7 +15,6 @@ __all__ = [
     "SIGNALS",
     "BadItemError",
     "BadPayloadError",
-    "Decoded",
     "Protocol",
     "Request",
     "RequestAnswer",
@@ -39,20 +34,6 @@ class BadPayloadError(Exception):
 
 class BadItemError(Exception):
     """One span or log record that will never be accepted; its text says why."""
-
-
-class Decoded:
-    """One request as columns; the columns that the receiver fills in (arrival, run) are still empty."""
-
-    def __init__(self) -> None:
-        self.claims: list[Claim] = []
-        """What each span or log record says about its run; there are as many rows in the batch."""
-        self.points: Counter[Claim] = Counter()
-        """Metric data points, counted only."""
-        self.rejected: Counter[tuple[Claim, str]] = Counter()
-        """Items that were rejected, by what they say about their run, and why."""
-        self.spans = SpanBatch()
-        self.logs = LogBatch()
 
 
 Protocol = Literal["grpc", "http/protobuf", "http/json", "file", "sdk"]

@@ -64,6 +64,31 @@ class RunnerSettings(Documented):
     timeout_seconds: float = Field(default=600.0, gt=0, le=86400)
     """Time limit of the agent, in seconds; then its process group and all its descendants are ended."""
 
+    @property
+    def needs_user_message(self) -> bool:
+        """Whether the last user message is used, so that a case without one is a mistake."""
+        return False
+
+    @property
+    def needs_opening(self) -> bool:
+        """Whether the first message of the user is used before the agent starts."""
+        return False
+
+    @property
+    def takes_all_messages(self) -> bool:
+        """Whether the agent is given the whole conversation, not only what the user said last."""
+        return True
+
+    @property
+    def why_no_cassette(self) -> str:
+        """Why recorded answers cannot take the place of the agent's providers; empty where they can."""
+        return ""
+
+    def absent(self, case_dir: Path, env: Mapping[str, str]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Yield which files, folders and packages that are named do not exist: the position of the name, and a sentence."""
+        del case_dir, env
+        yield from ()
+
 
 class WorkspaceSettings(RunnerSettings):
     """Settings of every runner whose agent works in a fresh workspace."""
@@ -74,6 +99,12 @@ class WorkspaceSettings(RunnerSettings):
     """Folder that is copied into the fresh workspace, relative to the case file."""
     artifacts: list[StrictStr] | None = None
     """Globs, relative to the workspace, of the created and changed files that are kept as artifacts; by default all are."""
+
+    def absent(self, case_dir: Path, env: Mapping[str, str]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Yield a scaffold that is no folder."""
+        del env
+        if self.scaffold is not None and not (case_dir / self.scaffold).is_dir():
+            yield ("scaffold",), f"the folder {self.scaffold!r} does not exist next to the case file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,38 +349,11 @@ class Runner(ABC):
     """Settings that are read before there is a run, so that no template has a value in them."""
 
     @classmethod
-    def needs_user_message(cls, settings: RunnerSettings) -> bool:
-        """Whether these settings use the last user message, so that a case without one is a mistake."""
-        del settings
-        return False
-
-    @classmethod
-    def why_no_cassette(cls, settings: RunnerSettings) -> str:
-        """Return why recorded answers cannot take the place of the agent's providers; empty where they can."""
-        del settings
-        return "" if cls.starts_agent else f"a `{cls.type_name}` runner starts no agent, which could ask a model"
-
-    @classmethod
-    def needs_opening(cls, settings: RunnerSettings) -> bool:
-        """Whether these settings use the first message of the user before the agent starts."""
-        del settings
-        return False
-
-    @classmethod
-    def takes_all_messages(cls, settings: RunnerSettings) -> bool:
-        """Whether the agent is given the whole conversation, not only what the user said last."""
-        del settings
-        return True
-
-    @classmethod
     def absent(
         cls, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]
     ) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        """Yield which files, folders and packages that the settings name do not exist: the position of the name, and a sentence."""
-        del env
-        scaffold = settings.scaffold if isinstance(settings, WorkspaceSettings) else None
-        if scaffold is not None and not (case_dir / scaffold).is_dir():
-            yield ("scaffold",), f"the folder {scaffold!r} does not exist next to the case file"
+        """Yield what the settings name and does not exist, as they say it."""
+        yield from settings.absent(case_dir, env)
 
     def missing(
         self, settings: RunnerSettings, env: Mapping[str, str], asked: ModelRequested | None = None

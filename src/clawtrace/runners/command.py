@@ -42,41 +42,6 @@ class CommandRunner(Runner):
     without_templates = frozenset({"pass_env", "scaffold", "inputs"})
 
     @classmethod
-    def needs_user_message(cls, settings: RunnerSettings) -> bool:
-        """Whether a string of the settings holds ``{{message}}``."""
-        assert isinstance(settings, CommandSettings)
-        commands = [settings.command, *settings.setup]
-        strings = [text for command in commands for text in ([command] if isinstance(command, str) else command)]
-        strings += [text for text in settings.env.values() if text is not None]
-        return any("message" in names_in(text) for text in [*strings, settings.stdin or "", settings.cwd])
-
-    @classmethod
-    def why_no_cassette(cls, settings: RunnerSettings) -> str:
-        """Return that the agent already runs, where it does: its environment is not ours to set."""
-        assert isinstance(settings, CommandSettings)
-        return (
-            ""
-            if settings.agent != "running"
-            else (
-                "the agent already runs (`agent: running`), so that it cannot be told to ask a cassette: start it with "
-                "`clawtrace model-server --cassette`"
-            )
-        )
-
-    @classmethod
-    def needs_opening(cls, settings: RunnerSettings) -> bool:
-        """Whether setup commands, or globs that are read with them, hold ``{{message}}``."""
-        assert isinstance(settings, CommandSettings)
-        commands = [text for command in settings.setup for text in ([command] if isinstance(command, str) else command)]
-        return any("message" in names_in(text) for text in [*commands, *(settings.artifacts or ()), *settings.logs])
-
-    @classmethod
-    def takes_all_messages(cls, settings: RunnerSettings) -> bool:
-        """Whether standard input holds all messages."""
-        assert isinstance(settings, CommandSettings)
-        return settings.input == "json"
-
-    @classmethod
     def absent(
         cls, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]
     ) -> Iterator[tuple[tuple[str | int, ...], str]]:

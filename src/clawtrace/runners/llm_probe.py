@@ -100,6 +100,13 @@ class LlmProbeSettings(ModelRunnerSettings):
     telemetry: Protocol = "http/protobuf"
     """The OTLP protocol that the spans are exported with."""
 
+    def absent(self, case_dir: Path, env: Mapping[str, str]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Yield a scaffold that is no folder, and paths for reading that are not there."""
+        yield from super().absent(case_dir, env)
+        for index, path in enumerate(self.read_paths):
+            if not (case_dir / path).exists():
+                yield ("read_paths", index), f"{path!r} does not exist next to the case file"
+
 
 def options_of(settings: LlmProbeSettings, asked: ModelRequested) -> dict[str, Any]:
     """Return the parameters of each request: the settings, then what the suite's model adds."""
@@ -114,17 +121,6 @@ class LlmProbeRunner(ModelRunner):
     type_name = "llm_probe"
     Settings = LlmProbeSettings
     without_templates = frozenset({"pass_env", "scaffold", "read_paths", "web_search", "request_options"})
-
-    @classmethod
-    def absent(
-        cls, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]
-    ) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        """Yield a scaffold that is no folder, and paths for reading that are not there."""
-        assert isinstance(settings, LlmProbeSettings)
-        yield from super().absent(settings, case_dir, env)
-        for index, path in enumerate(settings.read_paths):
-            if not (case_dir / path).exists():
-                yield ("read_paths", index), f"{path!r} does not exist next to the case file"
 
     def missing(
         self, settings: RunnerSettings, env: Mapping[str, str], asked: ModelRequested | None = None

@@ -17,7 +17,6 @@ from clawtrace.runners.base import (
     ModelAddresses,
     ModelRequested,
     Runner,
-    RunnerSettings,
     WorkspaceSettings,
 )
 from clawtrace.runners.inputs.content import folder_tree
@@ -39,17 +38,16 @@ class ModelRunnerSettings(WorkspaceSettings):
     api_key_env: StrictStr | None = None
     """Variable that holds the provider's key, instead of the usual one. The suite's model goes before."""
 
+    @property
+    def needs_user_message(self) -> bool:
+        """Whether a case without a user message is a mistake: it always is."""
+        return True
+
 
 class ModelRunner(Runner):
     """A runner whose agent is a model that gets the messages of the case."""
 
     abstract = True
-
-    @classmethod
-    def needs_user_message(cls, settings: RunnerSettings) -> bool:
-        """Whether a case without a user message is a mistake: it always is."""
-        del settings
-        return True
 
     def inputs(self, request: InputsRequest) -> AgentInputs:
         """Return the program that asks the model, and the scaffold."""

@@ -44,6 +44,20 @@ class ReplaySettings(RunnerSettings):
             raise ValueError("`store` and `run_id` belong together: a store, and a run in it")
         return self
 
+    @property
+    def why_no_cassette(self) -> str:
+        """That no agent is started."""
+        return "a `replay` runner starts no agent, which could ask a model"
+
+    def absent(self, case_dir: Path, env: Mapping[str, str]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Yield each recording that does not exist, and the store."""
+        del env
+        for index, name in enumerate(self.traces or ()):
+            if not (case_dir / name).exists():
+                yield ("traces", index), f"the recording {name!r} does not exist next to the case file"
+        if self.store is not None and not (case_dir / self.store).is_file():
+            yield ("store",), f"the store {self.store!r} does not exist next to the case file"
+
     def files(self) -> list[str]:
         """Return the files and folders that hold the spans: of a store also those that its last rows may be in."""
         return self.traces or [f"{self.store}{more}" for more in ("", ".wal", ".journal")]
@@ -60,19 +74,6 @@ class ReplayRunner(Runner):
     Settings = ReplaySettings
     starts_agent = False
     without_templates = frozenset({"traces", "store", "run_id"})
-
-    @classmethod
-    def absent(
-        cls, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]
-    ) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        """Yield each recording that does not exist, and the store."""
-        del env
-        assert isinstance(settings, ReplaySettings)
-        for index, name in enumerate(settings.traces or ()):
-            if not (case_dir / name).exists():
-                yield ("traces", index), f"the recording {name!r} does not exist next to the case file"
-        if settings.store is not None and not (case_dir / settings.store).is_file():
-            yield ("store",), f"the store {settings.store!r} does not exist next to the case file"
 
     def inputs(self, request: InputsRequest) -> AgentInputs:
         """Return the recordings, or the store, by content."""

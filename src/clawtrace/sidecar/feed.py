@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -51,7 +51,7 @@ class Feed:
             self._closed = True
             self._wake()
 
-    def follow(self, after: int, *, waits: bool) -> AsyncIterator[bytes] | None:
+    def follow(self, after: int, *, waits: bool) -> AsyncGenerator[bytes] | None:
         """Return the events after a number as lines of JSON; None where too many follow already.
 
         An event ``lost`` says how many are no more kept, ``received`` that spans came, at most once a second; neither has a
@@ -66,7 +66,7 @@ class Feed:
                 return None
         return self._lines(after, waits=waits)
 
-    async def _lines(self, after: int, *, waits: bool) -> AsyncIterator[bytes]:
+    async def _lines(self, after: int, *, waits: bool) -> AsyncGenerator[bytes]:
         me = asyncio.get_running_loop(), asyncio.Event()
         try:
             with self._lock:  # here and not in `follow`: of a generator that never begins, nothing is taken back

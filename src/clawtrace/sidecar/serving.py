@@ -7,7 +7,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -151,7 +151,7 @@ class Service:
             self._session.suspect_store()
         return reply
 
-    def _events(self, query: Mapping[str, Sequence[str]]) -> AsyncIterator[bytes] | None:
+    def _events(self, query: Mapping[str, Sequence[str]]) -> AsyncGenerator[bytes] | None:
         after, follow = query.get("after", ["0"])[-1], query.get("follow", ["true"])[-1]
         return self._feed.follow(int(after) if after.isdecimal() and len(after) < 19 else 0, waits=follow != "false")
 

@@ -49,11 +49,15 @@ def test_a_request_of_mcp_tells_no_failure_of_the_tool(lab: Lab) -> None:
 
 def test_what_was_asked_in_unrecorded_words_was_not_run_where_executions_have_spans(lab: Lab) -> None:
     """OpenTelemetry's instrumentation of LangChain leaves calls with broken arguments out of an answer; LangGraph ends there."""
-    said = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "Let me look."}], "finish_reason": "tool_calls"}])
+    said = json.dumps(
+        [{"role": "assistant", "parts": [{"type": "text", "content": "Let me look."}], "finish_reason": "tool_calls"}]
+    )
     asks = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o", "gen_ai.output.messages": said,
             "gen_ai.response.finish_reasons": ["tool_calls"]}  # fmt: skip
     work = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"}
     scope = "opentelemetry.instrumentation.genai.langchain"
-    lab.put(S("a", "", 0, 90, "invoke_agent desk", work, scope=scope), S("m", "a", 1, 80, "chat gpt-4o", asks, scope=scope))
+    lab.put(
+        S("a", "", 0, 90, "invoke_agent desk", work, scope=scope), S("m", "a", 1, 80, "chat gpt-4o", asks, scope=scope)
+    )
 
     assert lab.totals("tool_calls_low", "tool_calls_high") == (0, 0)

@@ -425,3 +425,20 @@ def test_a_model_call_that_was_given_up_counts_for_no_bound(
 
     assert lab.rows("SELECT outcome FROM llm_calls") == [(outcome,)]
     assert lab.totals("llm_calls") == ({None: None, "error": 0, "ok": 1}[outcome],)
+
+
+@pytest.mark.parametrize("error", [None, "cancelled"])
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [(chat("n", "b", at=60), {"given-up-call"}), (replace(bare("n", "b"), at=60, to=65), set())],
+)
+def test_a_last_call_without_an_answer_counts_only_where_its_program_records_no_answers(
+    lab: Lab, other: S, expected: set[str], error: str | None
+) -> None:
+    """A request that was cancelled ends quietly, also where the program goes on with other work."""
+    earlier = S("e", "a", 0, 1, "chat", {"gen_ai.operation.name": "chat"}, error="cancelled")
+    spans = replace(agent("a", to=40), error=error), earlier, bare("m", "a"), agent("b", at=50), other
+
+    assert reasons(lab, *spans) & {"given-up-call"} == expected
+
+    assert reasons(lab, *spans) & {"given-up-call"} == expected

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from building import SDK, Lab, S, asks, chat, says, tool
+from building import SDK, Lab, S, agent, asks, chat, says, tool
 from building import answered as reads
 from instrumented import oi
 
@@ -432,3 +432,31 @@ class TestTeams:
         )
 
         assert lab.totals("llm_calls", "input_tokens", "output_tokens") == (2, None, None)
+
+
+class TestSmolagents:
+    """OpenTelemetry's instrumentations record its model calls; in the next one's words it says what it ran."""
+
+    @staticmethod
+    def told(lab: Lab, said: str, observed: str) -> None:
+        genai = "opentelemetry.instrumentation.genai"
+        history = [{"role": "MessageRole.ASSISTANT", "parts": [{"type": "text", "content": said}]},
+                   {"role": "MessageRole.USER", "parts": [{"type": "text", "content": observed}]}]  # fmt: skip
+        first = {"gen_ai.output.messages": asks(("c1", "pay", {"eur": 5}), ("c2", "look", {}))}
+        later = {"gen_ai.input.messages": json.dumps(history), "gen_ai.output.messages": says("Done.")}
+        lab.put(replace(agent("a", to=90), scope=f"{genai}.smolagents"), replace(chat("m", "a", at=1, **first), scope=f"{genai}.openai"),
+                replace(chat("n", "a", at=20, **later), scope=f"{genai}.openai"))  # fmt: skip
+
+    def test_what_it_says_it_called_was_attempted(self, lab: Lab) -> None:
+        calls = [{"id": "c1", "type": "function", "function": {"name": "pay", "arguments": {"eur": 5}}}]
+        self.told(lab, f"Let me look.\nCalling tools:\n{calls!r}", "Observation:\npaid")
+
+        assert lab.rows("SELECT name, certain, result FROM tool_calls ORDER BY name") == [
+            ("look", False, None),
+            ("pay", True, "paid"),
+        ]
+
+    def test_what_failed_it_does_not_say(self, lab: Lab) -> None:
+        self.told(lab, "Let me look.", "Error:\nError executing tool 'pay'")
+
+        assert lab.rows("SELECT name, certain FROM tool_calls ORDER BY name") == [("look", False), ("pay", False)]

@@ -128,7 +128,7 @@ def test_values_out_of_range_are_refused(given):
 
 def test_paths_that_do_not_exist_are_named(tmp_path: Path):
     """A scaffold and paths for reading must exist next to the case file."""
-    found = dict(LlmProbeRunner.absent(settings(scaffold="start", read_paths=["a"]), tmp_path, {}))
+    found = dict(settings(scaffold="start", read_paths=["a"]).absent(tmp_path, {}))
 
     assert found.keys() == {("scaffold",), ("read_paths", 0)}
 

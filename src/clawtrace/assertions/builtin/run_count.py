@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import model_validator
-
-from clawtrace.assertions.base import Assertion, Outcome
+from clawtrace.assertions._call_count import CallCount
+from clawtrace.assertions.base import Outcome
 from clawtrace.assertions.commands.command_count import matching_commands
 from clawtrace.assertions.commands.command_pattern import open_words
 from clawtrace.assertions.commands.commands import listed
-from clawtrace.assertions.forms.bounds import Natural, check_bounds, interval, need_one_of, words
+from clawtrace.assertions.forms.bounds import interval, words
 from clawtrace.assertions.forms.count import Count
 from clawtrace.assertions.matching.matchers import RegexText
 
 __all__ = ["RunCount"]
 
 
-class RunCount(Assertion):
-    """The number of simple commands that match the regular expression lies within `min` and `max`.
+class RunCount(CallCount):
+    """The number of simple commands that match the regular expression is as asked: exactly `count`, or within the bounds.
 
     Simple commands are counted: `curl a && curl b` are two, `sudo curl a` and `sh -c 'curl a'` are one. A pattern that is
     found only in what carries simple commands (`cd x && make`, `^sudo`) counts once for the smallest such text. What a
@@ -37,24 +36,14 @@ class RunCount(Assertion):
 
     pattern: RegexText
     """Regular expression, found anywhere in the text of a simple command."""
-    min: Natural | None = None
-    """Fewest matching commands."""
-    max: Natural | None = None
-    """Most matching commands."""
-
-    @model_validator(mode="after")
-    def _check(self) -> RunCount:
-        need_one_of(self, "min", "max")
-        check_bounds(self.min, self.max)
-        return self
 
     def question(self) -> Count:
         """Count the commands that match."""
-        return matching_commands(self.pattern, min=self.min, max=self.max)
+        return matching_commands(self.pattern, min=self.bounds.get("min"), max=self.bounds.get("max"))
 
     def expectation(self) -> Any:
         """Return the pattern and the bounds."""
-        return {"pattern": self.pattern, "min": self.min, "max": self.max}
+        return {"pattern": self.pattern, "min": self.bounds.get("min"), "max": self.bounds.get("max")}
 
     def actual(self, outcome: Outcome) -> Any:
         """Return how many commands match, as an interval."""
@@ -67,6 +56,5 @@ class RunCount(Assertion):
         found = interval(low, high, "command")
         first = f", the first one {listed(row['text'])}" if low else ""
         why = "" if low or outcome.holds is not None else open_words(row)
-        return (
-            f"{found[0].upper()}{found[1:]} matched {self.pattern!r}, expected {words(self.min, self.max)}{first}{why}."
-        )
+        asked = words(self.bounds.get("min"), self.bounds.get("max"))
+        return f"{found[0].upper()}{found[1:]} matched {self.pattern!r}, expected {asked}{first}{why}."

@@ -14,6 +14,7 @@ from clawtrace.assertions.forms.order import InTurn, Order, OrderAnswer, Ordered
 from clawtrace.assertions.forms.where import TOOL_NAMES, Where
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.refused import refused
+from clawtrace.assertions.trajectory.score import ScoreBound, score
 from clawtrace.assertions.trajectory.steps import (
     DescribedCall,
     ForbidBetween,
@@ -25,6 +26,7 @@ from clawtrace.assertions.trajectory.steps import (
 )
 from clawtrace.model.query import Resolve
 from clawtrace.support.did_you_mean import did_you_mean
+from clawtrace.support.figures import beside
 
 if TYPE_CHECKING:
     from clawtrace.assertions.trajectory.partial_order import PartialOrder
@@ -45,7 +47,8 @@ class ToolSequence(Assertion):
     `forbid_between` and `require` are rules about every call of a step. Executed, failed and blocked calls count.
     Calls that ran side by side have no order: one order of all calls that respects "ended before started" must meet
     everything, unless `order: start_time` asks for the order of starts. The search is exact; where too many orders
-    are possible the answer is unknown. A failure shows the smallest edit from the calls to what was expected.
+    are possible the answer is unknown. `score` is content with a part of the list. A failure shows the smallest edit from the
+    calls to what was expected.
 
     Example:
         - type: tool_sequence
@@ -75,6 +78,10 @@ class ToolSequence(Assertion):
     require: Annotated[tuple[RequireCall, ...], OneOrMore] = ()
     """A `tool` that is called `before`, or `after`, every call of a step; one or a list."""
 
+    score: ScoreBound | None = None
+    """`{metric: recall, min: 0.8}`: a part of `expected` is enough. The metric is `recall`, `precision` or `f1`; with `mode: contains`
+    calls count in any order, else in that of their starts."""
+
     @model_validator(mode="after")
     def _check(self) -> ToolSequence:
         if (self.expected is None) == (self.steps is None):
@@ -84,6 +91,9 @@ class ToolSequence(Assertion):
             raise refused(
                 "an empty list checks nothing; with `mode: strict` it means that no tool is called", "expected"
             )
+        by_time = self.order == "interval" and "order" in self.model_fields_set
+        if self.score is not None and (self._is_partial or self.mode == "strict" or by_time):
+            raise refused("is of a list of names, with `mode: ordered` or `contains` and by starts", "score")
         if self.mode == "contains":
             self._check_contains()
         if self.steps is not None and self.mode != "strict" and self._partial.nullable:
@@ -175,7 +185,7 @@ class ToolSequence(Assertion):
         return Order(
             "tool_calls",
             self._answer,
-            self._in_turn,
+            None if self.score is not None else self._in_turn,
             self._partial.nullable,
             columns=self._read,
             resolved=(self._resolved,),
@@ -205,6 +215,12 @@ class ToolSequence(Assertion):
         """Search in every world that the spans allow."""
         from clawtrace.assertions.trajectory.trajectory import SearchLimitError
 
+        if self.score is not None:
+            found = score(self.score, self._listed, recorded, in_order=self.mode == "ordered")
+            enough = self.score.min - 1e-9
+            return OrderAnswer(
+                True if found.low >= enough else False if found.high < enough else None, {"score": found}
+            )
         try:
             holds = self._partial.answer(recorded.rows, recorded.gaps)
         except SearchLimitError:
@@ -215,6 +231,8 @@ class ToolSequence(Assertion):
 
     def expectation(self) -> Any:
         """Return the expected names; of a partial order everything that is asked."""
+        if self.score is not None:
+            return {"expected": [tool.text for tool in self._listed], "score": self.score.model_dump()}
         if not self._is_partial:
             return [tool.text for tool in self._listed]
         asked = self.model_dump(
@@ -228,6 +246,9 @@ class ToolSequence(Assertion):
         None where the names were not fetched, since SQL alone saw them fit.
         """
         tools = self._called(outcome.row)
+        if self.score is not None:
+            low, high, *_ = outcome.row.get("score", (0.0, 0.0))
+            return {"tools": tools, self.score.metric: [low, high]}
         return {"tools": tools, "edits": self._edits(outcome.row)} if outcome.holds is False else tools
 
     def _called(self, row: Row) -> list[str | None] | None:
@@ -244,6 +265,8 @@ class ToolSequence(Assertion):
         row = outcome.row
         names = " → ".join(map(text, self._steps)) or "no tool call"
         seen = interval(row["low"], row["high"], "tool call")
+        if self.score is not None:
+            return self._scored(row, names, seen)
         if row.get("given_up"):
             return f"Too many overlapping calls of the same tools among {seen} to decide whether {names} happened."
         if outcome.holds is None:
@@ -259,6 +282,19 @@ class ToolSequence(Assertion):
         called = [str(name) for name in self._called(row) or ()]
         change = f" Smallest change: {edit_words(edits, called)}." if edits else ""
         return f"{self._failure(row, names, seen)}{change}{self._in_vain(row)}"
+
+    def _scored(self, row: Row, names: str, seen: str) -> str:
+        assert self.score is not None
+        if "score" not in row:
+            return f"None of {names} was called, expected a {self.score.metric} of at least {self.score.min:g}.{self._in_vain(row)}"
+        found = row["score"]
+        low, high = (beside(one, self.score.min) for one in (found.low, found.high))
+        value = low if found.low == found.high else f"{low} to {high}"
+        unsure = "" if found.low == found.high else _unsure(row)
+        return (
+            f"The {self.score.metric} of {names} is {value} ({found.met} of {found.expected} among {seen}{unsure}), "
+            f"expected at least {self.score.min:g}.{self._in_vain(row)}"
+        )
 
     def _undetermined(self, row: Row) -> bool:
         if self.order != "interval" or (self.mode == "contains" and not self._is_partial):

@@ -11,8 +11,18 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Annotated, Any, NamedTuple, get_args
 
-from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, PlainValidator, WithJsonSchema, create_model
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
 
+from clawtrace.assertions.forms.bounds import Counted, check_bounds
 from clawtrace.assertions.matching.matchers import Matcher, ModelMatcher
 from clawtrace.assertions.refused import refused
 from clawtrace.assertions.spans.named_spans import SpanType
@@ -40,6 +50,9 @@ ABSENT = frozenset(("parent_span_id", "error", "error_type", "dialect", "scope",
 
 RELATED = ("child", "descendant", "parent", "ancestor", "sibling", "before", "after", "overlaps")
 """Relations between spans, as keys of a condition."""
+
+COUNTED = ("child", "descendant", "ancestor", "sibling")
+"""Those of which a condition may say how many."""
 
 ATTRIBUTES = {"attributes": "span", "resource_attributes": "resource", "event_attributes": "event"}
 """Keys for raw attributes, and the scope in the relation `attributes`."""
@@ -94,6 +107,8 @@ class ValueTest(NamedTuple):
     written: Any
     test: Callable[[str], bool] | None
     """None: the attribute must not be there."""
+    types: tuple[str, ...] = ()
+    """Types that it must have, where the type counts."""
 
     def items(self, value: str) -> tuple[int, ...]:
         """Return 0 for a value that is meant, 1 for one that redaction hides."""
@@ -101,9 +116,11 @@ class ValueTest(NamedTuple):
 
 
 def _value(written: Any) -> ValueTest:
-    """Read a text or matcher, a number, comparison or bounds, a boolean, a list of texts, `any`, or null for no such attribute."""
+    """Read a text or matcher, a number, comparison or bounds, a boolean, a list of texts, `any`, `{equals: …}`, or null for none."""
     if isinstance(written, ValueTest):
         return written
+    if isinstance(written, Mapping) and "equals" in written:
+        return _equal(written)
     if written is None:
         return ValueTest(None, None)
     if isinstance(written, bool):
@@ -118,6 +135,18 @@ def _value(written: Any) -> ValueTest:
         raise refused(f"must be a text, a number, min and max, true, false, null or a list of texts; found {written!r}")
     matchers = [Matcher.check(text) for text in texts]
     return ValueTest(written, lambda value: any(matcher(value) for matcher in matchers))
+
+
+def _equal(written: Mapping[str, Any]) -> ValueTest:
+    """Read a value that the attribute must have with its type."""
+    value = written["equals"]
+    if len(written) > 1 or not isinstance(value, str | bool | int | float):
+        raise refused(f"`equals` stands alone, with a text, a number, true or false; found {written!r}")
+    if isinstance(value, str):
+        return ValueTest(written, value.__eq__, ("string",))
+    if isinstance(value, bool):
+        return ValueTest(written, str(value).lower().__eq__, ("bool",))
+    return ValueTest(written, partial(_compares, NumberTest(written, (("=", value),))), ("int", "double"))
 
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
@@ -201,7 +230,7 @@ class _Around(Documented):
 
     attributes: _Values | None = None
     """Raw attributes of the span by key: a text or matcher, a number, a comparison such as `">=500"`, `{min, max}`, true,
-    false, `any`, a list of texts; null for an attribute that is not there."""
+    false, `any`, a list of texts; `{equals: 3}` where the type counts, too; null for an attribute that is not there."""
     resource_attributes: _Values | None = None
     """Raw attributes of the span's resource."""
     event_attributes: _Values | None = None
@@ -222,12 +251,26 @@ class _Around(Documented):
     """The span started after one like this had ended."""
     overlaps: SpanCondition | None = None
     """Another span like this ran at some time while this one ran; parents and children do so as well."""
+    count: Counted | None = None
+    """Within `child`, `descendant`, `ancestor` and `sibling`: how many are like this, a number, or `min`, `max` or both."""
     not_: SpanCondition | None = Field(default=None, alias="not")
     """The span is not like this."""
     and_: Annotated[tuple[SpanCondition, ...], Field(min_length=1)] | None = Field(default=None, alias="and")
     """All of these hold: for two conditions with the same key."""
     or_: Annotated[tuple[SpanCondition, ...], Field(min_length=1)] | None = Field(default=None, alias="or")
     """At least one of these holds."""
+
+    @model_validator(mode="after")
+    def _counts_others(self) -> _Around:
+        """Refuse a number of spans that are not around another."""
+        for name in COUNTED:
+            if (part := getattr(self, name)) is not None and part.count is not None:
+                check_bounds(part.count.min, part.count.max, field=name)
+        same = (*(self.and_ or ()), *(self.or_ or ()), self.not_)
+        for part in (*same, *(getattr(self, name) for name in RELATED if name not in COUNTED)):
+            if part is not None and part.count is not None:
+                raise refused(f"`count` belongs into {', '.join(f'`{name}`' for name in COUNTED)}")
+        return self
 
 
 _COLUMN_FIELDS: dict[str, Any] = {

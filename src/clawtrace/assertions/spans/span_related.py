@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["related_sql"]
+from clawtrace.assertions.forms.bounds import Bounds
+
+__all__ = ["nth_sql", "number_sql", "related_sql"]
 
 _FOREVER = 9_000_000_000_000_000_000
 """Nanoseconds: the end of a span that never ended, where it may have run on."""
@@ -35,6 +37,59 @@ def related_sql(name: str, table: str, alias: str) -> tuple[str, list[str]]:
 
 def _counted(alias: str) -> str:
     return f"CASE WHEN coalesce({alias}.sure, 0) > 0 THEN 2 WHEN coalesce({alias}.likely, 0) > 0 THEN 1 ELSE 0 END"
+
+
+def number_sql(alias: str, count: Bounds, gap: str) -> str:
+    """Return SQL for the truth of "the number of my … lies within bounds", over a join of `related_sql`.
+
+    Args:
+        gap: SQL, whether there may be more that nothing records.
+    """
+    low, likely = f"coalesce({alias}.sure, 0)", f"coalesce({alias}.likely, 0)"
+    wrong, right = [], []
+    if count.min is not None:
+        wrong.append(f"({low} + {likely} < {count.min} AND NOT ({gap}))")
+        right.append(f"{low} >= {count.min}")
+    if count.max is not None:
+        wrong.append(f"{low} > {count.max}")
+        right.append(f"{low} + {likely} <= {count.max} AND NOT ({gap})")
+    return f"CASE WHEN {' OR '.join(wrong)} THEN 0 WHEN {' AND '.join(right)} THEN 2 ELSE 1 END"
+
+
+def nth_sql(table: str, nth: int, truths: str, gap: str) -> str:
+    """Return SQL of a table of spans in which `truth_0` says whether a span is the n-th of those that are meant.
+
+    By start, and of those that started together by their place in the tree. How many are before a span lies between those that
+    surely are and those that may be; the start of one may be unknown.
+
+    Args:
+        nth: 1 for the first, -1 for the last.
+        truths: the other columns.
+        gap: SQL over ``q``, whether there may be more that nothing records.
+    """
+    way = "ASC" if nth > 0 else "DESC"
+    before = (
+        f"OVER (PARTITION BY t.run_id ORDER BY t.start_ns {way}, t.tree_enter {way} "
+        "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    )
+
+    def ahead(meant: str) -> str:
+        return f"coalesce(sum(CASE WHEN {meant} AND t.start_ns IS NOT NULL THEN 1 ELSE 0 END) {before}, 0)"
+
+    within = "OVER (PARTITION BY t.run_id)"
+    vague = f"sum(CASE WHEN t.truth_0 > 0 AND t.start_ns IS NULL THEN 1 ELSE 0 END) {within}"
+    others = f"sum(CASE WHEN t.truth_0 > 0 THEN 1 ELSE 0 END) {within} - 1"
+    wanted = abs(nth) - 1
+    return f"""(
+      SELECT q.*, CASE WHEN q.met = 0 OR q.fewest > {wanted} OR (q.most < {wanted} AND NOT ({gap})) THEN 0
+                       WHEN q.met = 2 AND q.fewest = {wanted} AND q.most = {wanted} AND NOT ({gap}) THEN 2 ELSE 1 END AS truth_0
+      FROM (
+        SELECT {truths}, t.truth_0 AS met,
+               CASE WHEN t.start_ns IS NULL THEN 0 ELSE {ahead("t.truth_0 = 2")} END AS fewest,
+               CASE WHEN t.start_ns IS NULL THEN {others} ELSE {ahead("t.truth_0 > 0")} + {vague} END AS most
+        FROM {table} AS t
+      ) AS q
+    )"""
 
 
 def _joined(rows: str, alias: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from clawtrace.assertions.spans.span_condition import ABSENT, ATTRIBUTES, RELATED, NumberTest, same_span, text_items
-from clawtrace.assertions.spans.span_related import related_sql
+from clawtrace.assertions.spans.span_related import number_sql, related_sql
 from clawtrace.model.query import Resolve
 
 __all__ = ["HIDES_SPANS", "Compiled", "compile_conditions", "unseen_relations"]
@@ -125,6 +125,8 @@ class _Level:
                 parts.append(_combine([self.truth(part) for part in value or ()], deciding=deciding))
             elif name in ATTRIBUTES:
                 parts += [self._attribute(ATTRIBUTES[name], key, test) for key, test in (value or {}).items()]
+            elif name == "count":
+                continue  # of the span that it is around
             elif name in RELATED:
                 if value is not None:
                     parts.append(self._related(name, value))
@@ -179,10 +181,11 @@ class _Level:
         compiled = self._compiled
         keyed, asked, join = compiled.name("key"), compiled.name("asked"), compiled.name("a")
         compiled.resolve.append(Resolve(keyed, "attributes", "key", lambda found: (0,) if found == key else ()))
+        typed = f"WHEN a.type NOT IN ({', '.join(map(repr, test.types))}) THEN 0 " if test.types else ""
         only = f"r.key IN (SELECT k.value FROM {keyed} AS k)"
         compiled.resolve.append(Resolve(asked, "attributes", "value", test.items, only))
         self.joins.append(f"""LEFT JOIN (
-    SELECT a.run_id AS run_id, a.span_id AS span_id, max(CASE {_named("a.value", asked)} ELSE 0 END) AS truth
+    SELECT a.run_id AS run_id, a.span_id AS span_id, max(CASE {typed}{_named("a.value", asked)} ELSE 0 END) AS truth
     FROM attributes AS a
     JOIN selected_runs AS q ON q.run_id = a.run_id
     WHERE a.scope = {compiled.bind(scope)} AND a.key IN (SELECT k.value FROM {keyed} AS k)
@@ -201,6 +204,8 @@ class _Level:
         sql, joins = related_sql(name, inner, join)
         self.joins += joins
         gap = self._gap(*unseen_relations(condition))
+        if condition.count is not None:
+            return self._leaf(number_sql(join, condition.count, gap))
         return self._leaf(f"CAST(CASE WHEN ({sql}) = 0 AND {gap} THEN 1 ELSE {sql} END AS bigint)")
 
 

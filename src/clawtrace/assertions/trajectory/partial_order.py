@@ -11,7 +11,7 @@ from clawtrace.assertions.forms.form import Row
 from clawtrace.assertions.forms.order import worlds
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.trajectory import call_pattern
-from clawtrace.assertions.trajectory.call_constraint import CallConstraint, Meaning
+from clawtrace.assertions.trajectory.call_pattern import CallConstraint, Meaning
 from clawtrace.assertions.trajectory.steps import (
     Call,
     DescribedCall,

@@ -21,8 +21,16 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Literal, NamedTuple
 
-from clawtrace.assertions.trajectory.call_constraint import CallConstraint, Meaning
-from clawtrace.assertions.trajectory.call_pattern import Sequenced, Term, is_over, items, least, openings
+from clawtrace.assertions.trajectory.call_pattern import (
+    CallConstraint,
+    Meaning,
+    Sequenced,
+    Term,
+    is_over,
+    items,
+    least,
+    openings,
+)
 
 __all__ = ["EDIT_LIMIT", "STEP_LIMIT", "Edit", "Placed", "SearchLimitError", "Trajectory"]
 

@@ -29,6 +29,7 @@ from clawtrace.campaign.comparing.comparison import (
     Word,
 )
 from clawtrace.campaign.comparing.measured import MEASURES, CaseKey, Measured, MeasuredRun
+from clawtrace.report.base import case_title
 
 __all__ = ["compare"]
 
@@ -369,7 +370,9 @@ def _not_shown(
         found.append(f"{second.not_run} planned runs of the second campaign have no result.")
     lost = [case for case in cases if case.pass_rate.difference is None]
     if lost:
-        found.append(f"{_cases(len(lost))} no decided run in one of the campaigns, such as {_title(lost[0])}.")
+        found.append(
+            f"{_cases(len(lost))} no decided run in one of the campaigns, such as {case_title(lost[0].case_id, lost[0].model_id)!r}."
+        )
     return found
 
 
@@ -390,7 +393,3 @@ def _ran(outcomes: Outcomes) -> int:
 
 def _cases(number: int) -> str:
     return "1 case has" if number == 1 else f"{number} cases have"
-
-
-def _title(case: CaseComparison) -> str:
-    return repr(case.case_id if case.model_id is None else f"{case.case_id} · {case.model_id}")

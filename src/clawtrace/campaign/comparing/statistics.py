@@ -15,6 +15,7 @@ from statistics import NormalDist, median
 from typing import NamedTuple
 
 from clawtrace.campaign.comparing.comparison import CaseComparison, Outcomes, RateTest
+from clawtrace.report.base import case_title
 from clawtrace.verdicts.gating.pass_rate import wilson
 
 __all__ = [
@@ -277,7 +278,7 @@ def unnoticed(cases: Sequence[CaseComparison], level: float) -> list[str]:
     if not blind:
         return []
     first = blind[0]
-    title = first.case_id if first.model_id is None else f"{first.case_id} · {first.model_id}"
+    title = case_title(first.case_id, first.model_id)
     needed = max(_repetitions(case.pass_rate.first, level) for case in blind)
     return [
         f"{len(blind)} of {len(cases)} case{'s' * (len(cases) > 1)}, such as {title!r}: even if all runs had failed, this would not "

@@ -16,6 +16,7 @@ from typing import Any
 from clawtrace import __version__
 from clawtrace.campaign.planning.expand import PlannedRun, canonical_digest
 from clawtrace.config.cases.cassette import CassetteUse
+from clawtrace.config.files.problems import texts
 from clawtrace.config.suites.agent_file import LoadedAgent
 from clawtrace.judge.prompt import PROMPT_VERSION
 from clawtrace.runners.base import Message
@@ -46,7 +47,7 @@ def run_parts(planned: PlannedRun, env: Mapping[str, str], inputs: Mapping[str, 
     }
     if (user := case.config.input.user) is not None:
         given["the simulated user"] = [user.prompt_version, user.model_dump(mode="json")]
-    named = {name for text in _texts(given) for name in names_in(text)}
+    named = {name for _, text in texts(given) for name in names_in(text)}
     parts = {
         "the way clawtrace runs agents": SCHEMA,
         "the case's id": case.config.case_id,
@@ -104,14 +105,6 @@ def _stands_for(env: Mapping[str, str], name: str) -> str:
     if not name.startswith("env."):
         return f"{{{{{name}}}}}"
     return "sha256:" + hashlib.sha256(env.get(name.removeprefix("env."), "").encode()).hexdigest()
-
-
-def _texts(data: Any) -> list[str]:
-    if isinstance(data, str):
-        return [data]
-    if isinstance(data, Mapping):
-        return [text for value in data.values() for text in _texts(value)]
-    return [text for value in data for text in _texts(value)] if isinstance(data, list | tuple) else []
 
 
 def evaluation_fingerprint(

@@ -304,7 +304,6 @@ def run_values(
         workspace=str(workspace),
         started_at=started_at,
         env=env,
-        extra={},
     )
 
 

@@ -88,7 +88,7 @@ def run_command(
         turns=(turn,),
         workspace=str(folder),
     )
-    values = RunValues(record.run_id, case_id, str(folder), None, str(folder), started_at, env, {})
+    values = RunValues(record.run_id, case_id, str(folder), None, str(folder), started_at, env)
     asked = assertions.for_run(values) if assertions is not None else []
     spec = _spec(argv, record, session, env, switches or {}, timeout_seconds, streams, folder)
     session.open_run(record)

@@ -139,7 +139,7 @@ def _of_suite(suite: str, profile: str | None, source: TraceSource, wanted: Sequ
                 seen.add(case_id)
                 case, started = cases[case_id], (started_ns or 0) / 1e9
                 values = RunValues(
-                    run_id, case_id, str(case.path.parent), model_id, workspace or "", started, os.environ, {}
+                    run_id, case_id, str(case.path.parent), model_id, workspace or "", started, os.environ
                 )
                 scores.append(score_of(asked, run_id, case.assertions.for_run(values), project))
     return scores

@@ -278,7 +278,7 @@ def load_assertions(
     read = read_entries(document.data, tuple(keys), document, problems)
     entries = _named([_of_each_run(entry) for entry in read] if recorded else read, document, problems)
     folder = str(document.path.absolute().parent) if document.path is not None else "/case"
-    sample = partial(_sample, RunValues("run", "case", folder, "model", "/workspace", time.time(), env, {}))
+    sample = partial(_sample, RunValues("run", "case", folder, "model", "/workspace", time.time(), env))
     parsed = []
     for entry in entries:
         problems += template_problems(entry.fields, _placed(entry, document), env, without=without)

@@ -159,14 +159,14 @@ def _load(
     if runner is None:
         return None
     settings = _settings(config, runner, document, models, profile, env, problems)
-    if whole and not _has_user_message(config) and any(map(runner.needs_user_message, settings.values())):
+    if whole and not _has_user_message(config) and any(one.needs_user_message for one in settings.values()):
         problems.append(document.problem(("input",), "the case has no user message, but the runner's settings use one"))
-    problems += _unseen(conversation, document, runner, settings)
+    problems += _unseen(conversation, document, settings)
     general = None if profile is None else (profile[0], profile[1].cassette)
     cassette = cassette_of(
         config.cassette, document, general, path.parent.name, runner, list(settings.values()), problems
     )
-    if config.faults and (why := next(filter(None, map(runner.why_no_cassette, settings.values())), None)):
+    if config.faults and (why := next((one.why_no_cassette for one in settings.values() if one.why_no_cassette), None)):
         problems.append(document.problem(("faults",), f"a fault strikes at the server of a run: {why}", key=True))
     problems += _user_problems(config, conversation, document, runner, settings, env)
     if len(problems) > before:
@@ -248,22 +248,12 @@ def _settings(
         found += template_problems(filled, place, env, more=runner.template_names)
         if settings is not None:
             if not misplaced:
-                found += _absent(runner, settings, document, place, env)
+                assert document.path is not None
+                absent = runner.absent(settings, document.path.parent, env)
+                found += [source.problem(where, why) for path, why in absent for source, where in [place(path)]]
             result[model_id] = settings
     problems += dict.fromkeys(found)
     return result
-
-
-def _absent(
-    runner: type[Runner], settings: RunnerSettings, case: Document, place: Place, env: Mapping[str, str]
-) -> list[ConfigProblem]:
-    """Return the files and folders that the settings name and that are not there."""
-    assert case.path is not None
-    found = []
-    for path, message in runner.absent(settings, case.path.parent, env):
-        document, where = place(path)
-        found.append(document.problem(where, message))
-    return found
 
 
 def _has_user_message(config: CaseConfig) -> bool:
@@ -299,20 +289,17 @@ def _user_problems(
     if not runner.starts_agent:
         message = f"a `{runner.type_name}` runner starts no agent, so that there is nobody to talk to"
         found.append(document.problem(where, message))
-    if user.opening is None and any(map(runner.needs_opening, settings.values())):
+    if user.opening is None and any(one.needs_opening for one in settings.values()):
         message = "the runner's settings use `{{message}}` before the agent starts, when the model has said nothing yet"
         found.append(document.problem(where, message, "Give an `opening`."))
     return found
 
 
 def _unseen(
-    conversation: Conversation,
-    document: Document,
-    runner: type[Runner],
-    settings: Mapping[str | None, RunnerSettings],
+    conversation: Conversation, document: Document, settings: Mapping[str | None, RunnerSettings]
 ) -> list[ConfigProblem]:
     """Return the attachments that an agent would never see."""
-    if not conversation.attachments or all(runner.takes_all_messages(one) for one in settings.values()):
+    if not conversation.attachments or all(one.takes_all_messages for one in settings.values()):
         return []
     message = "an attachment is a separate message, and the agent gets only the last message"
     return [

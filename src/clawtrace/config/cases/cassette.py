@@ -77,7 +77,7 @@ def cassette_of(
         message = f"`{{{{{unknown[0]}}}}}` has no value here: only `{{{{{_CASE_ID}}}}}` has"
         problems.append(source.problem(("cassette", "path"), message))
         return None
-    if why := next(filter(None, map(runner.why_no_cassette, settings)), None):
+    if why := next((one.why_no_cassette for one in settings if one.why_no_cassette), None):
         problems.append(source.problem(("cassette",), why, key=True))
         return None
     values: Mapping[str, Any] = {_CASE_ID: case_id}

@@ -300,7 +300,7 @@ def _unsent(cases: Sequence[LoadedCase]) -> list[str]:
     for case in cases:
         messages, turns = case.conversation.messages, case.conversation.turns
         more = len(messages) > (0 if turns else 1)
-        if more and not all(case.runner.takes_all_messages(settings) for settings in case.settings.values()):
+        if more and not all(settings.takes_all_messages for settings in case.settings.values()):
             partly.append(f"`{case.config.case_id}`")
     if not partly:
         return []

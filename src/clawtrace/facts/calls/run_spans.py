@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Literal
 
 from clawtrace.dialects.load import Dialect, Evidence
-from clawtrace.dialects.part import Part
+from clawtrace.dialects.message_parts import Part
 from clawtrace.dialects.rules import fits
 from clawtrace.dialects.schema import DialectFile
 from clawtrace.facts.calls.agents.handoff_tools import handoff_tools

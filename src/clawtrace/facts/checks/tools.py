@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from clawtrace.dialects.call_ids import canonical, id_kind
-from clawtrace.dialects.part import Part
+from clawtrace.dialects.message_parts import Part
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.rules import LAYER_OF_TOOL, NAMELESS_TOOL_SPAN
 from clawtrace.facts.calls.run_spans import RunSpans

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from clawtrace.dialects.call_ids import id_kind
-from clawtrace.dialects.part import Part
+from clawtrace.dialects.message_parts import Part
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 

@@ -17,7 +17,6 @@ from clawtrace.facts.commands.commands import Command, commands, unsplit
 from clawtrace.facts.doubts import Doubt, certain
 from clawtrace.facts.runs.agent_checks import check_agents
 from clawtrace.facts.runs.agents import Activation, activations
-from clawtrace.facts.runs.clocks import on_another_clock
 from clawtrace.facts.runs.failures import Failure, failures
 from clawtrace.facts.runs.gaps import Unfinished, add_gaps, add_unfinished, null_reasons
 from clawtrace.facts.runs.stated import stated
@@ -27,6 +26,9 @@ from clawtrace.facts.tools.tool_calls import ToolCalls, background_calls, tool_c
 from clawtrace.model.relations import RELATIONS
 
 __all__ = ["PLACED", "RunFacts", "in_order"]
+
+SLACK_NS = 1_000_000_000
+"""How much earlier than its parent a span may seem to begin, in nanoseconds: clocks of servers agree within a second."""
 
 PLACED = {
     "sid": "bigint", "root_span_id": "text", "tree_enter": "bigint", "tree_leave": "bigint", "depth": "bigint",
@@ -258,3 +260,25 @@ def _counted_as(run: RunSpans, index: int, call: LlmCall | Execution | None) -> 
 def in_order(relation: str, row: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return a row that names its values in the order of the relation's columns."""
     return tuple(row[name] for name in RELATIONS[relation].column_names)
+
+
+def on_another_clock(run: RunSpans) -> Set[int]:
+    """Return the spans that began more than `SLACK_NS` before the span that they are in, and all inside of them.
+
+    When they ran is unknown. A span that began long after its parent may have been scheduled by it, and shows nothing.
+    """
+    first = run.spans[0].sid
+    early = [
+        index
+        for index, span in enumerate(run.spans)
+        if span.parent_sid is not None
+        and span.parent_sid - first > index  # spans are in order of start
+        and run.spans[span.parent_sid - first].start_ns - span.start_ns > SLACK_NS
+        and span.source != "log"
+        and span.start_ns > 0
+        and not run.cut[index]
+    ]
+    if not early:
+        return frozenset()
+    inside = run.inside(early)
+    return {*early, *(index for index in range(len(run.spans)) if inside(index))}

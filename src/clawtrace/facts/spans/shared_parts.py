@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from operator import add
 from typing import Any, overload
 
-from clawtrace.dialects.part import Part
+from clawtrace.dialects.message_parts import Part
 
 __all__ = ["SharedParts"]
 

@@ -12,7 +12,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["CLOCK_NS", "LOCAL_PARENT", "NO_TIME", "REMOTE_PARENT", "SimilarNames", "Span", "merged", "same_tool"]
+__all__ = [
+    "CLOCK_NS",
+    "LOCAL_PARENT",
+    "NO_TIME",
+    "REMOTE_PARENT",
+    "SimilarNames",
+    "Span",
+    "merged",
+    "same_tool",
+    "with_cached_input",
+]
 
 NO_TIME = 2**63 - 1
 """The largest number of nanoseconds that a column holds; larger times are kept as this one, which no clock shows."""
@@ -242,3 +252,20 @@ def _behind_prefixes(offered: str) -> Iterator[str]:
 @lru_cache(maxsize=_CACHED_NAMES)
 def _as_offered(name: str) -> str:
     return _SEPARATORS.sub("_", name).strip("_")
+
+
+def with_cached_input(spans: Sequence[Span]) -> Sequence[Span]:
+    """Return the spans of a run with cached tokens in the input of every model call that left them out (spec: span-model.md §4).
+
+    A call with more cached than input tokens was written by an instrumentation that leaves the cached ones out. So were the
+    other calls of that scope and provider, whose numbers alone would not show it.
+    """
+    proved = {(span.scope, span.provider) for span in spans if span.cache_proved and span.kind == "llm"}
+    return [_whole(span) if (span.scope, span.provider) in proved else span for span in spans] if proved else spans
+
+
+def _whole(span: Span) -> Span:
+    cached = (span.cache_read_tokens or 0) + (span.cache_write_tokens or 0)
+    if span.kind != "llm" or span.excludes_cache or span.cache_proved or span.input_tokens is None or not cached:
+        return span
+    return span._replace(input_tokens=span.input_tokens + cached)

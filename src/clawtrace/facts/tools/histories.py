@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from clawtrace.dialects.part import Part
+from clawtrace.dialects.message_parts import Part
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.tools.results import Result
 from clawtrace.facts.tools.tool_requests import ToolRequest

@@ -9,12 +9,11 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from clawtrace.dialects.call_ids import of_one_kind
-from clawtrace.dialects.part import Part
+from clawtrace.dialects.message_parts import Part
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.span import same_tool
-from clawtrace.facts.tools.readers import Readers
-from clawtrace.facts.tools.tool_requests import ToolRequest
+from clawtrace.facts.tools.tool_requests import Readers, ToolRequest
 
 __all__ = ["Result", "results"]
 

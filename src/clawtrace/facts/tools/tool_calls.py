@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import NamedTuple
 
 from clawtrace.dialects.python_repr import as_json
@@ -13,7 +14,6 @@ from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.doubts import Doubt
 from clawtrace.facts.json_text import read_json
 from clawtrace.facts.spans.span import Span, merged, same_tool
-from clawtrace.facts.tools.doubtful_matches import unsure
 from clawtrace.facts.tools.handed_over import answered_by_handoffs, transfers
 from clawtrace.facts.tools.histories import Histories, histories
 from clawtrace.facts.tools.offers import Offers
@@ -68,7 +68,7 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
     matched = match(asked, executions, offers.lack)
     nameless = match_nameless(asked, executions, matched)
     carried_out = {*matched, *(number for number, _ in nameless.values())}
-    mixed = unsure(asked, executions, matched, carried_out, offers.lack)
+    mixed = _unsure(asked, executions, matched, carried_out, offers.lack)
     of_execution = {other: asked[one] for one, other in matched.items()}
     of_execution |= {other: asked[one] for other, (one, sure) in nameless.items() if sure}
     waiting = [request for request in asked if request.number not in carried_out]
@@ -267,3 +267,51 @@ def _unwrapped(arguments: str | None) -> str | None:
     except (ValueError, TypeError, RecursionError):
         return arguments
     return inner if isinstance(inner, str) else arguments
+
+
+def _unsure(
+    asked: Sequence[ToolRequest],
+    executions: Sequence[Execution],
+    matched: Mapping[int, int],
+    carried_out: Container[int],
+    lacks: Callable[[ToolRequest], bool],
+) -> set[int]:
+    """Return the numbers of the requests of which it is not sure which execution carried them out, or whether any did.
+
+    Some of several that one answer gives one id have an execution. Or only the name says that an execution belongs to one of
+    them, and nothing carried out another one of that name that was offered (not `lacks`), of the same answer or of any where
+    agents are unknown, with other arguments; or their executions began in the same instant, and ended in other ways.
+    """
+    named = {
+        asked[one]: executions[other]
+        for one, other in matched.items()
+        if executions[other].arguments is None and executions[other].call_id is None
+    }
+    left: dict[tuple[int | None, str], list[ToolRequest]] = defaultdict(list)
+    for request in asked:
+        if request.number not in carried_out:
+            left[_asked_as(request)].append(request)
+    found: set[int] = set()
+    at_once: dict[tuple[int | None, str, int], list[ToolRequest]] = defaultdict(list)
+    for request, execution in named.items():
+        others = [
+            one
+            for one in left.get(_asked_as(request), ())
+            if one.arguments != request.arguments and (lacks(request) or not lacks(one))
+        ]
+        if others:
+            found.update(one.number for one in (request, *others))
+        at_once[*_asked_as(request), execution.start_ns].append(request)
+    for alike in at_once.values():
+        ends = {(named[one].outcome, named[one].exit_code, named[one].result) for one in alike}
+        if len(ends) > 1 and len({one.arguments for one in alike}) > 1:
+            found.update(one.number for one in alike)
+    with_id = [one for one in asked if one.call_id is not None]
+    under = Counter((one.group, one.call_id) for one in with_id)
+    ran = Counter((one.group, one.call_id) for one in with_id if one.number in carried_out)
+    found.update(one.number for one in with_id if 0 < ran[one.group, one.call_id] < under[one.group, one.call_id])
+    return found
+
+
+def _asked_as(request: ToolRequest) -> tuple[int | None, str]:
+    return None if request.agent is None else request.group, request.name

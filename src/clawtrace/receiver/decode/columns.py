@@ -1,4 +1,4 @@
-"""Thinning and cleaning batches of columns."""
+"""Cleaning batches of columns."""
 
 from __future__ import annotations
 
@@ -6,54 +6,9 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, SpanBatch, StrList
+from clawtrace.model.raw import LogBatch, MapColumn, SpanBatch
 
-__all__ = ["redact", "without"]
-
-
-def without(batch: SpanBatch | LogBatch, dropped: set[int]) -> SpanBatch | LogBatch:
-    """Return `batch` without the rows `dropped`; it is not copied where there are none."""
-    if not dropped:
-        return batch
-    kept = [row for row in range(len(batch)) if row not in dropped]
-    thinned = type(batch)()
-    for name, column in vars(batch).items():
-        if isinstance(column, list):
-            setattr(thinned, name, [column[row] for row in kept] if column else [])
-        elif isinstance(column, MapColumn):
-            setattr(thinned, name, _kept_maps(column, kept))
-        elif isinstance(column, StrList):
-            setattr(thinned, name, _kept_lists(column, kept))
-        else:
-            setattr(thinned, name, _kept_nested(column, kept))
-    return thinned
-
-
-def _kept_maps(column: MapColumn, kept: list[int]) -> MapColumn:
-    thinned = MapColumn()
-    for row in kept:
-        start, end = column.offsets[row], column.offsets[row + 1]
-        thinned.keys += column.keys[start:end]
-        thinned.values += column.values[start:end]
-        thinned.offsets.append(len(thinned.keys))
-    return thinned
-
-
-def _kept_lists(column: StrList, kept: list[int]) -> StrList:
-    values = [value for row in kept for value in column.values[column.offsets[row] : column.offsets[row + 1]]]
-    offsets = [0]
-    for row in kept:
-        offsets.append(offsets[-1] + column.offsets[row + 1] - column.offsets[row])
-    return StrList(offsets, values)  # type: ignore[arg-type]  # a column is all text or all integers
-
-
-def _kept_nested(column: NestedMap, kept: list[int]) -> NestedMap:
-    offsets: list[int] = [0]
-    maps: list[int] = []
-    for row in kept:
-        maps += range(column.offsets[row], column.offsets[row + 1])
-        offsets.append(len(maps))
-    return NestedMap(offsets, _kept_maps(column.maps, maps))
+__all__ = ["redact"]
 
 
 def redact(batch: SpanBatch | LogBatch, clean_all: Callable[[list[str]], None]) -> None:

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from clawtrace.model.raw import LogBatch, SpanBatch
 from clawtrace.receiver.attribution.attribute import Claim, ClaimReader
 from clawtrace.receiver.decode.columns import redact
-from clawtrace.receiver.decode.items import Attributes, ItemReader, LogItem, ScopeItems, SpanItem, append
+from clawtrace.receiver.decode.items import (
+    Attributes,
+    Decoded,
+    ItemReader,
+    LogItem,
+    ScopeItems,
+    Section,
+    SpanItem,
+    append,
+)
 from clawtrace.receiver.decode.json_reader import JsonItems, parse_json
 from clawtrace.receiver.decode.sniff import JSON_KEYS, document_signals, protobuf_signal
 from clawtrace.receiver.redaction.redact import Redactor
-from clawtrace.receiver.request import BadItemError, BadPayloadError, Decoded, Request, Signal
+from clawtrace.receiver.request import BadItemError, BadPayloadError, Request, Signal
 
 if TYPE_CHECKING:
     from clawtrace.receiver.decode.protobuf import ProtobufItems
@@ -50,11 +61,27 @@ class RequestDecoder:
         else:
             decoded = self._from_protobuf(request, suspect)
         if suspect:
-            redact(decoded.spans if request.signal == "traces" else decoded.logs, self._redactor.clean_all)
             rejected, decoded.rejected = decoded.rejected, Counter()
             for (claim, reason), items in rejected.items():
                 decoded.rejected[claim, self._redactor.clean(reason)] += items
         return decoded
+
+    def columns(self, signal: Signal, decoded: Decoded, dropped: Collection[int]) -> SpanBatch | LogBatch:
+        """Return the spans or log records of a request as columns, redacted; those that the receiver fills in are still empty.
+
+        Args:
+            dropped: places of those that are left out.
+        """
+        batch = SpanBatch() if signal == "traces" else LogBatch()
+        place = 0
+        for section in decoded.sections:
+            items = section.items
+            kept = [item for number, item in enumerate(items, place) if number not in dropped] if dropped else items
+            append(batch, kept, section)
+            place += len(items)
+        if decoded.suspect:
+            redact(batch, self._redactor.clean_all)
+        return batch
 
     def _from_protobuf(self, request: Request, suspect: bool) -> Decoded:
         """Decode a request in protobuf; of one that makes no sense say which signal the body is of."""
@@ -68,13 +95,15 @@ class RequestDecoder:
             doubtful = not decoded.points.total() and bool(body)
         else:
             nothing_good = not decoded.claims and bool(decoded.rejected)
-            doubtful = nothing_good or (signal == "logs" and 0 in decoded.logs.time_ns)
+            doubtful = nothing_good or (
+                signal == "logs" and not all(one.time_ns for section in decoded.sections for one in section.items)
+            )
         if doubtful:
             _check_signal(signal, protobuf_signal(body))
         return decoded
 
     def _read(self, reader: ItemReader, signal: Signal, content: Any, suspect: bool) -> Decoded:
-        decoded = Decoded()
+        decoded = Decoded(suspect)
         for group in reader.groups(signal, content):
             try:
                 resource, claim = self._resource(reader, group.resource, suspect)
@@ -88,9 +117,11 @@ class RequestDecoder:
                 if signal == "metrics":
                     decoded.points[claim] += sum(map(reader.points, scope.items))
                 elif signal == "traces":
-                    append(decoded.spans, self._spans(reader, scope, claim, decoded), resource, group.schema, scope)
+                    spans = self._spans(reader, scope, claim, decoded)
+                    decoded.sections.append(Section(spans, resource, group.schema, scope))
                 else:
-                    append(decoded.logs, self._logs(reader, scope, claim, decoded), resource, group.schema, scope)
+                    records = self._logs(reader, scope, claim, decoded)
+                    decoded.sections.append(Section(records, resource, group.schema, scope))
         return decoded
 
     def _resource(self, reader: ItemReader, given: Any, suspect: bool) -> tuple[Attributes, Claim]:

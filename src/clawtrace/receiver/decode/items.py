@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
 from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, SpanBatch, StrList
+from clawtrace.receiver.attribution.attribute import Claim
 from clawtrace.receiver.request import Signal
 
 __all__ = [
     "Attributes",
+    "Decoded",
     "EventItem",
     "GroupItems",
     "ItemReader",
     "LinkItem",
     "LogItem",
-    "Row",
     "ScopeItems",
+    "Section",
     "SpanItem",
     "append",
-    "attributes_of",
 ]
 
-Row = tuple[str, str, str]
-"""Key, value as text, type letter."""
 Attributes = tuple[dict[str, str], str]
 """Values by key, type letters in the same order."""
 
@@ -125,29 +125,43 @@ class ItemReader(Protocol):
         """Return how many data points a metric has."""
 
 
-def attributes_of(rows: Sequence[Row]) -> Attributes:
-    """Return attributes by key; of repeated keys the last one counts."""
-    values = {key: value for key, value, _ in rows}
-    if len(values) == len(rows):
-        return values, "".join([row[2] for row in rows])
-    return values, "".join({key: letter for key, _, letter in rows}.values())
+class Section(NamedTuple):
+    """The spans or log records of one scope, and what they share."""
+
+    items: Sequence[Any]
+    resource: Attributes
+    schema: str
+    scope: ScopeItems
 
 
-def append(
-    batch: SpanBatch | LogBatch,
-    items: Sequence[SpanItem] | Sequence[LogItem],
-    resource: Attributes,
-    schema: str,
-    scope: ScopeItems,
-) -> None:
-    """Append the items of one scope."""
+class Decoded:
+    """What was read of one request.
+
+    Args:
+        suspect: whether it may contain a secret; of resources and reasons they are taken out already.
+    """
+
+    def __init__(self, suspect: bool) -> None:
+        self.suspect = suspect
+        self.sections: list[Section] = []
+        """The spans or log records of each scope."""
+        self.claims: list[Claim] = []
+        """What each span or log record says about its run."""
+        self.points: Counter[Claim] = Counter()
+        """Metric data points, counted only."""
+        self.rejected: Counter[tuple[Claim, str]] = Counter()
+        """Items that were rejected, by what they say about their run, and why."""
+
+
+def append(batch: SpanBatch | LogBatch, items: Sequence[Any], section: Section) -> None:
+    """Append some items of a section."""
     if not items:
         return
     for name, cells in zip(items[0]._fields, zip(*items, strict=True), strict=True):
         if name not in ("attributes", "events", "links"):
             getattr(batch, name).extend(cells)
     count = len(items)
-    values, letters = resource
+    (values, letters), schema, scope = section.resource, section.schema, section.scope
     for item in items:
         _add_map(batch.attributes, item.attributes[0])
         batch.attribute_types.append(item.attributes[1])

@@ -17,10 +17,8 @@ from clawtrace.receiver.decode.items import (
     GroupItems,
     LinkItem,
     LogItem,
-    Row,
     ScopeItems,
     SpanItem,
-    attributes_of,
 )
 from clawtrace.receiver.decode.json_fields import (
     an_id,
@@ -65,7 +63,7 @@ def parse_json(data: bytes) -> Any:
     from pydantic_core import from_json
 
     with contextlib.suppress(ValueError):  # it takes half of the time, and refuses what is repaired here
-        return from_json(data)
+        return from_json(data, cache_strings="keys")
     try:
         return whole_characters(json.loads(str(data, "utf-8-sig", "replace")), data)
     except RecursionError:
@@ -174,12 +172,14 @@ class JsonItems:
 
     def attributes(self, given: dict[str, Any]) -> Attributes:
         """Read the attributes of an object, most of which are texts."""
-        rows: list[Row] = []
+        values: dict[str, str] = {}
+        letters: dict[str, str] = {}
         for pair in objects(given, "attributes"):
             key, value = pair.get("key"), pair.get("value")
             plain = value.get("stringValue") if type(value) is dict and len(value) == 1 else None
             if type(key) is str and type(plain) is str:
-                rows.append((key, plain, "s"))
+                values[key], letters[key] = plain, "s"
             else:
-                rows.append((text(pair, "key"), *any_value(value, self._clean_bytes)))
-        return attributes_of(rows)
+                key = text(pair, "key")
+                values[key], letters[key] = any_value(value, self._clean_bytes)
+        return values, "".join(letters.values())

@@ -12,10 +12,8 @@ from clawtrace.receiver.decode.items import (
     GroupItems,
     LinkItem,
     LogItem,
-    Row,
     ScopeItems,
     SpanItem,
-    attributes_of,
 )
 from clawtrace.receiver.decode.values import (
     MAX_DEPTH,
@@ -33,6 +31,8 @@ from clawtrace.receiver.request import BadItemError, BadPayloadError, Signal
 
 __all__ = ["ProtobufItems"]
 
+Row = tuple[str, str, str]
+"""Key, value as text, type letter of an attribute."""
 _KINDS = dict(enumerate(SPAN_KINDS))
 _STATUS = dict(enumerate(STATUS_CODES))
 _SHORT = 96
@@ -138,7 +138,13 @@ class ProtobufItems:
     def attributes(self, given: Sequence[bytes]) -> Attributes:
         """Read serialised attributes. Most repeat in span after span, so short ones are looked up by their bytes."""
         known, read = self._known.get, self._read
-        return attributes_of([known(raw) or read(raw) if len(raw) < _SHORT else read(raw) for raw in given])
+        rows = [known(raw) or read(raw) if len(raw) < _SHORT else read(raw) for raw in given]
+        values = {key: value for key, value, _ in rows}
+        if len(values) == len(rows):
+            return values, "".join([row[2] for row in rows])
+        return values, "".join(
+            {key: letter for key, _, letter in rows}.values()
+        )  # of repeated keys the last one counts
 
     def _read(self, raw: bytes) -> Row:
         pair = self._parsed(self._pair, raw, "an attribute")

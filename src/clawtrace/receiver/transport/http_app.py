@@ -1,37 +1,26 @@
-"""OTLP/HTTP as a small ASGI application: route, check, read, queue, wait for the commit, answer."""
+"""OTLP/HTTP: route, check, read, queue, wait for the commit, answer."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
-from urllib.parse import unquote
+from typing import cast
 
 from clawtrace.receiver.attribution.connections import Connection
 from clawtrace.receiver.request import Protocol, Request, RequestAnswer, RequestOutcome, Signal, sender_of
 from clawtrace.receiver.transport.admission import NO_TOKEN, STOPPING, Desk
 from clawtrace.receiver.transport.answers import Code, status_body, success_body
 from clawtrace.receiver.transport.browsers import foreign
-from clawtrace.receiver.transport.http_body import (
-    Body,
-    BodyError,
-    CutShortError,
-    PressureError,
-    Receive,
-    SlowBodyError,
-    TooLargeError,
-)
+from clawtrace.receiver.transport.http_body import Body, BodyError
+from clawtrace.receiver.transport.http_exchange import HttpExchange
 from clawtrace.receiver.transport.questions import Questions
 from clawtrace.receiver.transport.site import Site
 
 __all__ = ["HttpApp"]
-
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _SIGNAL = r"/v1/(?P<signal>traces|logs|metrics)"
 _ROUTE = re.compile(rf"(?:/run/(?P<run>.+))?{_SIGNAL}/?")
@@ -39,6 +28,13 @@ _RUN = re.compile(r"/run/(?P<run>.+?)(?:/v1(?:/.*)?)?/?")
 _DOUBLED = re.compile(rf".*{_SIGNAL}/v1/(?:traces|logs|metrics)/?")
 _JSON = "application/json"
 _PROTOBUF = ("application/x-protobuf", "application/protobuf")
+_CODES = {
+    400: Code.INVALID_ARGUMENT,
+    408: Code.DEADLINE_EXCEEDED,
+    413: Code.RESOURCE_EXHAUSTED,
+    503: Code.UNAVAILABLE,
+}
+"""Of a body that cannot be used, by the status of HTTP."""
 _NO_LENGTH = "the request has neither `content-length` nor `transfer-encoding: chunked`, so it has no body"
 _PATHS = "`/v1/traces`, `/v1/logs`, `/v1/metrics` and the same under `/run/RUN_ID`"
 
@@ -68,83 +64,49 @@ class _Envelope:
     link: Connection
 
 
-class _Acknowledgements:
-    """Answers on their way into the event loop: all that one commit gives wake it once."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._given: deque[tuple[asyncio.Future[RequestAnswer], RequestAnswer]] = deque()
-        self._waking = False
-
-    def put(self, answered: asyncio.Future[RequestAnswer], given: RequestAnswer) -> None:
-        """Have a request answered; called in the writer's thread."""
-        self._given.append((answered, given))
-        if not self._waking:
-            self._waking = True
-            self._loop.call_soon_threadsafe(self._deliver)
-
-    def _deliver(self) -> None:
-        self._waking = False  # first, so that what comes from now on is delivered at the latest by another call
-        while self._given:
-            answered, given = self._given.popleft()
-            if not answered.done():
-                answered.set_result(given)
-
-
 class HttpApp:
-    """The ASGI application. It is made in the event loop that runs it."""
+    """Answers requests."""
 
     def __init__(self, desk: Desk, site: Site, questions: Questions | None) -> None:
         self._desk = desk
         self._site = site
         self._questions = questions
-        self._answers = _Acknowledgements()
 
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, exchange: HttpExchange) -> None:
         """Answer one request."""
-        reason = self._foreign(scope)
+        reason = foreign(exchange.headers, self._desk.settings.allowed_hosts, tls=exchange.tls)
         if reason:
             self._desk.counters.turned_away(reason)
-            await _send(send, 403, status_body(Code.PERMISSION_DENIED, reason, as_json=True), as_json=True)
+            await exchange.answer(403, status_body(Code.PERMISSION_DENIED, reason, as_json=True), _JSON)
             return
-        if self._questions is not None and self._questions.answers(scope["method"], scope["path"]):
-            await self._questions(scope, receive, send)
+        if self._questions is not None and self._questions.answers(exchange.method, exchange.path):
+            await self._questions(exchange)
             return
-        link: Connection = scope["state"]["link"]
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        as_json = _media_type(headers) == _JSON
-        self._site.begin(link)
         queued = asyncio.get_running_loop().create_future()
+        self._site.begin(exchange.link)
         try:
             try:
-                envelope = self._open(scope, headers, link)
-                pending = await self._queue(envelope, headers, receive, queued)
+                envelope = self._open(exchange)
+                pending = await self._queue(envelope, exchange, queued)
             finally:
-                self._site.end(link)
-            await self._respond(send, envelope, await pending)
+                self._site.end(exchange.link)
+            body = _accepted(envelope, await pending)
+            await exchange.answer(200, body, _JSON if envelope.as_json else _PROTOBUF[0])
         except _NoError as no:
-            await self._error(send, no, as_json=as_json)
-
-    def _foreign(self, scope: dict[str, Any]) -> str:
-        headers = {
-            name.decode("latin-1"): value.decode("latin-1")
-            for name, value in scope["headers"]
-            if name in (b"host", b"origin")
-        }
-        return foreign(headers, self._desk.settings.allowed_hosts, tls=scope["scheme"] == "https")
+            await self._error(exchange, no)
 
     # -- before the body -------------------------------------------------------------------------------------------
 
-    def _open(self, scope: dict[str, Any], headers: dict[str, str], link: Connection) -> _Envelope:
+    def _open(self, exchange: HttpExchange) -> _Envelope:
         """Check everything that can be checked without the body."""
-        path = unquote(scope["raw_path"].decode("ascii"))
+        path, headers, link = exchange.path, exchange.headers, exchange.link
         route = _ROUTE.fullmatch(path)
         doubled = _DOUBLED.fullmatch(path)
         if doubled or route is None:
-            self._lost_its_way(scope["method"], path, headers, link)
+            self._lost_its_way(exchange)
             raise _NoError(404, Code.NOT_FOUND, _lost(path, doubled))
-        if scope["method"] != "POST":
-            raise _NoError(405, Code.UNIMPLEMENTED, f"`{path}` accepts POST, not {scope['method']}", allow=True)
+        if exchange.method != "POST":
+            raise _NoError(405, Code.UNIMPLEMENTED, f"`{path}` accepts POST, not {exchange.method}", allow=True)
         if not self._desk.allowed(headers.get("authorization", ""), headers.get("x-clawtrace-token", "")):
             self._desk.counters.turned_away(NO_TOKEN)
             raise _NoError(401, Code.UNAUTHENTICATED, NO_TOKEN)
@@ -167,37 +129,40 @@ class HttpApp:
             raise _NoError(411, Code.INVALID_ARGUMENT, _NO_LENGTH)
         return envelope
 
-    def _lost_its_way(self, method: str, path: str, headers: dict[str, str], link: Connection) -> None:
+    def _lost_its_way(self, exchange: HttpExchange) -> None:
         """Record a request to a path that there is not; a run that it names has lost what it carried."""
+        path, headers = exchange.path, exchange.headers
         reason = f"unknown path {path[:100]!r}"
         if "/v1" not in path:
             reason += "; an exporter whose address is set in code needs the full address, ending in `/v1/traces`"
         run = _RUN.fullmatch(path)
         named = headers.get("x-clawtrace-run-id", "") or (run["run"] if run else "")
-        if named and method == "POST" and not path.rstrip("/").endswith("/metrics"):
+        if named and exchange.method == "POST" and not path.rstrip("/").endswith("/metrics"):
             protocol: Protocol = "http/json" if _media_type(headers) == _JSON else "http/protobuf"
-            self._desk.refused("traces", protocol, named, link, reason)
+            self._desk.refused("traces", protocol, named, exchange.link, reason)
         else:
             self._desk.counters.turned_away(reason)
 
     # -- the body --------------------------------------------------------------------------------------------------
 
     async def _queue(
-        self, envelope: _Envelope, headers: dict[str, str], receive: Receive, answered: asyncio.Future[RequestAnswer]
+        self, envelope: _Envelope, exchange: HttpExchange, answered: asyncio.Future[RequestAnswer]
     ) -> asyncio.Future[RequestAnswer]:
         """Read the body and hand the request to the writer."""
         settings = self._desk.settings
         limit = settings.max_request_bytes
+        headers = exchange.headers
         length = headers.get("content-length", "")
         if length.isdigit() and int(length) > limit:
             self._refuse(envelope, f"a body of {length} bytes; at most {limit} are accepted")
             raise _NoError(413, Code.RESOURCE_EXHAUSTED, f"the body has {length} bytes; at most {limit} are accepted")
         budget = self._desk.writer.budget
-        body = Body(receive, budget, limit=limit, seconds=settings.body_timeout_s, gzip=envelope.gzip)
+        body = Body(exchange, budget, limit=limit, seconds=settings.body_timeout_s, gzip=envelope.gzip)
         try:
             data = await body.read()
         except BodyError as problem:
-            raise self._body_no(envelope, problem) from None
+            self._refuse(envelope, str(problem))
+            raise _NoError(problem.status, _CODES[problem.status], str(problem), retry=problem.status == 503) from None
         else:
             body.hand_over()
         finally:
@@ -213,26 +178,11 @@ class HttpApp:
             path_run=envelope.run_of_path,
             sender=sender_of(headers.get("user-agent", "")),
             connection=envelope.link,
-            answer=partial(self._answers.put, answered),
+            answer=partial(_give, asyncio.get_running_loop(), answered),
         )
         if not self._desk.writer.submit(request):
             raise _NoError(503, Code.UNAVAILABLE, STOPPING, retry=True)
         return answered
-
-    def _body_no(self, envelope: _Envelope, problem: BodyError) -> _NoError:
-        """Record a body that could not be read, and return the answer."""
-        message = str(problem)
-        if isinstance(problem, TooLargeError):
-            self._refuse(envelope, message)
-            return _NoError(413, Code.RESOURCE_EXHAUSTED, message)
-        if isinstance(problem, PressureError):
-            self._refuse(envelope, message)
-            return _NoError(503, Code.UNAVAILABLE, message, retry=True)
-        if isinstance(problem, SlowBodyError | CutShortError):
-            self._refuse(envelope, message)
-            return _NoError(408, Code.DEADLINE_EXCEEDED, message)
-        self._refuse(envelope, message)
-        return _NoError(400, Code.INVALID_ARGUMENT, message)
 
     def _refuse(self, envelope: _Envelope, reason: str) -> None:
         protocol: Protocol = "http/json" if envelope.as_json else "http/protobuf"
@@ -241,28 +191,37 @@ class HttpApp:
 
     # -- the answer ------------------------------------------------------------------------------------------------
 
-    async def _respond(self, send: Send, envelope: _Envelope, given: RequestAnswer) -> None:
-        if given.outcome is RequestOutcome.BAD:
-            raise _NoError(400, Code.INVALID_ARGUMENT, given.message)
-        if given.outcome is RequestOutcome.REFUSED:
-            raise _NoError(503, Code.UNAVAILABLE, given.message, retry=True)
-        if given.outcome is RequestOutcome.BROKEN:
-            raise _NoError(500, Code.INTERNAL, given.message)
-        body = success_body(envelope.signal, given, as_json=envelope.as_json)
-        await _send(send, 200, body, as_json=envelope.as_json)
-
-    async def _error(self, send: Send, no: _NoError, *, as_json: bool) -> None:
+    async def _error(self, exchange: HttpExchange, no: _NoError) -> None:
         seconds = self._desk.settings.retry_after_s
+        as_json = _media_type(exchange.headers) == _JSON
         body = status_body(no.code, no.message, as_json=as_json, retry_after_s=seconds if no.retry else None)
-        headers = []
-        if no.retry:
-            headers.append((b"retry-after", str(seconds).encode()))
+        headers = [(b"retry-after", str(seconds).encode())] if no.retry else []
         if no.allow:
             headers.append((b"allow", b"POST"))
-        await _send(send, no.status, body, as_json=as_json, headers=headers)
+        await exchange.answer(no.status, body, _JSON if as_json else _PROTOBUF[0], headers)
 
 
-def _media_type(headers: dict[str, str]) -> str:
+def _accepted(envelope: _Envelope, given: RequestAnswer) -> bytes:
+    """Return the body of the answer to a request that was accepted.
+
+    Raises:
+        _NoError: it was not.
+    """
+    if given.outcome is RequestOutcome.BAD:
+        raise _NoError(400, Code.INVALID_ARGUMENT, given.message)
+    if given.outcome is RequestOutcome.REFUSED:
+        raise _NoError(503, Code.UNAVAILABLE, given.message, retry=True)
+    if given.outcome is RequestOutcome.BROKEN:
+        raise _NoError(500, Code.INTERNAL, given.message)
+    return success_body(envelope.signal, given, as_json=envelope.as_json)
+
+
+def _give(loop: asyncio.AbstractEventLoop, answered: asyncio.Future[RequestAnswer], given: RequestAnswer) -> None:
+    """Have a request answered that is still waited for; called in the writer's thread."""
+    loop.call_soon_threadsafe(lambda: None if answered.done() else answered.set_result(given))
+
+
+def _media_type(headers: Mapping[str, str]) -> str:
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
@@ -286,12 +245,3 @@ def _lost(path: str, doubled: re.Match[str] | None) -> str:
     if path == "/":
         return f"there is nothing at `/`; the exporter must use the signal's path: {_PATHS}"
     return f"the path {path[:200]!r} is unknown; this receiver has {_PATHS}"
-
-
-async def _send(
-    send: Send, status: int, body: bytes, *, as_json: bool, headers: list[tuple[bytes, bytes]] | None = None
-) -> None:
-    kind = _JSON if as_json else _PROTOBUF[0]
-    fields = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode()), *(headers or ())]
-    await send({"type": "http.response.start", "status": status, "headers": fields})
-    await send({"type": "http.response.body", "body": body})

@@ -4,35 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Awaitable, Callable
-from typing import Any
 
 from clawtrace.receiver.inbox import ByteBudget
 from clawtrace.receiver.transport.admission import PRESSURE
+from clawtrace.receiver.transport.http_exchange import HttpExchange
 
-__all__ = ["Body", "BodyError", "CutShortError", "PressureError", "Receive", "SlowBodyError", "TooLargeError"]
-
-Receive = Callable[[], Awaitable[dict[str, Any]]]
+__all__ = ["Body", "BodyError"]
 
 
 class BodyError(Exception):
-    """The body cannot be used; the text says why."""
+    """The body cannot be used; the text says why, the status of HTTP what kind of reason it is."""
 
-
-class TooLargeError(BodyError):
-    """It is larger than a request may be."""
-
-
-class PressureError(BodyError):
-    """The receiver cannot hold it now."""
-
-
-class SlowBodyError(BodyError):
-    """Nothing came for too long."""
-
-
-class CutShortError(BodyError):
-    """The connection ended in the middle of it."""
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class _Gunzip:
@@ -65,8 +50,8 @@ class _Gunzip:
 class Body:
     """Reads one body. The bytes it holds are reserved; `release` frees them unless the writer took them over."""
 
-    def __init__(self, receive: Receive, budget: ByteBudget, *, limit: int, seconds: float, gzip: bool) -> None:
-        self._receive = receive
+    def __init__(self, exchange: HttpExchange, budget: ByteBudget, *, limit: int, seconds: float, gzip: bool) -> None:
+        self._exchange = exchange
         self._budget = budget
         self._limit = limit
         self._seconds = seconds
@@ -77,20 +62,18 @@ class Body:
         """Return the whole body, decompressed.
 
         Raises:
-            BodyError: it is malformed, or one of the errors above.
+            BodyError: it is malformed or cut short, too large, too slow, or cannot be held now.
         """
         parts: list[bytes] = []
-        more = True
-        while more:
+        while not (parts and self._exchange.whole):
             try:
                 async with asyncio.timeout(self._seconds):
-                    message = await self._receive()
+                    piece = await self._exchange.piece()
             except TimeoutError:
-                raise SlowBodyError(f"no bytes of the body arrived for {self._seconds:g} s") from None
-            if message["type"] == "http.disconnect":
-                raise CutShortError("the connection was closed in the middle of a request")
-            more = message.get("more_body", False)
-            parts.append(self._take(message.get("body", b"")))
+                raise BodyError(f"no bytes of the body arrived for {self._seconds:g} s", 408) from None
+            if piece is None:
+                raise BodyError("the connection was closed in the middle of a request", 408)
+            parts.append(self._take(piece))
         if self._gunzip is not None:
             self._gunzip.finish()
         return b"".join(parts)
@@ -109,8 +92,8 @@ class Body:
         if self._gunzip is not None:
             data = self._gunzip.feed(data, room)
         if len(data) > room:
-            raise TooLargeError(f"the body is larger than {self._limit} bytes (decompressed)")
+            raise BodyError(f"the body is larger than {self._limit} bytes (decompressed)", 413)
         if not self._budget.take(len(data)):
-            raise PressureError(PRESSURE)
+            raise BodyError(PRESSURE, 503)
         self._reserved += len(data)
         return data

@@ -1,72 +1,66 @@
-"""One HTTP/1.1 request and its answer, as an ASGI application sees them."""
+"""One HTTP/1.1 request and its answer."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any
 
-__all__ = ["App", "HttpExchange", "HttpWire"]
+from clawtrace.receiver.attribution.connections import Connection
+
+__all__ = ["HttpExchange"]
 
 _LOG = logging.getLogger("clawtrace.receiver.http")
 
-App = Callable[
-    [dict[str, Any], Callable[[], Awaitable[dict[str, Any]]], Callable[[dict[str, Any]], Awaitable[None]]],
-    Awaitable[None],
-]
-"""An ASGI application."""
-
 _BROKEN = b"clawtrace failed on this request; see its log"
+_HIGH = 1 << 16
+"""Bytes of a body that are read ahead."""
 
-
-class HttpWire(Protocol):
-    """The connection of a request."""
-
-    async def write(self, data: bytes) -> None:
-        """Send bytes, once the other side has read what was sent before."""
-
-    def hold(self) -> None:
-        """Read no more for now."""
-
-    def release(self) -> None:
-        """Read on."""
-
-    def answered(self, exchange: HttpExchange) -> None:
-        """An answer is complete."""
-
-    def close(self) -> None:
-        """End the connection."""
+Fields = Sequence[tuple[bytes, bytes]]
+"""Headers of an answer."""
 
 
 class HttpExchange:
-    """A request, whose body comes in while the application runs.
+    """A request, whose body comes in while it is being answered.
 
     Args:
-        scope: ASGI's description of the request.
-        awaited: whether the sender waits for `100 Continue` before it sends the body.
+        wire: its connection (`http_protocol`).
+        path: without percent-encoding and query string.
+        headers: names in lower case.
+        version: of HTTP, ``1.0`` or ``1.1``.
         keep_alive: whether the connection outlives the answer.
     """
 
-    _HIGH = 1 << 16
-    """Bytes of a body that are read ahead."""
-
-    def __init__(self, wire: HttpWire, scope: dict[str, Any], *, awaited: bool, keep_alive: bool) -> None:
+    def __init__(
+        self,
+        wire: Any,
+        method: str,
+        path: str,
+        query: str,
+        headers: Mapping[str, str],
+        version: str,
+        *,
+        keep_alive: bool,
+    ) -> None:
         self._wire = wire
-        self._scope = scope
-        self._awaited = awaited
+        self.link: Connection = wire.link
+        self.tls: bool = wire.tls
+        self.method, self.path, self.query, self.headers = method, path, query, headers
+        self._version = version
+        self._awaited = headers.get("expect", "").lower() == "100-continue"
+        """Whether the sender waits for `100 Continue` before it sends the body."""
         self.keep_alive = keep_alive
         self.whole = False
         """Whether all of the body came."""
         self.complete = False
         """Whether the answer is complete."""
+        self._started = False
         self._lost = False
         self._body = bytearray()
         self._came = asyncio.Event()
-        """Set when there is something to receive."""
-        self._started = False
-        self._chunked = False
+        """Set when there is something to be read."""
 
     # -- what comes ------------------------------------------------------------------------------------------------
 
@@ -74,7 +68,7 @@ class HttpExchange:
         """Take a piece of the body; what comes after the answer is passed over."""
         if not self.complete:
             self._body += data
-            if len(self._body) > self._HIGH:
+            if len(self._body) > _HIGH:
                 self._wire.hold()
             self._came.set()
 
@@ -90,23 +84,20 @@ class HttpExchange:
 
     # -- the application's side ------------------------------------------------------------------------------------
 
-    async def run(self, app: App) -> None:
+    async def run(self, app: Callable[[HttpExchange], Awaitable[None]]) -> None:
         """Have an application answer."""
         try:
-            await app(self._scope, self.receive, self.send)
+            await app(self)
         except Exception:
             _LOG.exception("an HTTP request could not be answered")
             if self._started:
                 self._wire.close()
                 return
             self.keep_alive = False
-            length = str(len(_BROKEN)).encode()
-            headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", length)]
-            await self.send({"type": "http.response.start", "status": 500, "headers": headers})
-            await self.send({"type": "http.response.body", "body": _BROKEN})
+            await self.answer(500, _BROKEN, "text/plain; charset=utf-8")
 
-    async def receive(self) -> dict[str, Any]:
-        """Return what came since the last time, or that the connection has ended."""
+    async def piece(self) -> bytes | None:
+        """Return what came of the body since the last time, all of it where it is `whole`; None where the connection has ended."""
         if self._awaited:
             self._awaited = False
             await self._wire.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -115,40 +106,53 @@ class HttpExchange:
             await self._came.wait()
             self._came.clear()
         if (self._lost and not (self.whole and self._body)) or self.complete:
-            return {"type": "http.disconnect"}
+            return None
         body = bytes(self._body)
         self._body.clear()
-        return {"type": "http.request", "body": body, "more_body": not self.whole}
+        return body
 
-    async def send(self, message: dict[str, Any]) -> None:
-        """Send the head of the answer, or a piece of its body."""
+    async def answer(self, status: int, body: bytes, content_type: str, headers: Fields = ()) -> None:
+        """Send the answer."""
         if self._lost:
             return
-        if message["type"] == "http.response.start":
-            self._started = True
-            await self._wire.write(self._head(message["status"], message["headers"]))
-            return
-        body: bytes = message.get("body", b"")
-        more: bool = message.get("more_body", False)
-        if self._scope["method"] == "HEAD":
-            body = b""
-        elif self._chunked:
-            body = (b"%x\r\n%b\r\n" % (len(body), body) if body else b"") + (b"" if more else b"0\r\n\r\n")
-        if body:
+        await self._head(status, content_type, ((b"content-length", str(len(body)).encode()), *headers))
+        if body and self.method != "HEAD":
             await self._wire.write(body)
-        if not more:
-            self.complete = True
-            self._came.set()
-            if not self.keep_alive:
-                self._wire.close()
-            self._wire.answered(self)
+        self._end()
 
-    def _head(self, status: int, headers: list[tuple[bytes, bytes]]) -> bytes:
-        if all(name != b"content-length" for name, _ in headers):
-            self._chunked = self._scope["http_version"] == "1.1" and self._scope["method"] != "HEAD"
-            self.keep_alive &= self._chunked
-        framing = [(b"transfer-encoding", b"chunked")] if self._chunked else []
-        closing = [] if self.keep_alive else [(b"connection", b"close")]
-        lines = [b"%b: %b" % field for field in (*headers, *framing, *closing)]
+    async def flow(self, pieces: AsyncGenerator[bytes], content_type: str) -> None:
+        """Send an answer in pieces as they come, until they end or the other side has gone."""
+        chunked = self._version == "1.1"
+        self.keep_alive &= chunked
+        framing = ((b"transfer-encoding", b"chunked"),) if chunked else ()
+        gone = asyncio.ensure_future(self._gone())
+        try:
+            await self._head(200, content_type, ((b"cache-control", b"no-store"), *framing))
+            async for piece in pieces:
+                if gone.done():
+                    break
+                await self._wire.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+            if not self._lost:
+                await self._wire.write(b"0\r\n\r\n" if chunked else b"")
+                self._end()
+        finally:
+            gone.cancel()
+            await pieces.aclose()
+
+    async def _gone(self) -> None:
+        while await self.piece() is not None:
+            pass
+
+    async def _head(self, status: int, content_type: str, headers: Fields) -> None:
+        self._started = True
+        closing = () if self.keep_alive else ((b"connection", b"close"),)
+        fields = ((b"content-type", content_type.encode()), *headers, *closing)
         first = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode()
-        return b"\r\n".join((first, *lines, b"", b""))
+        await self._wire.write(b"\r\n".join((first, *[b"%b: %b" % field for field in fields], b"", b"")))
+
+    def _end(self) -> None:
+        self.complete = True
+        self._came.set()
+        if not self.keep_alive:
+            self._wire.close()
+        self._wire.answered()

@@ -1,16 +1,16 @@
-"""Connections that speak HTTP/1.1, read by httptools, whose requests an ASGI application answers one after another."""
+"""Connections that speak HTTP/1.1, read by httptools, whose requests are answered one after another."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Any
+from collections.abc import Awaitable, Callable
 from urllib.parse import unquote
 
 import httptools
 
 from clawtrace.receiver.attribution.connections import Connection
-from clawtrace.receiver.transport.http_exchange import App, HttpExchange
+from clawtrace.receiver.transport.http_exchange import HttpExchange
 from clawtrace.receiver.transport.site import Site, unread
 
 __all__ = ["HttpConnection"]
@@ -37,13 +37,13 @@ class HttpConnection(asyncio.Protocol):
 
     relayed = False
 
-    def __init__(self, site: Site, link: Connection, app: App) -> None:
+    def __init__(self, site: Site, link: Connection, app: Callable[[HttpExchange], Awaitable[None]]) -> None:
         self.site = site
         self.link = link
         self.transport: asyncio.Transport
         self._app = app
         self._parser = self._new_parser()
-        self._scheme = "http"
+        self.tls = False
         self._current: HttpExchange | None = None
         """The request that is being answered, or the last that was."""
         self._newest: HttpExchange | None = None
@@ -90,7 +90,7 @@ class HttpConnection(asyncio.Protocol):
         """Note the connection."""
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
-        self._scheme = "http" if transport.get_extra_info("ssl_object") is None else "https"
+        self.tls = transport.get_extra_info("ssl_object") is not None
         self.site.visitors.add(self)
         self.site.activity.set()
 
@@ -129,7 +129,7 @@ class HttpConnection(asyncio.Protocol):
         """Keep the connection until a request that came whole is answered; others are cut short."""
         self.site.activity.set()
         last = self._newest
-        self._sender_ended = last is not None and last.whole and not last.complete and self._scheme == "http"
+        self._sender_ended = last is not None and last.whole and not last.complete and not self.tls
         return self._sender_ended
 
     # -- the exchanges' side ---------------------------------------------------------------------------------------
@@ -156,9 +156,8 @@ class HttpConnection(asyncio.Protocol):
         """End the connection."""
         self.transport.close()
 
-    def answered(self, exchange: HttpExchange) -> None:
+    def answered(self) -> None:
         """Begin the next request, wait for one, or close what the sender has closed."""
-        del exchange
         self.site.activity.set()
         if self.transport.is_closing():
             return
@@ -203,24 +202,17 @@ class HttpConnection(asyncio.Protocol):
         if self._parser.should_upgrade():
             return
         address = httptools.parse_url(self._url)
-        path = address.path or b"/"
+        path, query = address.path or b"/", address.query or b""
         version = self._parser.get_http_version()
-        scope: dict[str, Any] = {
-            "type": "http",
-            "asgi": {"version": "3.0", "spec_version": "2.3"},
-            "http_version": version,
-            "method": self._parser.get_method().decode("ascii"),
-            "scheme": self._scheme,
-            "path": unquote(path.decode("ascii")),
-            "raw_path": path,
-            "query_string": address.query or b"",
-            "root_path": "",
-            "headers": self._headers,
-            "state": {"link": self.link},
-        }
-        awaited = any(name == b"expect" and value.lower() == b"100-continue" for name, value in self._headers)
-        keep_alive = version != "1.0" and self._parser.should_keep_alive()
-        new = HttpExchange(self, scope, awaited=awaited, keep_alive=keep_alive)
+        new = HttpExchange(
+            self,
+            self._parser.get_method().decode("ascii"),
+            unquote(path.decode("ascii")),
+            query.decode("latin-1"),
+            {name.decode("latin-1"): value.decode("latin-1") for name, value in self._headers},
+            version,
+            keep_alive=version != "1.0" and self._parser.should_keep_alive(),
+        )
         self._newest = new
         if self._current is None or self._current.complete:
             self._begin(new)

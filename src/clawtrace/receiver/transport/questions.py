@@ -10,15 +10,16 @@ import asyncio
 import hmac
 import json
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from urllib.parse import parse_qs, unquote
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from urllib.parse import parse_qs
 
 from clawtrace.receiver.inbox import ByteBudget
-from clawtrace.receiver.transport.http_body import Body, BodyError, Receive, TooLargeError
+from clawtrace.receiver.transport.http_body import Body, BodyError
+from clawtrace.receiver.transport.http_exchange import HttpExchange
 
 if TYPE_CHECKING:
     from clawtrace.receiver.transport.grpc_calls import Call, Work
@@ -46,7 +47,6 @@ PAGE_PATH = "/"
 _BODY_BYTES = 1 << 20
 _BODY_SECONDS = 10.0
 
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 T = TypeVar("T")
 
 
@@ -75,7 +75,7 @@ class QuestionReply(NamedTuple):
 
 
 class Questions:
-    """The endpoint, as an ASGI application.
+    """The endpoint.
 
     Args:
         answer: answers a request; called in a thread of this endpoint.
@@ -95,7 +95,7 @@ class Questions:
         *,
         threads: int = 1,
         waiting: int = 8,
-        events: Callable[[Mapping[str, Sequence[str]]], AsyncIterator[bytes] | None] | None = None,
+        events: Callable[[Mapping[str, Sequence[str]]], AsyncGenerator[bytes] | None] | None = None,
         page: QuestionReply | None = None,
         calls: Callable[[Call, Questions], Work | None] | None = None,
         troubled: Callable[[bool], None] = lambda _: None,
@@ -115,26 +115,18 @@ class Questions:
         self.stopping = False
         """Whether no more requests are taken."""
 
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, exchange: HttpExchange) -> None:
         """Answer one request."""
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        if self._events is not None and scope["path"] == EVENTS_PATH and self.allowed(headers):
-            following = self._events(parse_qs(scope["query_string"].decode("latin-1")))
+        if self._events is not None and exchange.path == EVENTS_PATH and self.allowed(exchange.headers):
+            following = self._events(parse_qs(exchange.query))
             if following is not None:
-                await _flow(following, receive, send)
+                await exchange.flow(following, "application/x-ndjson")
                 return
             reply = refusal(503, "too many follow already")
         else:
-            reply = await self._reply(scope, headers, receive)
-        fields = [
-            (b"content-type", reply.content_type.encode()),
-            (b"content-length", str(len(reply.body)).encode()),
-            *reply.headers,
-        ]
-        if reply.status == 503:
-            fields.append((b"retry-after", b"1"))
-        await send({"type": "http.response.start", "status": reply.status, "headers": fields})
-        await send({"type": "http.response.body", "body": reply.body})
+            reply = await self._reply(exchange)
+        later = ((b"retry-after", b"1"),) if reply.status == 503 else ()
+        await exchange.answer(reply.status, reply.body, reply.content_type, (*reply.headers, *later))
 
     def answers(self, method: str, path: str) -> bool:
         """Say whether a request is for this endpoint; what it is not is OTLP."""
@@ -184,8 +176,8 @@ class Questions:
 
     # --------------------------------------------------------------------------------------------------------------
 
-    async def _reply(self, scope: Mapping[str, Any], headers: Mapping[str, str], receive: Receive) -> QuestionReply:
-        path = unquote(scope["raw_path"].decode("ascii"))
+    async def _reply(self, exchange: HttpExchange) -> QuestionReply:
+        path, headers = exchange.path, exchange.headers
         if path == PAGE_PATH and self._page is not None:
             return self._page
         if path == LIVE_PATH:
@@ -201,16 +193,16 @@ class Questions:
                 401,
                 "the token of `<store>.owner`, or of a sidecar's ready file, is required: send `authorization: Bearer TOKEN`",
             )
-        body = Body(receive, self._bodies, limit=_BODY_BYTES, seconds=_BODY_SECONDS, gzip=False)
+        body = Body(exchange, self._bodies, limit=_BODY_BYTES, seconds=_BODY_SECONDS, gzip=False)
         try:
             data = await body.read()
         except BodyError as problem:
-            return refusal(413 if isinstance(problem, TooLargeError) else 400, str(problem))
+            return refusal(413 if problem.status == 413 else 400, str(problem))
         finally:
             body.release()
-        query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        query = parse_qs(exchange.query, keep_blank_values=True)
         media = headers.get("content-type", "").partition(";")[0].strip().lower()
-        answer = self.submit(partial(self._work, HttpQuestion(scope["method"], path, query, media, data)))
+        answer = self.submit(partial(self._work, HttpQuestion(exchange.method, path, query, media, data)))
         if answer is None:
             return refusal(503, "too many requests are waiting, or the store is being closed; try again")
         return await asyncio.wrap_future(answer)
@@ -219,27 +211,6 @@ class Questions:
         if self.stopping:
             return refusal(503, "the store is being closed; try again")
         return self._answer(asked)
-
-
-async def _flow(pieces: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
-    """Send pieces as they come, until they end or the other side has gone."""
-    gone = asyncio.ensure_future(_gone(receive))
-    headers = [(b"content-type", b"application/x-ndjson"), (b"cache-control", b"no-store")]
-    try:
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        async for piece in pieces:
-            if gone.done():
-                break
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
-    finally:
-        gone.cancel()
-        await pieces.aclose()  # type: ignore[attr-defined] # a generator
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 def refusal(status: int, message: str, error: str = "") -> QuestionReply:

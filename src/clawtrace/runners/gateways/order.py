@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from clawtrace.providers.models import ModelChoice
 
 __all__ = [
@@ -104,16 +106,7 @@ def write_gateway_order(order: GatewayOrder, path: Path) -> None:
 
 def read_gateway_order(path: Path) -> GatewayOrder:
     """Read an order."""
-    data = json.loads(path.read_text(encoding="utf-8"))
-    container = data["container"]
-    return GatewayOrder(
-        **data
-        | {
-            "container": None
-            if container is None
-            else Container(**container | {"variables": tuple(container["variables"])})
-        }
-    )
+    return TypeAdapter(GatewayOrder).validate_json(path.read_bytes())
 
 
 # --- openclaw.json ----------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from clawtrace.runners.inputs.content import (
     folder_tree,
     tree,
 )
-from clawtrace.runners.inputs.named_files import Named, named_by, rendered, shell_words
+from clawtrace.runners.inputs.named_files import Named, inner, named_by, rendered, shell_words
 from clawtrace.runners.starting.command_turn import CommandSettings
 
 __all__ = ["command_inputs", "forget_project_digests", "unmatched_inputs"]
@@ -65,9 +65,7 @@ def _matches(pattern: str, case_dir: Path) -> Iterator[Path]:
 
 def _below(folder: Path, leave_out: Iterable[Path]) -> list[Path] | None:
     """Return the files of a folder that is named, also those that git ignores; of one that holds no sources as a rule, all."""
-    real = os.path.realpath(folder) + os.sep
-    inner = [path for path in leave_out if os.path.realpath(path).startswith(real)]
-    found = files_below(folder, inner, ignored=True)
+    found = files_below(folder, inner(folder, leave_out), ignored=True)
     if found == [] and not files_below(folder):
         return [file for file in folder.rglob("*") if file.is_symlink() or not file.is_dir()]
     return found

@@ -67,15 +67,15 @@ def named_by(settings: CommandSettings, request: InputsRequest, passed: Mapping[
 def _below(folder: Path, request: InputsRequest, *, ignored: bool) -> list[Path] | None:
     """Return the files of a named folder; None where they are too many, or some of them cannot be listed."""
     try:
-        return files_below(folder, inner(folder, request), ignored=ignored)
+        return files_below(folder, inner(folder, (*request.leave_out, *request.judging)), ignored=ignored)
     except OSError:
         return None
 
 
-def inner(folder: Path, request: InputsRequest) -> Iterator[Path]:
-    """Yield what is in a folder and no input of the agent; a folder that is named itself counts, wherever it is."""
+def inner(folder: Path, leave_out: Iterable[Path]) -> list[Path]:
+    """Return what of `leave_out` is in a folder; a folder that is named itself counts, wherever it is."""
     real = os.path.realpath(folder) + os.sep
-    return (path for path in (*request.leave_out, *request.judging) if os.path.realpath(path).startswith(real))
+    return [path for path in leave_out if os.path.realpath(path).startswith(real)]
 
 
 def _paths(

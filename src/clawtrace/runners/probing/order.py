@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from clawtrace.providers.models import ModelChoice
 
 __all__ = ["PROVIDER_FAILED", "ProbeOrder", "read_order", "write_order"]
@@ -48,5 +50,4 @@ def write_order(order: ProbeOrder, path: Path) -> None:
 
 def read_order(path: Path) -> ProbeOrder:
     """Read an order."""
-    data = json.loads(path.read_text(encoding="utf-8"))
-    return ProbeOrder(**data | {"model": ModelChoice(**data["model"])})
+    return TypeAdapter(ProbeOrder).validate_json(path.read_bytes())

@@ -9,6 +9,7 @@ import glob
 import json
 import os
 import signal
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -109,6 +110,41 @@ class CommandSettings(WorkspaceSettings):
         if self.input == "json" and self.stdin is not None:
             raise ValueError("`stdin` and `input: json` both set standard input; keep one of them")
         return self
+
+    @property
+    def needs_user_message(self) -> bool:
+        """Whether a string holds ``{{message}}``."""
+        set_here = [text for text in self.env.values() if text is not None]
+        return _use_message([*_strings(self.command, *self.setup), *set_here, self.stdin or "", self.cwd])
+
+    @property
+    def needs_opening(self) -> bool:
+        """Whether setup commands, or globs that are read with them, hold ``{{message}}``."""
+        return _use_message([*_strings(*self.setup), *(self.artifacts or ()), *self.logs])
+
+    @property
+    def takes_all_messages(self) -> bool:
+        """Whether standard input holds all messages."""
+        return self.input == "json"
+
+    @property
+    def why_no_cassette(self) -> str:
+        """That the agent already runs, where it does: its environment is not ours to set."""
+        if self.agent != "running":
+            return ""
+        return (
+            "the agent already runs (`agent: running`), so that it cannot be told to ask a cassette: start it with "
+            "`clawtrace model-server --cassette`"
+        )
+
+
+def _strings(*commands: list[str] | str) -> Iterator[str]:
+    for command in commands:
+        yield from [command] if isinstance(command, str) else command
+
+
+def _use_message(texts: Iterable[str]) -> bool:
+    return any("message" in names_in(text) for text in texts)
 
 
 # --- turns ------------------------------------------------------------------------------------------------------------

@@ -144,39 +144,16 @@ def _placeholders(target: TelemetryTarget, protocol: Protocol, run_id: str) -> d
 # --- what an agent gets -----------------------------------------------------------------------------------------------
 
 
-ALLOWED: Mapping[str, str] = {
-    "PATH": "finds programs",
-    "HOME": "where an agent finds the user's settings",
-    "USER": "the user's name",
-    "LOGNAME": "the user's name",
-    "SHELL": "which shell tools start",
-    "LANG": "language and encoding",
-    "LC_*": "language and encoding",
-    "TZ": "the clock's zone",
-    "TERM": "the terminal's kind",
-    "TMPDIR": "temporary files",
-    "XDG_*": "folders of settings, data and caches",
-    "SSL_CERT_FILE": "certificates of the system or a proxy",
-    "SSL_CERT_DIR": "certificates of the system or a proxy",
-    "REQUESTS_CA_BUNDLE": "certificates of the system or a proxy",
-    "CURL_CA_BUNDLE": "certificates of the system or a proxy",
-    "NODE_EXTRA_CA_CERTS": "certificates of the system or a proxy",
-    "HTTP_PROXY": "the proxy to use",
-    "HTTPS_PROXY": "the proxy to use",
-    "ALL_PROXY": "the proxy to use",
-    "NO_PROXY": "hosts that need no proxy",
-    "http_proxy": "the proxy to use",
-    "https_proxy": "the proxy to use",
-    "all_proxy": "the proxy to use",
-    "no_proxy": "hosts that need no proxy",
-    "VIRTUAL_ENV": "the active Python environment",
-    "CONDA_PREFIX": "the active Python environment",
-    "LD_LIBRARY_PATH": "libraries of manually installed programs",
-    "OTEL_RESOURCE_ATTRIBUTES": "the user's resource attributes, which are merged",
-    "OTEL_SERVICE_NAME": "the user's service name",
-}
-"""Variables of the caller that an agent gets, as names or globs, with what each is for. Keys and tokens are not
-among them: a case names what its agent needs in `pass_env`, so that no secret reaches an agent by accident."""
+ALLOWED = (
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TERM", "TMPDIR", "XDG_*"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+    *("VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH"),
+    *("OTEL_RESOURCE_ATTRIBUTES", "OTEL_SERVICE_NAME"),  # they are merged
+)
+"""Variables of the caller that an agent gets, as names or globs: its system, certificates, proxies, environments of Python, and
+what it says of itself. Keys and tokens are not among them: a case names what its agent needs in `pass_env`, so that no secret
+reaches an agent by accident."""
 
 
 def allowed_environment(caller: Mapping[str, str], more: Iterable[str] = ()) -> dict[str, str]:

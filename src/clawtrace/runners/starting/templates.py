@@ -42,7 +42,7 @@ class RunValues(NamedTuple):
     started_at: float
     """Seconds since the epoch."""
     env: Mapping[str, str]
-    extra: Mapping[str, str]
+    extra: Mapping[str, str] = {}
     """Names that only the runner knows, such as ``message``."""
 
     def value(self, name: str) -> str:

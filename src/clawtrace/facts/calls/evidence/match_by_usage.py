@@ -20,7 +20,7 @@ from itertools import combinations
 from operator import attrgetter
 
 from clawtrace.dialects.call_ids import id_kind
-from clawtrace.dialects.part import Part
+from clawtrace.dialects.message_parts import Part
 from clawtrace.facts.calls.ledger import Ledger
 from clawtrace.facts.calls.rules import (
     FAILED_TOGETHER,

@@ -1,7 +1,7 @@
-"""Write a file of `clawtrace report --to comment=FILE` as one comment on the pull request that a GitHub workflow runs for.
+"""Write what `clawtrace report --to comment=FILE` wrote as a comment on the pull request that a GitHub workflow runs for.
 
-The comment is found again by its first line, a hidden mark, and replaced. Standard library only; the address of the API, the
-repository and the event are in the variables that each workflow has, the token is in `GH_TOKEN`.
+The comment begins with a hidden mark, by which the next push finds and replaces it. Standard library only; the address of the API,
+the repository and the event are in the variables that each workflow has; the token is in `GH_TOKEN`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 _MOST_PAGES = 30
 
@@ -50,25 +51,31 @@ def _replaced(comment: int, body: str) -> bool:
     return True
 
 
+def _body(file: Path) -> str:
+    """Return the mark, what was written, or that nothing was, and a link to the workflow run."""
+    mark = quote(f"{os.environ.get('DIRECTORY', '.')} {os.environ.get('SUITE', '')}")
+    text = "### 💥 Nothing was judged\nA file or a flag is wrong: see the workflow run.\n"
+    if file.is_file():
+        text = file.read_text("utf-8")
+    server = os.environ.get("GITHUB_SERVER_URL", "https://github.com")
+    run = f"{server}/{os.environ['GITHUB_REPOSITORY']}/actions/runs/{os.environ['GITHUB_RUN_ID']}"
+    return f"<!-- clawtrace {mark} -->\n{text}\n[Workflow run]({run})\n"
+
+
 def main(file: str) -> None:
-    """Replace the comment of an earlier run, or write the first."""
+    """Replace the comment of an earlier push, or write the first."""
     event = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text("utf-8"))
     number = (event.get("pull_request") or {}).get("number")
     if number is None:
         sys.stdout.write("This workflow does not run for a pull request: there is nothing to comment on.\n")
         return
-    body = Path(file).read_text("utf-8")
-    if run := os.environ.get("GITHUB_RUN_ID"):
-        server = os.environ.get("GITHUB_SERVER_URL", "https://github.com")
-        body += f"\n[Workflow run]({server}/{os.environ['GITHUB_REPOSITORY']}/actions/runs/{run})\n"
+    body = _body(Path(file))
     try:
         if not any(_replaced(one, body) for one in _earlier(number, body.partition("\n")[0])):
             _ask("POST", f"issues/{number}/comments", {"body": body})
-    except urllib.error.HTTPError as error:
-        if error.code not in (401, 403):
-            raise
+    except OSError as error:
         sys.stdout.write(
-            f"::warning title=clawtrace::The comment was not written (HTTP {error.code}): the job needs `permissions: "
+            f"::warning title=clawtrace::The comment was not written ({error}). It needs `permissions: "
             "{pull-requests: write}`, which pull requests from forks do not get. The step's summary has the results.\n"
         )
 

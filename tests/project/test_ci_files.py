@@ -76,7 +76,9 @@ class PullRequest:
     """Comments of one pull request, behind the part of GitHub's API that the action uses."""
 
     def __init__(self) -> None:
-        others = [{"id": number, "body": None if number else "see `<!-- clawtrace -->`"} for number in range(100)]
+        others = [
+            {"id": number, "body": None if number else "see `<!-- clawtrace .%20good -->`"} for number in range(100)
+        ]
         self.comments: list[dict[str, Any]] = others
         self.asked: list[str] = []
         self.refuses = False
@@ -99,7 +101,7 @@ class PullRequest:
 
 @pytest.fixture
 def pull_request(tmp_path: Path) -> Iterator[PullRequest]:
-    """A fake of GitHub's API on a socket; `github` holds its variables."""
+    """A fake of GitHub's API on a socket; `variables` are what a workflow has to reach it."""
     fake = PullRequest()
 
     class Handler(BaseHTTPRequestHandler):
@@ -133,45 +135,46 @@ def pull_request(tmp_path: Path) -> Iterator[PullRequest]:
 @pytest.mark.full
 @pytest.mark.needs("bash")
 def test_the_comment_of_the_action_updates_itself(project: Path, pull_request: PullRequest) -> None:
-    """Green is three lines; a planted regression replaces them with its culprit; without permission a warning says so."""
+    """Green is a few lines; a planted regression replaces them with its culprit; without permission a warning says so."""
     given = {"suite": "good", "install": "", "args": "--repeat 3", "token": "secret", "baseline": "main"}
     given["page-url"] = "https://pages.example/report.html"
 
     def comment() -> str:
         done = run_the_action(project, given, "comment", **pull_request.variables)
         assert done.returncode == 0, done.stdout + done.stderr
-        said.append(done.stdout)
+        assert len(pull_request.comments) == 101
+        assert ("not written" in done.stdout) is pull_request.refuses, done.stdout
         return str(pull_request.comments[-1]["body"])
 
-    said: list[str] = []
+    mark = "<!-- clawtrace .%20good -->"
     assert run_the_action(project, given).returncode == 0
-    first = comment()
-    assert "::warning title=clawtrace::The results were not compared with the baseline main." in said[0]
-    assert [line for line in first.splitlines() if line] == [
-        "<!-- clawtrace -->",
-        "### ✅ good: 3 of 3 runs passed",
-        "[Page](https://pages.example/report.html)",
-        "[Workflow run](https://github.com/me/agents/actions/runs/99)",
-    ]
+    assert "> The results were not compared with the baseline `main`: see the workflow run." in comment()
 
     shell("clawtrace baseline set main good", project)
+    green = [line for line in comment().splitlines() if line]
+    against = green.pop(2)
+    title = "good: 3 of 3 runs passed](https://pages.example/report.html)"
+    assert green == [mark, f"### ✅ [{title}", "[Workflow run](https://github.com/me/agents/actions/runs/99)"]
+    assert against.startswith("Against main: no case got worse.")
+
     case = project / "configs" / "cases" / "good" / "test.yaml"
     case.write_text(case.read_text("utf-8").replace("one_tool", "unknown_tool"), encoding="utf-8")
     assert run_the_action(project, given).returncode == 1
-    second = comment()
-    assert len(pull_request.comments) == 101
+    red = re.sub(r"&#(\d+);", lambda one: chr(int(one[1])), comment())
     assert pull_request.asked[-1] == "PATCH /repos/me/agents/issues/comments/100"
-    assert second.startswith(
-        "<!-- clawtrace -->\n### ❌ good: 0 of 3 runs passed\nExit code 1: something failed. Against"
+    assert red.startswith(
+        f"{mark}\n### ❌ [{title.replace('3 of', '0 of')}\nExit code 1: something failed.\nAgainst main: "
     )
-    assert "Against main: 1 case got worse. One run of each case: cost $0.0060 → $0.0069 (+15%), tokens 2,202" in second
-    assert "- ❌ **good**: passed 3/3 → 0/3" in second
-    assert "configs/cases/good/test.yaml:" in re.sub(r"&#(\d+);", lambda one: chr(int(one[1])), second)
-    assert "[run](https://pages.example/report.html#/run/good%2F" in second
+    assert "1 case got worse. Each case once: cost $0.0060 → $0.0069 (+15%); tokens 2,202 → " in red
+    assert "- **good**: passed 3/3 → 0/3" in red
+    assert "configs/cases/good/test.yaml:" in red
+    assert "[Run](https://pages.example/report.html#/run/good%2F" in red
+
+    (project / "clawtrace-results" / "results.json").unlink()
+    assert comment().startswith(f"{mark}\n### 💥 Nothing was judged\n")
 
     pull_request.refuses = True
     comment()
-    assert "::warning title=clawtrace::The comment was not written (HTTP 403)" in said[-1]
 
 
 def test_the_action_names_only_inputs_that_it_has() -> None:

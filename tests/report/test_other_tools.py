@@ -218,20 +218,23 @@ def test_markdown_folds_equal_failures(run, verdict) -> None:
 
 
 def test_a_comment_stays_within_its_length(run, verdict) -> None:
-    """It ends with how many entries it left out, and breaks none of them in two."""
+    """It says that it left entries out, and breaks none of them in two."""
     failed = [verdict("fail", id=f"a{number}", message=f"{number} " + "*" * 2_000) for number in range(30)]
-    text = written("comment", CampaignReport.gated("smoke", _started(), [run(*failed)], Gate()))
+    report = CampaignReport.gated("smoke", _started(), [run(*failed)], Gate())
+    text = written("comment", report._replace(page_url="https://pages.example/report (1).html"))
 
-    assert text.startswith("<!-- clawtrace -->\n### ❌ smoke: 0 of 1 run passed\n")
-    assert 50_000 < len(text) < 65_536
-    assert text.count("<details>") == text.count("</details>") == 30 - int(re.findall(r"\n(\d+) more: see", text)[0])
+    assert text.startswith("### ❌ [smoke: 0 of 1 run passed](https://pages.example/report%20%281%29.html)\n")
+    assert 50_000 < len(text) < 65_000
+    assert 15 < text.count("<details>") == text.count("</details>") < 30
+    assert "- [Run](https://pages.example/report%20%281%29.html#/run/" in text
+    assert text.endswith("\nThere is no room for more: see the page and the other reports.\n")
 
 
 def test_markdown_shows_texts_of_traces_as_text(run, verdict) -> None:
     evidence = (Evidence("t", "s", HOSTILE, HOSTILE),)
     hostile = verdict("fail", message=HOSTILE, expected=HOSTILE, hint=HOSTILE, evidence=evidence)
     report = CampaignReport.gated(HOSTILE, _started(), [run(hostile, case_id=HOSTILE)], Gate())
-    text = written("markdown", report) + written("comment", report).removeprefix("<!-- clawtrace -->\n")
+    text = written("markdown", report) + written("comment", report)
 
     tags = {tag.split()[0] for tag in re.findall(r"<(/?[a-z!][^>]*)>", text)}
     assert tags == {"details", "/details", "summary", "/summary", "code", "/code", "!--"}

@@ -1,4 +1,4 @@
-"""`--report markdown=PATH`: for comments on pull requests and for `$GITHUB_STEP_SUMMARY`."""
+"""`--report markdown=PATH`: every case and what did not pass, for `$GITHUB_STEP_SUMMARY`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import TextIO
+from urllib.parse import quote
 
 from clawtrace.errors import ExitCode
-from clawtrace.model.verdict import RunResult
+from clawtrace.model.verdict import Evidence, RunResult
 from clawtrace.report._failures import NotPassed, not_passed, shown_value
 from clawtrace.report.base import CampaignReport, Report, cases_of
 from clawtrace.report.console import clean
@@ -16,7 +17,7 @@ from clawtrace.report.terminal import MEANING
 from clawtrace.support.figures import UNKNOWN, amount, cost_of, duration, tokens_of
 from clawtrace.verdicts.gating.pass_rate import rate_of_runs
 
-__all__ = ["MARK", "MarkdownReport", "escaped", "sentence", "write_failures"]
+__all__ = ["MARK", "MarkdownReport", "culprit", "escaped", "page_address", "sentence", "write_failures"]
 
 _MOST_CASES = 100
 _MOST_FAILURES = 30
@@ -79,12 +80,12 @@ def write_failures(report: CampaignReport, stream: TextIO) -> None:
     if alike:
         stream.write("\n#### What did not pass\n")
     for entry in list(alike.values())[:_MOST_FAILURES]:
-        _write_failure(entry, stream)
+        _write_failure(entry, report, stream)
     if len(alike) > _MOST_FAILURES:
         stream.write(f"\n{len(alike) - _MOST_FAILURES} more are in the other reports.\n")
 
 
-def _write_failure(alike: Sequence[NotPassed], stream: TextIO) -> None:
+def _write_failure(alike: Sequence[NotPassed], report: CampaignReport, stream: TextIO) -> None:
     first = alike[0]
     whose = escaped(first.title) if len(alike) == 1 else amount(len(alike), "run")
     mark = "⚪" if first.level is ExitCode.PASSED else MARK.get(first.level, "💥")
@@ -96,6 +97,8 @@ def _write_failure(alike: Sequence[NotPassed], stream: TextIO) -> None:
         titles = [escaped(one.title) for one in alike[:_MOST_TITLES]]
         more = f" and {len(alike) - _MOST_TITLES} more" if len(alike) > _MOST_TITLES else ""
         stream.write(f"{', '.join(titles)}{more}\n\n")
+    if report.page_url and first.run is not None:
+        stream.write(f"- [Run]({page_address(report, first)}) in the page\n")
     if first.file is not None:
         stream.write(f"- written in <code>{escaped(first.file)}</code>, line {first.line}\n")
     if first.verdict is not None:
@@ -103,11 +106,26 @@ def _write_failure(alike: Sequence[NotPassed], stream: TextIO) -> None:
         stream.write(f"- expected: <code>{escaped(_cut(shown_value(verdict.expected)))}</code>\n")
         stream.write(f"- actual: <code>{escaped(_cut(shown_value(verdict.actual)))}</code>\n")
         for item in verdict.evidence[:3]:
-            span = f" <code>{item.span_id}</code>" if item.span_id else ""
-            stream.write(f"- span <code>{escaped(_cut(item.name))}</code>{span}: {sentence(_cut(item.why))}\n")
+            stream.write(f"- {culprit(item)}\n")
         if verdict.hint:
             stream.write(f"- {sentence(verdict.hint)}\n")
     stream.write("\n</details>\n")
+
+
+def culprit(item: Evidence) -> str:
+    """Return a span's name and id, where there is one, and what it shows."""
+    name = f"<code>{escaped(_cut(item.name))}</code>" if item.name else ""
+    span = f"span {name} <code>{item.span_id}</code>: " if item.span_id else f"{name}: " if name else ""
+    return f"{span}{sentence(item.why)}"
+
+
+def page_address(report: CampaignReport, one: NotPassed | None = None) -> str:
+    """Return the address of the page, or in it of the run and the verdict that did not pass."""
+    address = quote(report.page_url, safe=":/?&=%#~.@")
+    if one is None or one.run is None:
+        return address
+    chosen = f"?verdict={quote(one.verdict.id, safe='')}" if one.verdict is not None else ""
+    return f"{address}#/run/{quote(one.run.run_id, safe='')}{chosen}"
 
 
 def _cut(text: str) -> str:

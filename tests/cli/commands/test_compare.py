@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -242,6 +244,24 @@ class TestComparison:
 
         assert by_name.returncode == 1
         assert by_name.stdout == later.clawtrace("baseline", "check").stdout
+
+    def test_reviewers_read_the_same(self, later) -> None:
+        """The comment names what got worse with its culprit, not the case that fails as before, and what is not known."""
+        done = later.clawtrace("report", "s", "--compare", "main", "--to", "comment")
+        text = html.unescape(re.sub(r"</?code>", "`", done.stdout))
+        head, worse = text.split("\n\n#### What did not pass")[0].split("\n\n#### What got worse\n\n")
+        refund, message, span, *hungry = worse.splitlines()
+
+        assert head.startswith(
+            "### ❌ s: 18 of 24 runs passed\nExit code 1: something failed.\nAgainst main: 2 cases got worse."
+        )
+        assert "tokens 210 → 410 (+95%), known of 2 of 3 cases; time " in head
+        assert head.endswith(". 1 of the first campaign's cases are not in the second.")
+        assert refund.startswith("- **refund**: passed 6/6 → 1/6")
+        assert message.startswith("  - `tool_not_invoked`: `rm` was attempted 1 time")
+        assert message.endswith("(`configs/cases/refund/test.yaml:8`)")
+        assert re.match(r"    span `execute_tool rm` `[0-9a-f]{16}`: ", span)
+        assert hungry == ["- **hungry**: tokens 105 → 305"]
 
     def test_people_read_the_same(self, later) -> None:
         """The table has the plain numbers, the sizes, what changed, and the exit code with its meaning."""

@@ -89,10 +89,9 @@ def test_the_page_next_to_the_results_is_opened(
         (("report", "nowhere"), "There is no campaign 'nowhere'."),
         (("report", "checks.yaml"), "is not `clawtrace.results/1`"),
         (("report", "old.json"), "was written by an older version of clawtrace"),
-        (
-            ("report", "old.json", "--to", "pdf"),
-            "there is no report format 'pdf'; there are: comment, csv, github, html",
-        ),
+        (("report", "old.json", "--to", "pdf"), "there is no report format 'pdf'; there are: comment, csv, github"),
+        (("report", "old.json", "--compare", "main"), "--compare is shown by `--to html=FILE` and `--to comment=FILE`"),
+        (("report", "old.json", "--page-url", "x", "--to", "html"), "--page-url is shown by `--to comment=FILE`"),
     ],
 )
 def test_mistakes(invoke: Callable[..., Result], arguments: tuple[str, ...], said: str) -> None:

@@ -42,7 +42,10 @@ def _targets(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
     help="For `html` and `comment`: show what got worse than in FIRST: a campaign, its report.json, or a baseline.",
 )
 @click.option(
-    "--page-url", default="", metavar="URL", help="For `comment`: where the page will be found; its runs are linked."
+    "--page-url",
+    default="",
+    metavar="URL",
+    help="For `comment` and `markdown`: where the page will be found; what did not pass is linked.",
 )
 @click.option("--list", "listed", is_flag=True, help="List the stored campaigns, the newest first.")
 @click.option("-v", "--verbose", is_flag=True, help="Without --to: also show what passed, and the SQL of each verdict.")
@@ -67,11 +70,12 @@ def command(
             raise click.UsageError("--list lists the campaigns of the project; it takes nothing else.")
         _list_campaigns()
         return 0
-    if (first or page_url) and not {"html", "comment"} & {word for word, _ in targets}:
-        raise click.UsageError(
-            "--compare and --page-url are shown by `--to html=FILE` and `--to comment=FILE`; give one of them."
-        )
-    report = stored_report(results, with_spans=any(word == "html" for word, _ in targets))
+    words = {word for word, _ in targets}
+    if first and not words & {"html", "comment"}:
+        raise click.UsageError("--compare is shown by `--to html=FILE` and `--to comment=FILE`: give one of them.")
+    if page_url and not words & {"markdown", "comment"}:
+        raise click.UsageError("--page-url is shown by `--to comment=FILE` and `--to markdown=FILE`: give one of them.")
+    report = stored_report(results, with_spans="html" in words)
     if first is not None:
         report = report._replace(comparison=compared(first, results_file(results)))
     if not targets:

@@ -75,7 +75,7 @@ def _example(word: str) -> str:
 
     if word not in formats():
         return "json=results.json"
-    return f"{word}=results.{ {'junit': 'xml', 'markdown': 'md', 'github': 'txt'}.get(word, word) }"
+    return f"{word}=results.{ {'junit': 'xml', 'markdown': 'md', 'comment': 'md', 'github': 'txt'}.get(word, word) }"
 
 
 def writes_to_stdout(targets: Sequence[ReportTarget]) -> bool:

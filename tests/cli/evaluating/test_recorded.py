@@ -294,6 +294,15 @@ def test_a_named_file_that_is_no_otlp_is_a_mistake(invoke, checks, tmp_path) -> 
     assert "note: skipped 2 files that are not OTLP" in folder.stderr
 
 
+def test_a_store_given_as_a_recording(invoke, tmp_path) -> None:
+    with Session.open(tmp_path / "spans.duckdb"):
+        pass
+    refused = invoke("inspect", "spans.duckdb")
+
+    assert refused.exit_code == 2
+    assert "`spans.duckdb` cannot be read: it is a store; give it with --store" in refused.stderr
+
+
 class TestInspect:
     @pytest.mark.parametrize(
         "name",

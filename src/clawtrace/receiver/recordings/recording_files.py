@@ -39,6 +39,8 @@ _BETWEEN = re.compile(r"[\s,]*")
 _EMPTY_NAME = re.compile(r"(^-|\.(json|jsonl|ndjson|otlp|pb|binpb|bin)(\.gz)?)$", re.IGNORECASE)
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _PROTOBUF_HINT = re.compile(rb"service\.name|telemetry\.sdk")
+_DUCKDB = b"DUCK"
+"""At the ninth byte of a DuckDB file."""
 
 
 class NotOtlpError(Exception):
@@ -273,6 +275,8 @@ def _protobuf_requests(name: str, data: bytes) -> Iterator[RecordedRequest]:
             return
     if _PROTOBUF_HINT.search(data[:_HEAD]):
         raise InputError(f"`{name}` looks like OTLP protobuf, but is damaged or truncated")
+    if data[8:12] == _DUCKDB:
+        raise ForeignTraceError("it is a store; give it with --store")
     raise NotOtlpError("it is neither JSON nor OTLP protobuf")
 
 

@@ -27,7 +27,7 @@ def requests(path: Path) -> list[str]:
         for file in files
         if file.exists()
     ]
-    return [line for data in read for line in data.decode().splitlines()]
+    return [line for data in read for line in data.decode().split("\n") if line]
 
 
 @pytest.mark.parametrize("missing", ["traces", "logs"])

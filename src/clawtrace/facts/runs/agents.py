@@ -99,7 +99,7 @@ def activations(run: RunSpans, requested: Mapping[int, int | None], calls: Seque
     last_ns = _last_new_name_ns(run, found) if lost else 0
     for handoff, giver in lost.items():
         span = run.spans[handoff]
-        stated = None if last_ns > span.start_ns else span.handoff_to
+        stated = None if last_ns > span.start_ns else span.handoff_to or None
         rows.append(Activation(handoff, len(rows) + 1, numbers[giver], "handoff", seen=False, stated=stated))
         if stated is not None:
             rows[-1].doubt("handoff-to-unseen")

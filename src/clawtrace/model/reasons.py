@@ -347,7 +347,7 @@ _UNFINISHED: dict[str, str] = {
     "lost_span": "Log events name spans that were never received.",
     "reused_id": "Several spans came with the same id, and only the first is counted.",
     "open_span": "A span never ended.",
-    "dropped": "A span lost attributes, events or links before export.",
+    "dropped": "A span lost attributes, ends of values, events or links before export.",
     "sampled": "Spans were sampled, so that others were not exported.",
     "unanswered_tool_call": "The last model call requested a tool, and nothing after it was received.",
     "missing_model_call": "A model call is missing that what was received shows.",

@@ -108,6 +108,22 @@ def test_dropped_attributes(lab: Lab) -> None:
     assert lab.reasons() == ["dropped"]
 
 
+ANSWER = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "It is warm. " * 100}]}])
+LONG = "gen_ai.output.messages"
+
+
+@pytest.mark.parametrize(
+    ("values", "reasons"),
+    [(ANSWER[:300], ["dropped"]), (ANSWER, []), (ANSWER[:40], []), ("word " * 200, ["dropped"]), ("word " * 201, []), ("a" * 1000, [])],
+    ids=["JSON that breaks off", "JSON", "shorter than others", "text of a usual limit", "text", "an id"],
+)  # fmt: skip
+def test_values_that_the_sdk_cut(lab: Lab, values: str, reasons: list[str]) -> None:
+    """OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT leaves no mark."""
+    lab.put(replace(agent("a"), attrs={"prompt": "word " * 10}), chat("m", "a", at=1, **{LONG: values}))
+
+    assert lab.reasons() == reasons
+
+
 CHUNK = "gen_ai.content.completion.chunk"
 
 

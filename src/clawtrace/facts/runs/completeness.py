@@ -223,7 +223,7 @@ class Completeness:
             _reason("open_span", "{n} never ended: {names}.", [span for span in spans if span.end_ns is None]),
             _reason(
                 "dropped",
-                "{n} lost attributes, events or links before export (SDK limits): {names}.",
+                "{n} lost attributes, ends of values, events or links before export (SDK limits): {names}.",
                 [span for span in spans if span.dropped],
             ),
             _reason(

@@ -2,8 +2,15 @@
 -- A span that arrived twice counts once: the ended one, else the first to arrive. The dialect is found before the
 -- windows, so that the wide columns it is found from are not carried through their sorts.
 -- An end of zero or beyond what a clock can show is no end.
+-- OTLP has no field for a value that the SDK cut: it is one of the longest of its service, and JSON that breaks off, or text of a usual limit.
 CREATE OR REPLACE TEMP TABLE fact_keys AS
-WITH narrow AS MATERIALIZED (
+WITH longest AS MATERIALIZED (
+    SELECT run_no, "ServiceName" AS service, max(list_max(list_transform(map_values("SpanAttributes"), lambda v: length(v)))) AS size
+    FROM otel_traces
+    WHERE run_no IN (SELECT run_no FROM fact_runs)
+    GROUP BY ALL
+),
+narrow AS MATERIALIZED (
     SELECT t.rowid AS row_id,
            t.run_no AS run_no,
            r.run_id AS run_id,
@@ -28,11 +35,16 @@ WITH narrow AS MATERIALIZED (
            -- Events for each chunk of a stream, without attributes, say nothing: more of them are no loss.
            + CASE WHEN t.dropped_events > 0 AND len(list_distinct(t."Events.Name")) = 1 AND ends_with(t."Events.Name"[1], '.completion.chunk') AND len(list_filter(t."Events.Attributes", lambda a: cardinality(a) > 0)) = 0
                 THEN 0 ELSE t.dropped_events END
-           + t.dropped_links AS dropped,
+           + t.dropped_links
+           + len(list_filter(map_values(t."SpanAttributes"), lambda v: length(v) = longest.size AND (
+                 (starts_with(v, '{{"') OR starts_with(v, '[{{') OR starts_with(v, '["')) AND NOT ends_with(v, ']') AND NOT ends_with(v, '}}') AND NOT json_valid(v)
+                 OR longest.size IN (1000, 1024, 2000, 2048, 4096, 8192, 10000, 16384, 32768, 65535, 65536) AND contains(v, ' '))))
+           AS dropped,
            CASE WHEN starts_with(t."ScopeName", 'clawtrace.logs.') THEN 'log' ELSE 'otlp' END AS source,
            {detection} AS dialect
     FROM otel_traces AS t
     JOIN fact_runs AS r ON r.run_no = t.run_no
+    JOIN longest ON longest.run_no = t.run_no AND longest.service IS NOT DISTINCT FROM t."ServiceName"
 ),
 distinct_spans AS (
     SELECT * FROM narrow

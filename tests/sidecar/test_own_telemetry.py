@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -188,6 +189,20 @@ class TestFeed:
             ("verdict", "inconclusive"),
         ]
         assert list(events) == []
+
+    def test_head_asks_for_no_events(self, served: Served) -> None:
+        """Its answer ends with the headers, and the connection closes."""
+        with socket.create_connection(urlsplit(served.http).netloc.split(":"), timeout=30) as connection:
+            host = urlsplit(served.http).netloc
+            connection.sendall(
+                f"HEAD /clawtrace/v1/events HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer control\r\n"
+                "connection: close\r\n\r\n".encode()
+            )
+            said = b"".join(iter(lambda: connection.recv(4096), b""))
+
+        head, body = said.split(b"\r\n\r\n", 1)
+        assert b" 200 " not in head.splitlines()[0]
+        assert body == b""
 
     def test_a_client_that_was_away_gets_what_it_missed(self, served: Served) -> None:
         feed = served.service._feed

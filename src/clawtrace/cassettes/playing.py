@@ -42,7 +42,7 @@ MISS = "cassette_miss"
 RUN_SERVER = "CLAWTRACE_RUN_SERVER"
 """The variable by which what an agent starts finds the server of its run."""
 RUN_MISSES = "CLAWTRACE_RUN_MISSES"
-"""The variable by which it finds the file in which the run is told what its own cassette does not hold."""
+"""The variable that names the file in which the run reads what a program's cassette does not hold."""
 PLACEHOLDER = "clawtrace-replays"
 """What takes the place of a key where none is set."""
 _LAST_ANSWERS_S = 10.0
@@ -209,7 +209,7 @@ class Playback:
     misses: list[str] = field(default_factory=list)
     """What was asked and not recorded, as messages."""
     run_misses: str = ""
-    """The file by which the run above is told of them, where there is one."""
+    """The file in which the run above reads of them, where there is one."""
     came: int = 0
     """Requests of the agent's own to its providers, whatever became of them."""
     replayed: int = 0

@@ -26,7 +26,7 @@ MOST_LINES = 50
 
 @contextmanager
 def progress(*, quiet: bool = False) -> Iterator[Listener]:
-    """Yield a listener that draws a campaign's progress while the block runs; with `quiet` runs get no lines of their own in a log."""
+    """Yield a listener that draws a campaign's progress while the block runs; with `quiet` a log has no line for each run."""
     if not is_watched(sys.stderr):
         yield _Lines(quiet=quiet)
         return

@@ -117,7 +117,8 @@ class Questions:
 
     async def __call__(self, exchange: HttpExchange) -> None:
         """Answer one request."""
-        if self._events is not None and exchange.path == EVENTS_PATH and self.allowed(exchange.headers):
+        follows = exchange.path == EVENTS_PATH and exchange.method != "HEAD"
+        if self._events is not None and follows and self.allowed(exchange.headers):
             following = self._events(parse_qs(exchange.query))
             if following is not None:
                 await exchange.flow(following, "application/x-ndjson")

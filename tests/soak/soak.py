@@ -172,7 +172,10 @@ def judge(batch: Batch, truths: dict[str, Truth], session: Session, out: Path | 
             if status == "unknown":
                 reasons = _reasons(fact, facts)
                 tally.unknown[f"{fact}: {', '.join(reasons) or '-'}"] += 1
-                never = f"{fact.replace('_', '-')}-not-recorded" in [gap["reason"] for gap in facts["gaps"]]
+                # Of a run that lost spans the gap says nothing of the instrumentation.
+                never = not facts["incomplete_because"] and f"{fact.replace('_', '-')}-not-recorded" in [
+                    gap["reason"] for gap in facts["gaps"]
+                ]
                 tally.unrecorded |= {fact: run} if never else {}
                 findings += [f"{fact}: {reason} is no reason" for reason in reasons if not may_be_reason(reason, truth)]
         for holds, assertion, status in _verdicts(run, truth, session, batch):

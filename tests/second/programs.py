@@ -270,10 +270,6 @@ class Program:
                 self._fail(span, call["result"])
                 self._close(span)
             return
-        if not (self.style["tool_ids"] or self.style["agents"]) and any(
-            one["name"] == call["name"] and one["end"] is None for one in self.truth.tools
-        ):
-            self.mute = True  # a tool inside of itself, and no agent or id between: two spans of one call look the same
         row = self._attempt(agent, call, "error" if "fails" in how else "ok")
         span = self._tool_span(parent, call)
         inside = span or parent
@@ -282,7 +278,6 @@ class Program:
             if how == "helper":
                 self._agent(call["helper"], inside, agent["id"], depth + 1)
             elif how == "thread":
-                self.mute |= span is None  # nothing shows that a tool was at work when the thread's trace began
                 self._agent(call["helper"], None, agent["id"], depth + 1)
             elif how.startswith("mcp"):
                 self._mcp(inside, call, failed=how == "mcp_fails")

@@ -124,10 +124,10 @@ def test_ten_campaigns_with_a_planted_regression(project: Project) -> None:
 
     since = "the files of `inputs` (`../../../agents/main.py`, `../../../agents/prompt.txt`)"
     assert f"LAST GREEN  a: {starts[6][:16].replace('T', ' ')} UTC, s/default-" in last.stdout
-    assert f"Edited since: {since}, " in last.stdout
-    assert project.report()["a"]["last_green"]["edited"][0] == since
+    assert f"Edited since: {since}." in last.stdout
+    assert project.report()["a"]["last_green"]["edited"] == [since]
     assert project.report()["b"]["last_green"] is None
-    assert f"Edited since: {since}, " in project.clawtrace("report").stdout
+    assert f"Edited since: {since}." in project.clawtrace("report").stdout
 
     shown = project.clawtrace("history").stdout
     assert "a     ✓✓✓✓✓✓✓✗✗✗ " in shown

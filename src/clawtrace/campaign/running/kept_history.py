@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -36,14 +39,16 @@ def keep_history(done: CampaignResult, decisions: Mapping[str, Decision], gate: 
     suite_id, profile = plan.suite.config.suite_id, plan.suite.run_profile.run_profile_id
     folders = [file.parent for file in plan.folder.parent.glob(f"*/{FILE}")]
     earlier = [one for one in kept_in(folders) if (one.suite_id, one.run_profile) == (suite_id, profile)]
-    planned = {(run.case.config.case_id, run.model_id): decisions[run.run_id] for run in plan.runs}
+    planned = {(run.case.config.case_id, run.model_id): run for run in plan.runs}
     edits = EditedFiles(plan.outputs)
     cases: dict[CaseKey, KeptCase] = {}
     greens: dict[CaseKey, LastGreen] = {}
     for key, runs in cases_of(done.results).items():
         green = last_green(key, earlier)
         not_run = sum((one.case_id, one.model_id) == key for one in done.not_run)
-        cases[key] = case = _case(runs, not_run, planned[key], gate, green and green.cases[key], edits)
+        decision = decisions[planned[key].run_id]
+        since = () if green is None else _edited(green.cases[key].parts, decision, planned[key].case.path.parent, edits)
+        cases[key] = case = _case(runs, not_run, decision, gate, since)
         if case.exit_code and green is not None:
             greens[key] = since_green(green, case)
     started_at = datetime.fromtimestamp(done.started_at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -52,17 +57,26 @@ def keep_history(done: CampaignResult, decisions: Mapping[str, Decision], gate: 
     return greens
 
 
-def _case(
-    runs: Sequence[RunResult], not_run: int, decision: Decision, gate: Gate, green: KeptCase | None, edits: EditedFiles
-) -> KeptCase:
+def _parts(decision: Decision) -> dict[str, str]:
+    return {**({} if decision.fingerprint is None else decision.fingerprint.parts), **decision.judged_by}
+
+
+def _edited(before: Mapping[str, str], decision: Decision, case_dir: Path, edits: EditedFiles) -> tuple[str, ...]:
+    """Return which parts differ, in words; a part all of whose files another has named is left out."""
+    now, files = _parts(decision), {} if decision.fingerprint is None else decision.fingerprint.files
+    named: set[str] = set()
+    found = []
+    for text in edited(before, now, lambda name, part: edits.between(part, now.get(name, ""), files.get(name))):
+        names = re.findall("`([^`]+)`", text.partition(" (")[2])
+        paths = {os.path.normpath(case_dir / name.removeprefix("{{case_dir}}/")) for name in names}
+        if not paths or paths - named or text.endswith(" more)"):
+            found.append(text)
+        named |= paths
+    return tuple(found)
+
+
+def _case(runs: Sequence[RunResult], not_run: int, decision: Decision, gate: Gate, since: tuple[str, ...]) -> KeptCase:
     rate, fresh = rate_of(map(outcome_of, runs)), rate_of(outcome_of(run) for run in runs if not run.reused)
-    fingerprint = decision.fingerprint
-    parts = {**({} if fingerprint is None else fingerprint.parts), **decision.judged_by}
-
-    def describe(name: str, before: str | None) -> str:
-        files = None if fingerprint is None else fingerprint.files.get(name)
-        return edits.between(before, parts.get(name, ""), files)
-
     return KeptCase(
         case_id=runs[0].case_id,
         model_id=runs[0].model_id,
@@ -76,9 +90,9 @@ def _case(
         reused=sum(run.reused for run in runs),
         fresh=(fresh.passed, fresh.failed),
         measures=_medians(runs),
-        parts=parts,
+        parts=_parts(decision),
         unknown=decision.unknown,
-        edited=() if green is None else tuple(edited(green.parts, parts, describe)),
+        edited=since,
     )
 
 

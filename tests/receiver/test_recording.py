@@ -449,7 +449,7 @@ class TestGrouping:
 
 
 def test_reading_json_imports_neither_servers_nor_protobuf(tmp_path):
-    """Start-up matters: a JSON recording is read without grpc, httptools, asyncio, protobuf or opentelemetry."""
+    """Start-up matters: a JSON recording is read without grpc, h11, asyncio, protobuf or opentelemetry."""
     (tmp_path / "a.json").write_bytes(LINES)
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
@@ -459,7 +459,7 @@ def test_reading_json_imports_neither_servers_nor_protobuf(tmp_path):
         "sink = MemorySink()\n"
         "load_recordings([Path(sys.argv[2])], Grouping(), sink)\n"
         "assert sink.runs(), 'nothing was read'\n"
-        "print([n for n in ('grpc', 'httptools', 'asyncio', 'google', 'opentelemetry', 'regex') if n in sys.modules])\n"
+        "print([n for n in ('grpc', 'h11', 'asyncio', 'google', 'opentelemetry', 'regex') if n in sys.modules])\n"
     )
     command = [sys.executable, "-c", code, str(Path(__file__).parent), str(tmp_path / "a.json")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -16,7 +16,7 @@ from clawtrace.receiver.transport.admission import NO_TOKEN, STOPPING, Desk
 from clawtrace.receiver.transport.answers import Code, status_body, success_body
 from clawtrace.receiver.transport.browsers import foreign
 from clawtrace.receiver.transport.http_body import Body, BodyError
-from clawtrace.receiver.transport.http_exchange import HttpExchange
+from clawtrace.receiver.transport.http_connection import HttpExchange
 from clawtrace.receiver.transport.questions import Questions
 from clawtrace.receiver.transport.site import Site
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import zlib
 
 from clawtrace.receiver.inbox import ByteBudget
 from clawtrace.receiver.transport.admission import PRESSURE
-from clawtrace.receiver.transport.http_exchange import HttpExchange
+from clawtrace.receiver.transport.http_connection import GoneError, HttpExchange
 
 __all__ = ["Body", "BodyError"]
 
@@ -64,16 +63,12 @@ class Body:
         Raises:
             BodyError: it is malformed or cut short, too large, too slow, or cannot be held now.
         """
-        parts: list[bytes] = []
-        while not (parts and self._exchange.whole):
-            try:
-                async with asyncio.timeout(self._seconds):
-                    piece = await self._exchange.piece()
-            except TimeoutError:
-                raise BodyError(f"no bytes of the body arrived for {self._seconds:g} s", 408) from None
-            if piece is None:
-                raise BodyError("the connection was closed in the middle of a request", 408)
-            parts.append(self._take(piece))
+        try:
+            parts = [self._take(piece) async for piece in self._exchange.body(self._seconds)]
+        except TimeoutError:
+            raise BodyError(f"no bytes of the body arrived for {self._seconds:g} s", 408) from None
+        except GoneError:
+            raise BodyError("the connection was closed in the middle of a request", 408) from None
         if self._gunzip is not None:
             self._gunzip.finish()
         return b"".join(parts)

@@ -151,7 +151,7 @@ class Ports:
     async def _serve(self) -> None:
         from clawtrace.receiver.transport.first_bytes import FirstBytes
         from clawtrace.receiver.transport.http_app import HttpApp
-        from clawtrace.receiver.transport.http_protocol import HttpConnection
+        from clawtrace.receiver.transport.http_connection import HttpConnection
         from clawtrace.receiver.transport.site import Site
 
         loop = self._loop = asyncio.get_running_loop()

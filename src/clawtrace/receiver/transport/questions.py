@@ -19,7 +19,7 @@ from urllib.parse import parse_qs
 
 from clawtrace.receiver.inbox import ByteBudget
 from clawtrace.receiver.transport.http_body import Body, BodyError
-from clawtrace.receiver.transport.http_exchange import HttpExchange
+from clawtrace.receiver.transport.http_connection import HttpExchange
 
 if TYPE_CHECKING:
     from clawtrace.receiver.transport.grpc_calls import Call, Work

@@ -1,10 +1,11 @@
-"""Connections that speak HTTP/1.1, read by h11, whose requests are answered one after another."""
+"""Connections of exporters: those that speak HTTP/2 are relayed, all others are read by h11, and their requests answered one after another."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -12,12 +13,15 @@ from urllib.parse import unquote, urlsplit
 import h11
 
 from clawtrace.receiver.attribution.connections import Connection
+from clawtrace.receiver.transport.relay import Relay
 from clawtrace.receiver.transport.site import Site, unread
 
 __all__ = ["GoneError", "HttpConnection", "HttpExchange"]
 
 _LOG = logging.getLogger("clawtrace.receiver.http")
 
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+"""How a client of HTTP/2 begins (RFC 9113 §3.4); no request of HTTP/1.1 may have this method."""
 _HEAD_LIMIT = 64 * 1024
 _HIGH = 1 << 16
 """Bytes that are read ahead."""
@@ -47,20 +51,28 @@ class HttpConnection(asyncio.Protocol):
     (RFC 9110 §7.8; Java's own HTTP client offers HTTP/2 in each request).
 
     Args:
+        port: which of our ports it came to.
         app: answers a request.
+        server: address of the gRPC server.
     """
 
     relayed = False
 
-    def __init__(self, site: Site, link: Connection, app: Callable[[HttpExchange], Awaitable[None]]) -> None:
+    def __init__(
+        self, site: Site, port: int, app: Callable[[HttpExchange], Awaitable[None]], server: tuple[str, int]
+    ) -> None:
         self.site = site
-        self.link = link
+        self.link: Connection = site.connections.opened(port)
         self.transport: asyncio.Transport
         self.tls = False
         self.closing = False
         """Whether no more requests are taken."""
         self.wire = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD_LIMIT)
         self._app = app
+        self._server = server
+        self._task: asyncio.Task[None]
+        self._is_http = False
+        """Whether it is certain that it does not speak HTTP/2."""
         self._answering = False
         self._came = asyncio.Event()
         """Set when there is something to be read."""
@@ -98,9 +110,9 @@ class HttpConnection(asyncio.Protocol):
         self.tls = transport.get_extra_info("ssl_object") is not None
         self.site.visitors.add(self)
         self.site.activity.set()
-        task = asyncio.get_running_loop().create_task(self._serve())
-        self.site.tasks.add(task)
-        task.add_done_callback(self.site.tasks.discard)
+        self._task = asyncio.get_running_loop().create_task(self._serve())
+        self.site.tasks.add(self._task)
+        self._task.add_done_callback(self.site.tasks.discard)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio's signature)
         """Note the end of the connection."""
@@ -120,6 +132,11 @@ class HttpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Keep what came for the parser; where too much waits already, read no more for now."""
         self.wire.receive_data(data)
+        if not self._is_http and (begun := self.wire.trailing_data[0]).startswith(_PREFACE):
+            self._task.cancel()
+            self.site.visitors.discard(self)
+            Relay(self.site, self.link, self.transport, begun, self._server)
+            return
         self._ahead += len(data)
         if self._ahead > _HIGH:
             self.transport.pause_reading()
@@ -141,7 +158,11 @@ class HttpConnection(asyncio.Protocol):
     # -- requests and answers --------------------------------------------------------------------------------------
 
     async def _serve(self) -> None:
-        """Answer one request after the other."""
+        """Answer one request after the other, once it is certain that they are of HTTP/1.1."""
+        with suppress(TimeoutError):
+            while _PREFACE.startswith(begun := self.wire.trailing_data[0]) and not self._ended:
+                await self._more(self.site.head_seconds if begun else None)
+        self._is_http = True
         try:
             idle = None
             while (head := await self._head(idle)) is not None:

@@ -167,7 +167,7 @@ def by_clawtrace(runs: dict[str, list[Any]], asked: list[dict[str, Any]], folder
         for run, requests in runs.items():
             path = folder / f"{run}.jsonl"
             path.write_text("".join(json.dumps(one) + "\n" for one in requests), encoding="utf-8")
-            session.load_recordings([path], Grouping.one_run(run))
+            session.load_recordings([path], Grouping("one", run))
         return {
             one.run_id: list(one.verdicts) for one in session.evaluate(list(runs), parsed, evidence_of_passes=False)
         }

@@ -72,3 +72,36 @@ def test_what_models_ask_for_bounds_an_agent_that_records_no_tools(
     lab.put(work, asked, answered)
 
     assert lab.totals("tool_calls_low", "tool_calls_high") == (0, most)
+
+
+class TestLostAttributes:
+    """What a span says that lost attributes, or the ends of values, may have been otherwise."""
+
+    def test_calls_that_may_be_one(self, lab: Lab) -> None:
+        """The tool's second span lost its id; model calls of one scope stay apart, and who answered is open."""
+        lab.put(
+            agent("a"), chat("m", "a", at=1), replace(chat("n", "a", at=40), dropped=3), tool("t", "a", at=20),
+            replace(tool("u", "a", at=21), scope="other", dropped=1),
+        )  # fmt: skip
+
+        assert lab.rows("SELECT certain, response_model IS NULL FROM llm_calls ORDER BY call_no") == [
+            (True, False), (True, True),
+        ]  # fmt: skip
+        assert lab.rows("SELECT certain FROM tool_calls ORDER BY call_no") == [(True,), (False,)]
+        assert lab.totals("llm_calls_low", "tool_calls_low", "agents_low") == (2, 1, 1)
+
+    def test_agents_whose_steps_lost_what_they_are(self, lab: Lab) -> None:
+        """The step may be the agent, and what is around it none."""
+        lab.put(agent("a"), replace(agent("b", "a", agent="team"), dropped=2), chat("m", "b", at=1))
+
+        assert lab.rows("SELECT certain FROM agents") == [(False,), (False,)]
+        assert lab.rows("SELECT via, parent_activation_no FROM agents") == [(None, None), (None, None)]
+
+    @pytest.mark.parametrize("result", ['{"result": "' + "word " * 60, '{"result": "word"}'], ids=["cut", "whole"])
+    def test_ends_of_results(self, lab: Lab, result: str) -> None:
+        """That a tool failed may have stood where its result was cut."""
+        lab.put(agent("a"), chat("m", "a", at=1), tool("t", "a", at=20, **{"gen_ai.tool.call.result": result}))
+
+        cut = not result.endswith("}")
+        assert lab.rows("SELECT certain, outcome FROM tool_calls") == [(True, None if cut else "ok")]
+        assert lab.rows("SELECT certain FROM agents") == [(True,)]

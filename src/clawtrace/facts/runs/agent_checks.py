@@ -16,7 +16,7 @@ from clawtrace.facts.runs.gaps import knows_tools
 from clawtrace.facts.tools.tool_call import ToolCallRow
 from clawtrace.facts.tools.tool_calls import ToolCalls
 
-__all__ = ["check_agents"]
+__all__ = ["check_agents", "doubt_parents"]
 
 _CALLS = frozenset(("llm", "tool"))
 _STEP = 2
@@ -63,7 +63,12 @@ def check_agents(
     for index in inner:
         if index not in at_work and not at_work.isdisjoint(inner[index]):
             _doubt(rows[index], "agent-without-calls", findings)
-    unsure = {one.number: index for index, one in rows.items() if not certain(one.doubts)}
+    doubt_parents(activations)
+
+
+def doubt_parents(activations: Sequence[Activation]) -> None:
+    """Make it unknown who delegated to an activation, where that one is not certain."""
+    unsure = {one.number: one.index for one in activations if one.seen and not certain(one.doubts)}
     for one in activations:
         if one.parent in unsure:
             _forget_parent(one, "agent-inside-doubtful", unsure[one.parent])

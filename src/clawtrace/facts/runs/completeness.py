@@ -224,7 +224,7 @@ class Completeness:
             _reason(
                 "dropped",
                 "{n} lost attributes, ends of values, events or links before export (SDK limits): {names}.",
-                [span for span in spans if span.dropped],
+                [span for span in spans if span.dropped or span.shortened],
             ),
             _reason(
                 "sampled",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.doubts import Doubted, certain
+from clawtrace.facts.runs.agent_checks import doubt_parents
 from clawtrace.facts.runs.agents import Activation
 from clawtrace.facts.runs.failures import Failure
 from clawtrace.facts.runs.stated import Stated, states_uncounted_usage
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from clawtrace.facts.runs.found import Found
 
 __all__ = ["UNFINISHED", "Unfinished", "add_gaps", "add_unfinished", "knows_tools", "null_reasons"]
+
+_CALLS = frozenset(("llm", "tool"))
 
 UNFINISHED = ("llm_calls", "tool_calls", "commands", "agents", "errors", "spans", "messages")
 """Relations that further spans may add rows to."""
@@ -104,7 +107,9 @@ def add_unfinished(facts: Found, unfinished: Unfinished) -> None:
         if below and top and len(agents) > 1 and certain(one.doubts):
             one.doubt("missing_parent")
     _doubt_side_by_side(run, unfinished.orphans, tools)
-    if unfinished.is_open:
+    dropped = {index for index, span in enumerate(run.spans) if span.dropped}
+    _doubt_shortened(run, models, tools, agents)
+    if unfinished.is_open or dropped:
         apart = _models_apart(run) | _tools_apart(run, tools)
         at_work = {call.agent for call in models if call.outcome == "ok"} | {call.agent for call in tools}
         # A call that nobody asked for by its id may turn out to be a part of another one, which did not fail.
@@ -120,12 +125,47 @@ def add_unfinished(facts: Found, unfinished: Unfinished) -> None:
         for row in rows:
             if certain(row.doubts) and not stays(row):
                 row.doubt(unfinished.reason)
+        _doubt_dropped(run, rows, dropped)
+        doubt_parents(agents)
     # What failed may be an attempt at a call that was answered.
     attempts: list[LlmCall | Failure] = [call for call in models if call.outcome == "error"]
     attempts += [one for one in failed if one.kind == "llm"]
     for attempt in attempts:
         if attempt.index is not None and run.root[attempt.index] in unfinished.orphans and certain(attempt.doubts):
             attempt.doubt("missing_parent")
+
+
+def _doubt_shortened(
+    run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCallRow], agents: Sequence[Activation]
+) -> None:
+    """Doubt what may have stood in the ends of values that were cut: how a call ended, with which arguments, whose steps spans are."""
+    shortened = {index for index, span in enumerate(run.spans) if span.shortened}
+    for call in models:
+        if call.index in shortened and call.outcome == "error":
+            call.forget("dropped", "outcome")
+    for tool in tools if shortened else ():
+        if tool.index in shortened:
+            tool.forget("dropped", "outcome", "arguments")
+        elif tool.index is None or run.spans[tool.index].tool_arguments is None:
+            tool.forget("dropped", "arguments")
+    if any((span.dropped or span.shortened == "facts") and span.kind not in _CALLS for span in run.spans):
+        for one in agents:
+            if certain(one.doubts):
+                one.doubt("dropped")
+
+
+def _doubt_dropped(run: RunSpans, rows: Sequence[Doubted], dropped: Collection[int]) -> None:
+    """Doubt what spans say that lost attributes: one of these may have said that it is another call's, or none.
+
+    A model call that stays apart is one whatever it lost, but the model that it names may be the requested one.
+    """
+    groups = {run.group[index] for index in dropped} - {None}
+    for row in rows:
+        if row.index is not None and (row.index in dropped or run.group[row.index] in groups):
+            if isinstance(row, LlmCall):
+                row.forget("dropped", "response_model")
+            elif certain(row.doubts):
+                row.doubt("dropped")
 
 
 def _models_apart(run: RunSpans) -> set[int | None]:

@@ -103,6 +103,8 @@ class Span(NamedTuple):
     trace_state: str | None = None
     dropped: int | None = None
     """Attributes, events and links that the SDK dropped."""
+    shortened: str | None = None
+    """`words`: the SDK cut messages, arguments or results at its limit; `facts`: other values as well."""
     dialect: str = ""
     kind: str = "other"
     role: str | None = None

@@ -36,7 +36,7 @@ _PAYLOADS = " UNION ALL ".join(
 )
 
 _FROM_KEYS = frozenset(
-    ("sid", "run_no", "trace_id", "span_id", "source", "name", "start_ns", "end_ns", "flags", "dropped")
+    ("sid", "run_no", "trace_id", "span_id", "source", "name", "start_ns", "end_ns", "flags", "dropped", "shortened")
 )  # fmt: skip
 _ELSEWHERE = {
     "parent_sid": "p.sid",

@@ -2,7 +2,7 @@
 -- A span that arrived twice counts once: the ended one, else the first to arrive. The dialect is found before the
 -- windows, so that the wide columns it is found from are not carried through their sorts.
 -- An end of zero or beyond what a clock can show is no end.
--- OTLP has no field for a value that the SDK cut: it is one of the longest of its service, and JSON that breaks off, or text of a usual limit.
+-- OTLP has no field for a value that the SDK cut: it is one of the longest of its service, of which one is JSON that breaks off, or text of a usual limit.
 CREATE OR REPLACE TEMP TABLE fact_keys AS
 WITH longest AS MATERIALIZED (
     SELECT run_no, "ServiceName" AS service, max(list_max(list_transform(map_values("SpanAttributes"), lambda v: length(v)))) AS size
@@ -36,10 +36,11 @@ narrow AS MATERIALIZED (
            + CASE WHEN t.dropped_events > 0 AND len(list_distinct(t."Events.Name")) = 1 AND ends_with(t."Events.Name"[1], '.completion.chunk') AND len(list_filter(t."Events.Attributes", lambda a: cardinality(a) > 0)) = 0
                 THEN 0 ELSE t.dropped_events END
            + t.dropped_links
-           + len(list_filter(map_values(t."SpanAttributes"), lambda v: length(v) = longest.size AND (
-                 (starts_with(v, '{{"') OR starts_with(v, '[{{') OR starts_with(v, '["')) AND NOT ends_with(v, ']') AND NOT ends_with(v, '}}') AND NOT json_valid(v)
-                 OR longest.size IN (1000, 1024, 2000, 2048, 4096, 8192, 10000, 16384, 32768, 65535, 65536) AND contains(v, ' '))))
            AS dropped,
+           list_filter(map_keys(t."SpanAttributes"), lambda k: length(t."SpanAttributes"[k]) = longest.size) AS longest_ones,
+           len(list_filter(map_values(t."SpanAttributes"), lambda v: length(v) = longest.size AND (
+                 (starts_with(v, '{{"') OR starts_with(v, '[{{') OR starts_with(v, '["')) AND NOT ends_with(v, ']') AND NOT ends_with(v, '}}') AND NOT json_valid(v)
+                 OR longest.size IN (1000, 1024, 2000, 2048, 4096, 8192, 10000, 16384, 32768, 65535, 65536) AND contains(v, ' ')))) AS broken,
            CASE WHEN starts_with(t."ScopeName", 'clawtrace.logs.') THEN 'log' ELSE 'otlp' END AS source,
            {detection} AS dialect
     FROM otel_traces AS t
@@ -52,8 +53,13 @@ distinct_spans AS (
 )
 SELECT row_number() OVER (
            ORDER BY run_no, start_ns, coalesce(end_ns, 9223372036854775807), trace_id, span_id
-       ) - 1 AS sid, *
-FROM distinct_spans;
+       ) - 1 AS sid,
+       * EXCLUDE (longest_ones, broken),
+       CASE WHEN len(longest_ones) > 0 AND sum(broken) OVER service > 0
+            THEN CASE WHEN len(list_filter(longest_ones, lambda k: NOT regexp_matches(k, 'input|output|message|argument|result|prompt|completion'))) = 0
+                      THEN 'words' ELSE 'facts' END END AS shortened
+FROM distinct_spans
+WINDOW service AS (PARTITION BY run_no, service);
 
 CREATE OR REPLACE TEMP VIEW fact_raw AS
 SELECT k.sid AS sid, k.dialect AS dialect, t.*

@@ -155,7 +155,9 @@ def judged(programs: dict[int, Program], asked: list[dict[str, Any]], folder: Pa
             if "turn" in one and not program.rooted:
                 continue
             told = not (program.silent or program.mute) and one["type"] not in ("no_span_errors", "trace_duration")
-            told &= bool(one["type"] != "no_loops" or program.style["agents"])  # in a row are calls of one agent that spans show
+            told &= bool(
+                one["type"] != "no_loops" or program.style["agents"]
+            )  # in a row are calls of one agent that spans show
             truth = verdict(program.truth, one) if told else ""
             yield Answer(seed, one, str(said.status), verdict(readings[seed], one), truth, said.message)
 
@@ -195,11 +197,17 @@ def described(program: Program) -> Iterator[str]:
     begin = reading.spans[0]["start"]
     for span in reading.spans:
         times = [None if at is None else (at - begin) / 1e6 for at in (span["start"], span["end"])]
-        said = {key.removeprefix("gen_ai."): value for key, value in span["attributes"].items() if "definitions" not in key}
+        said = {
+            key.removeprefix("gen_ai."): value for key, value in span["attributes"].items() if "definitions" not in key
+        }
         lost = " (parent lost)" if span["parent"] and span["parent"] not in reading.of else ""
         yield f"{'  ' * len(reading.above(span))}{span['id'][:4]} {span['trace'][:4]} {times} {span['name']} {span['status'] or ''} {said}{lost}"
     for name, facts in (("second", reading.facts), ("truth", program.truth)):
-        yield from (f"{name} {relation}: {row}" for relation in ("llm", "tools", "agents", "errors") for row in getattr(facts, relation))
+        yield from (
+            f"{name} {relation}: {row}"
+            for relation in ("llm", "tools", "agents", "errors")
+            for row in getattr(facts, relation)
+        )
         yield f"{name}: gaps {facts.gaps}, turns {facts.turns}, reasons {facts.reasons}"
 
 
@@ -220,7 +228,9 @@ def main() -> int:
         else:
             program = Program(options.only)
             print(*described(program), sep="\n")
-            answers = list(judged({options.only: program}, questions(options.only // TOGETHER * TOGETHER), Path(folder)))
+            answers = list(
+                judged({options.only: program}, questions(options.only // TOGETHER * TOGETHER), Path(folder))
+            )
     print(*table(answers), sep="\n")
     shown: Counter[tuple[str, str]] = Counter()
     for one in answers:

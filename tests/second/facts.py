@@ -199,8 +199,8 @@ class Reading:
             said = span["attributes"]
             outcome: Any = "error" if failed(span) else "ok"
             again = outer is not None and self._asked_within(span, next(of for row, of, _ in rows if row is outer))
-            if outer is not None and (again or outcome == "error"):
-                outer["outcome"] = UNKNOWN if again and "error" in (outcome, outer["outcome"]) else "error" if outcome == "error" else outer["outcome"]
+            if outer is not None and "error" in (outcome, outer["outcome"]):
+                outer["outcome"] = UNKNOWN if again else "error"
             if outer is not None and not again:
                 continue
             if outcome == "ok" and (span["end"] is None or self._cut_short(span)):

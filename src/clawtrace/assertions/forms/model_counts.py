@@ -46,7 +46,7 @@ def model_calls(minimum: int | None, maximum: int | None, *, include_failed: boo
     """Return the count of calls that were answered; with `include_failed` of requests, answered or not."""
     source, noun = ("model_requests", "model request") if include_failed else ("llm_calls", "answered model call")
     counted = CountedRows(ANY if include_failed else ANSWERED, minimum, maximum, noun)
-    return _ModelCalls(source, (counted,), shown=_SHOWN, least="t.llm_calls_low")
+    return _ModelCalls(source, (counted,), shown=_SHOWN, stated="t.llm_calls_low")
 
 
 def calls_evidence(why: str, size: str, unknown: str, columns: Sequence[str]) -> Query:

@@ -198,20 +198,27 @@ class Reading:
                 )
             said = span["attributes"]
             outcome: Any = "error" if failed(span) else "ok"
-            if outer is not None:
-                outer["outcome"] = "error" if "error" in (outcome, outer["outcome"]) else outer["outcome"]
+            again = outer is not None and self._asked_within(span, next(of for row, of, _ in rows if row is outer))
+            if outer is not None and "error" in (outcome, outer["outcome"]):
+                outer["outcome"] = UNKNOWN if again else "error"
+            if outer is not None and not again:
                 continue
             if outcome == "ok" and (span["end"] is None or self._cut_short(span)):
                 outcome = UNKNOWN
             row = {
                 "name": self._tool_name(span), "arguments": json.loads(said["gen_ai.tool.call.arguments"]) if "gen_ai.tool.call.arguments" in said else UNKNOWN,
                 "outcome": outcome, "start": span["start"], "end": span["end"] or ANY**3, "agent": self._agent_around(span), "turn": self.turn[span["trace"]],
-                "certain": True,
+                "certain": not again,
             }  # fmt: skip
             rows.append((row, span, {said.get("gen_ai.tool.call.id")} - {None}))
         self.facts.tools = [row for row, _, _ in rows]
         self._requests(rows)
         self.facts.tools.sort(key=lambda row: row["start"])
+
+    def _asked_within(self, span: Row, outer: Row) -> bool:
+        """Whether a model that a tool had asked may have called that tool again: no id tells."""
+        asked = any(of["end"] and of["end"] <= span["start"] and outer in self.above(of) for _, of in self.calls)
+        return asked and "gen_ai.tool.call.id" not in span["attributes"]
 
     def _tool_name(self, span: Row) -> Any:
         return span["attributes"].get("gen_ai.tool.name", UNKNOWN)

@@ -286,6 +286,12 @@ _OF_TOOLS = (
         "a tool may call others", _TOOLS, always=True,
     ),
     Reason(
+        "called-inside-itself",
+        "A tool span is inside of one of its name and instrumentation, without an id, and a model answered in between: it may be "
+        "another call of the tool.",
+        "a model that a tool asks may call that tool again", _TOOLS, always=True,
+    ),
+    Reason(
         "execution-without-request",
         "Every answer of the models was recorded with its tool requests, and none of them requests the call of a tool span: "
         "it may be a call by the program, or a second span of one call.",

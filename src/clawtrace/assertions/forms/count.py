@@ -1,7 +1,7 @@
 """The form `count`: how many rows of a relation meet a condition, within bounds.
 
 The fewest are the certain rows of which the condition is true; the most are all rows of which it is not false, and the gaps
-that could hold such a row. The truth lies between them in every world that the spans allow.
+that could hold such a row. Where the spans state a number, it is the least. The truth lies between them in every world that the spans allow.
 """
 
 from __future__ import annotations
@@ -68,6 +68,8 @@ class Count(Form):
     """Whether nothing is right where no row is certain, whatever it says; ``seen`` is how many there are."""
     greatest: Mapping[str, str] = field(default_factory=dict)
     """More columns of the answer: SQL over ``r``, of which a run has the greatest value."""
+    stated: str = ""
+    """SQL over ``t``, the run's totals: how many there are at least, also where the spans state their number and have no row of them."""
     decision: str = ""
     """SQL over ``g`` that answers in place of the bounds."""
 
@@ -113,7 +115,9 @@ WHERE g.traced = 1
         """SQL of the columns of a run, by name. Sums of bigint are 128 bits wide in DuckDB, and three times as slow to fetch."""
         found = {}
         for key in (one.key for one in self.tallies):
-            found[f"low{key}"] = f"CAST(sum(f.low{key}) AS bigint)"
+            low = f"sum(f.low{key})"
+            low = f"CASE WHEN max(f.stated) > {low} THEN max(f.stated) ELSE {low} END" if self.stated else low
+            found[f"low{key}"] = f"CAST({low} AS bigint)"
             found[f"high{key}"] = f"CASE WHEN sum(f.open{key}) > 0 THEN NULL ELSE CAST(sum(f.high{key}) AS bigint) END"
         found |= {f"part_{n}": f"CAST(sum(f.part_{n}) AS bigint)" for n in range(len(self.parts))}
         if self.label:
@@ -130,13 +134,17 @@ WHERE g.traced = 1
         names |= {"label": "NULL", "gap_label": "NULL"} if self.label else {}
         names |= {"asked": "0", "handed": "NULL"} if self.named else {}
         names |= {"seen": "0"} if self.needs_row else {}
+        names |= {"stated": "0"} if self.stated else {}
         names |= dict.fromkeys(self.greatest, "NULL")
 
         def row(run_id: str, source: str, **values: str) -> str:
             listed = ", ".join(f"{values.get(name, otherwise)} AS {name}" for name, otherwise in names.items())
             return f"    SELECT {run_id} AS run_id, {listed}\n    FROM {source}"
 
-        found = [row("t.run_id", "run_totals AS t", traced="1"), row("x.run_id", self._rows(), **self._row_values())]
+        found = [
+            row("t.run_id", "run_totals AS t", traced="1", stated=self.stated or "0"),
+            row("x.run_id", self._rows(), **self._row_values()),
+        ]
         if self.named:
             name = f"CASE WHEN ({self.named.sql}) THEN 1 ELSE 0 END"
             handed = f"CASE WHEN r.reason = 'handed-over' AND ({self.named.sql}) THEN r.name END"

@@ -44,9 +44,9 @@ class _ModelCalls(Count):
 
 def model_calls(minimum: int | None, maximum: int | None, *, include_failed: bool = False) -> Count:
     """Return the count of calls that were answered; with `include_failed` of requests, answered or not."""
-    if include_failed:
-        return _ModelCalls("model_requests", (CountedRows(ANY, minimum, maximum, "model request"),), shown=_SHOWN)
-    return _ModelCalls("llm_calls", (CountedRows(ANSWERED, minimum, maximum, "answered model call"),), shown=_SHOWN)
+    source, noun = ("model_requests", "model request") if include_failed else ("llm_calls", "answered model call")
+    counted = CountedRows(ANY if include_failed else ANSWERED, minimum, maximum, noun)
+    return _ModelCalls(source, (counted,), shown=_SHOWN, stated="t.llm_calls_low")
 
 
 def calls_evidence(why: str, size: str, unknown: str, columns: Sequence[str]) -> Query:

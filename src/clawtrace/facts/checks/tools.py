@@ -30,6 +30,7 @@ def check_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, find
     _doubt_unasked(run, models, tools.executions, findings)
     _doubt_without_client(run, tools.executions)
     _find_several_in_one(run, findings)
+    _find_called_inside(run, tools.executions, findings)
     _find_asked_in_silence(run, models, findings)
     _find_ends(run, models, tools, findings)
     _find_failed_beside(run, models, tools, findings)
@@ -145,6 +146,28 @@ def _find_several_in_one(run: RunSpans, findings: Findings) -> None:
             failed = sum(run.spans[index].failed for index in nameless)
             if failed:
                 findings.gap("errors", "several-in-one", nameless[0], at_most=failed, **where)
+
+
+def _find_called_inside(run: RunSpans, executions: Sequence[Execution], findings: Findings) -> None:
+    """Find calls without ids in which a span of their name and scope began after a model had answered: it may be another call."""
+    groups = run.groups("tool")
+    for call in executions:
+        scope = run.spans[call.index].scope
+        same = [
+            index
+            for index in groups.get(call.group, ())
+            if run.spans[index].scope == scope and run.spans[index].tool_call_id is None
+        ]
+        asked_ns = [run.spans[index].last_ns for index in run.within(call.index, "llm")] if len(same) > 1 else []
+        inner = [index for index in same if asked_ns and run.spans[index].start_ns >= min(asked_ns)]
+        if not inner:
+            continue
+        where = {"name": call.name, "agent": _name(run, run.agent[inner[0]]), "turn": run.turn[inner[0]]}
+        findings.gap("tool_calls", "called-inside-itself", inner[0], at_most=len(inner), **where)
+        if call.outcome != "ok":
+            call.forget("called-inside-itself", "outcome")
+        if len({run.spans[index].tool_arguments for index in same}) > 1:
+            call.forget("called-inside-itself", "arguments")
 
 
 def _asks_in_silence(run: RunSpans, call: LlmCall) -> bool:

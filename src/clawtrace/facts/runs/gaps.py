@@ -257,7 +257,9 @@ def knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, agen
     if any(run.role[index] == "turn" for kind in ("agent", "llm") for index in run.kinds.get(kind, ())):
         return False
     if tools.histories.agents and not models:
-        return tools.histories.agents.issuperset(activation.index for activation in agents)
+        others = {activation.index for activation in agents} - tools.histories.agents
+        if not (others and all(run.records(index, "tool_calls") is True for index in others)):
+            return not others
     answered = [call for call in models if call.outcome == "ok"]
     recorded = all(_tells(run, call) or not _may_ask(run, call) for call in answered)
     at_work = (*run.kinds.get("tool", ()), *run.kinds.get("agent", ()))

@@ -61,7 +61,9 @@ def histories(run: RunSpans) -> Histories:
         inside = [index] if run.spans[index].kind == "agent" else run.within(index, "agent")
         if _contradicts(run, index, inside, run.within(index, "tool")):
             contradicted.add(index)
-            continue
+            # Fewer than there are answers: those without usage were not counted, and the conversation is whole.
+            if (run.spans[index].rollup_llm_calls or 0) >= _answers(said):
+                continue
         # It is the conversation of one agent, and no span records model calls and tools there.
         if len(inside) != 1 or not said or run.within(index, "llm", "tool"):
             continue
@@ -89,6 +91,10 @@ def _results(asked: Sequence[Part], answers: Sequence[Part]) -> list[Part | None
     return [left[part.call_id].pop() if part.call_id is not None and left[part.call_id] else None for part in asked]
 
 
+def _answers(said: Sequence[Part]) -> int:
+    return len({part.message_no for part in said if part.role == "assistant"})
+
+
 def _contradicts(run: RunSpans, index: int, agents: Sequence[int], tools: Sequence[int]) -> bool:
     """Return whether a span may state another number of model calls than its agents made.
 
@@ -103,7 +109,7 @@ def _contradicts(run: RunSpans, index: int, agents: Sequence[int], tools: Sequen
         return False
     if not said:
         return running
-    answers = len({part.message_no for part in said if part.role == "assistant"})
+    answers = _answers(said)
     known = set(agents)
     elsewhere = [agent for agent in agents if run.agent[agent] in known]
     elsewhere += [tool for tool in tools if run.spans[tool].emits == "agent"]

@@ -7,9 +7,10 @@ The lines of one suite and run profile are one history, wherever they lie: an ed
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -21,13 +22,27 @@ from clawtrace.report.struct import Struct
 from clawtrace.support.whole_file import whole_text_file
 from clawtrace.verdicts.gating.pass_rate import PassRate, wilson
 
-__all__ = ["FILE", "History", "KeptCampaign", "KeptCase", "history_of", "keep", "kept_in", "last_green", "since_green"]
+__all__ = [
+    "FILE",
+    "History",
+    "KeptCampaign",
+    "KeptCase",
+    "history_of",
+    "history_until",
+    "keep",
+    "kept_in",
+    "last_green",
+    "moment",
+    "since_green",
+]
 
 FILE = "history.jsonl"
 SCHEMA = "clawtrace.history-line/1"
 MOST_CAMPAIGNS = 200
 MOST_BYTES = 8_000_000
 """A line has some 400 bytes for each case with each model; the oldest lines go first."""
+_ON_A_PAGE = 20
+"""Campaigns of each case that a page holds, the newest."""
 _PLACES = (FILE, f"*/{FILE}", f"*/*/{FILE}", f"campaigns/*/*/{FILE}")
 """Below a campaign's folder, a suite's, that of all campaigns, and that of results."""
 
@@ -78,6 +93,10 @@ class KeptCampaign(NamedTuple):
     cases: Mapping[CaseKey, KeptCase]
     folder: Path = Path()
     """Where the line was read."""
+
+    def is_of(self, other: KeptCampaign) -> bool:
+        """Whether both have the same suite and run profile: they are of one history."""
+        return (self.suite_id, self.run_profile) == (other.suite_id, other.run_profile)
 
 
 # --- the file ---------------------------------------------------------------------------------------------------------
@@ -242,23 +261,47 @@ def history_of(place: Path) -> History:
         raise UsageError(
             f"There is no history in {str(place)!r}: `clawtrace eval --suite ID` adds to the `{FILE}` of its campaign's folder."
         )
+    return _together(campaigns, MOST_CAMPAIGNS)
+
+
+def history_until(folder: Path, started_at: datetime) -> History | None:
+    """Return the history of a campaign's suite and run profile up to that campaign; None where it is in none.
+
+    Args:
+        folder: of the campaign.
+    """
+    campaigns = kept_in(file.parent for file in folder.parent.glob(f"*/{FILE}"))
+    own = next((one for one in campaigns if one.folder == folder and one.started_at == moment(started_at)), None)
+    if own is None:
+        return None
+    return _together([one for one in campaigns if one.is_of(own) and one.started_at <= own.started_at], _ON_A_PAGE)
+
+
+def moment(when: datetime) -> str:
+    """Return a moment as the lines have it."""
+    return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _together(campaigns: Sequence[KeptCampaign], newest: int) -> History:
     suites: dict[tuple[str, str], list[KeptCampaign]] = {}
     for one in campaigns:
         suites.setdefault((one.suite_id, one.run_profile), []).append(one)
     return History(
         schema="clawtrace.history/1",
         clawtrace=__version__,
-        suites=[SuiteHistory(suite_id=key[0], run_profile=key[1], cases=_cases(of)) for key, of in suites.items()],
+        suites=[
+            SuiteHistory(suite_id=key[0], run_profile=key[1], cases=_cases(of, newest)) for key, of in suites.items()
+        ],
     )
 
 
-def _cases(campaigns: list[KeptCampaign]) -> list[CaseHistory]:
+def _cases(campaigns: Sequence[KeptCampaign], newest: int) -> list[CaseHistory]:
     keys = dict.fromkeys(key for one in reversed(campaigns) for key in one.cases)
-    found = [_history(key, [one for one in campaigns if key in one.cases]) for key in keys]
+    found = [_history(key, [one for one in campaigns if key in one.cases], newest) for key in keys]
     return sorted(found, key=lambda one: (one.broke is None, -(one.flaky.at_least if one.flaky else 0)))
 
 
-def _history(key: CaseKey, campaigns: list[KeptCampaign]) -> CaseHistory:
+def _history(key: CaseKey, campaigns: Sequence[KeptCampaign], newest: int) -> CaseHistory:
     points = [_point(one, one.cases[key]) for one in campaigns]
     green = [number for number, one in enumerate(campaigns) if one.cases[key].is_green]
     since = green[-1] + 1 if green else 0
@@ -270,7 +313,7 @@ def _history(key: CaseKey, campaigns: list[KeptCampaign]) -> CaseHistory:
         broke=None if broke is None else points[broke],
         last_green=None if before is None or broke is None else since_green(before, campaigns[broke].cases[key]),
         flaky=_flakiness(campaigns, key),
-        campaigns=points,
+        campaigns=points[-newest:],
     )
 
 
@@ -285,7 +328,7 @@ def _name(campaign: KeptCampaign) -> str:
     return "/".join(campaign.folder.parts[-2:])
 
 
-def last_green(key: CaseKey, campaigns: list[KeptCampaign]) -> KeptCampaign | None:
+def last_green(key: CaseKey, campaigns: Sequence[KeptCampaign]) -> KeptCampaign | None:
     """Return the newest campaign in which a case was green."""
     return next((one for one in reversed(campaigns) if key in one.cases and one.cases[key].is_green), None)
 
@@ -299,7 +342,7 @@ def since_green(green: KeptCampaign, now: KeptCase) -> LastGreen:
     return LastGreen(campaign=_name(green), started_at=green.started_at, edited=list(now.edited), unknown=now.unknown)
 
 
-def _flakiness(campaigns: list[KeptCampaign], key: CaseKey) -> Flakiness | None:
+def _flakiness(campaigns: Sequence[KeptCampaign], key: CaseKey) -> Flakiness | None:
     """Return how often equal runs differ. Where edits of the agent may be unknown, only runs of one campaign are equal."""
     equal: dict[tuple[object, ...], tuple[int, int]] = {}
     for campaign in campaigns:

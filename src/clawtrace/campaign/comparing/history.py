@@ -306,12 +306,13 @@ def _history(key: CaseKey, campaigns: Sequence[KeptCampaign], newest: int) -> Ca
     green = [number for number, one in enumerate(campaigns) if one.cases[key].is_green]
     since = green[-1] + 1 if green else 0
     broke = next((number for number in range(since, len(points)) if points[number].exit_code), None)
-    before = None if broke is None else last_green(key, campaigns[:broke])
     return CaseHistory(
         case_id=key[0],
         model_id=key[1],
         broke=None if broke is None else points[broke],
-        last_green=None if before is None or broke is None else since_green(before, campaigns[broke].cases[key]),
+        last_green=None
+        if broke is None or not green
+        else since_green(campaigns[green[-1]], campaigns[broke].cases[key]),
         flaky=_flakiness(campaigns, key),
         campaigns=points[-newest:],
     )

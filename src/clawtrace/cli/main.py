@@ -35,7 +35,7 @@ COMMANDS = {
     "serve": "Receive from any process and judge its runs on request, until stopped.",
     "inspect": "Show what recorded or stored runs did: calls, tools, agents, tokens, cost.",
     "runs": "List, show, export and delete stored runs, and assign unattributed traces to a run.",
-    "store": "Make clawtrace's own tables in a ClickHouse.",
+    "store": "Make clawtrace's own tables in a ClickHouse, or save a damaged store.",
     "suggest": "Write assertions that hold for good runs, and say which faults they catch.",
     "mutate": "Score assertions by the faults of a recorded run that they catch.",
     "report": "Write stored results in another format.",

@@ -41,7 +41,7 @@ export function doubtsOf(details: RunDetails): Map<string, string> {
 const endOf = (span: Span) => span.start_us! + (span.duration_us ?? 0);
 
 /**
- * Return the spans on which it hung when the run ended: of the spans in each one, from its end back, that which ended last before the
+ * Return the spans on which the end of the outermost one hung: of the spans in each, from its end back, that which ended last before the
  * next of them began. What was at work beside them was waited for by none.
  */
 export function criticalPath({ spans }: RunDetails): Set<string> {

@@ -21,7 +21,7 @@ interface Shown {
   size: number;
   lane: number | undefined;
   view: View;
-  /** Whether the run's end hung on it, where it did not hang on every span. */
+  /** Whether the agent's end hung on it, where it did not hang on every span. */
   critical: boolean;
   marked: boolean;
   hit: boolean;

@@ -7,8 +7,7 @@ The lines of one suite and run profile are one history, wherever they lie: an ed
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -104,8 +103,8 @@ class KeptCampaign(NamedTuple):
 
 def kept_in(folders: Iterable[Path]) -> list[KeptCampaign]:
     """Return the campaigns of folders that have a history, the oldest first; what is damaged is passed over."""
-    found = [one for folder in folders for _, one in _lines(folder)]
-    return sorted(found, key=lambda one: one.started_at)
+    found = [_campaign(line, folder) for folder in folders for line in _lines(folder)]
+    return sorted((one for one in found if one is not None), key=lambda one: one.started_at)
 
 
 def keep(campaign: KeptCampaign, folder: Path) -> None:
@@ -128,7 +127,7 @@ def keep(campaign: KeptCampaign, folder: Path) -> None:
             for one in cases
         ],
     }
-    texts = [text for text, _ in _lines(folder)][-MOST_CAMPAIGNS + 1 :]
+    texts = _lines(folder)[-MOST_CAMPAIGNS + 1 :]
     texts.append(json.dumps(line, separators=(",", ":")))  # in ASCII: a file name that is no UTF-8 is an escape
     size = sum(map(len, texts))
     while size > MOST_BYTES and len(texts) > 1:
@@ -137,18 +136,24 @@ def keep(campaign: KeptCampaign, folder: Path) -> None:
         stream.writelines(f"{text}\n" for text in texts)
 
 
-def _lines(folder: Path) -> Iterator[tuple[str, KeptCampaign]]:
+def _lines(folder: Path) -> list[str]:
     try:
         text = (folder / FILE).read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return
-    for line in text.split("\n"):
-        with suppress(ValueError, KeyError, TypeError):
-            said = json.loads(line)
-            if said["schema"] == SCHEMA:
-                cases = [_case(one, said["parts"]) for one in said["cases"]]
-                names = {name: str(said[name]) for name in ("suite_id", "run_profile", "started_at")}
-                yield line, KeptCampaign(**names, cases={one.key: one for one in cases}, folder=folder)
+        return []
+    return [line for line in text.split("\n") if line]
+
+
+def _campaign(line: str, folder: Path) -> KeptCampaign | None:
+    try:
+        said = json.loads(line)
+        if said["schema"] != SCHEMA:
+            return None
+        cases = [_case(one, said["parts"]) for one in said["cases"]]
+        names = {name: str(said[name]) for name in ("suite_id", "run_profile", "started_at")}
+    except (ValueError, KeyError, TypeError):
+        return None
+    return KeptCampaign(**names, cases={one.key: one for one in cases}, folder=folder)
 
 
 def _case(said: Mapping[str, Any], common: Mapping[str, str]) -> KeptCase:

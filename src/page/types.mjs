@@ -4,7 +4,7 @@ import { compile } from "json-schema-to-typescript";
 
 const schemas = "../../configs/schemas";
 mkdirSync("src/types", { recursive: true });
-for (const [name, type] of [["results", "Results"], ["run-details", "RunDetails"], ["compare", "Comparison"]]) {
+for (const [name, type] of [["results", "Results"], ["run-details", "RunDetails"], ["compare", "Comparison"], ["history", "History"]]) {
   await write(name, type, JSON.parse(readFileSync(`${schemas}/${name}.schema.json`, "utf8")));
 }
 const described = readFileSync("../../docs/reference/openapi.json", "utf8").replaceAll("#/components/schemas/", "#/$defs/");

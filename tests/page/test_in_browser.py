@@ -348,4 +348,11 @@ def test_compared_with_an_earlier_campaign(page: Page, axe: str, width: int, tmp
     green = page.locator("section.outcome p", has_text="Last green: ")
     assert [Path(name).name for name in green.locator("code").all_inner_texts()] == ["agent.py"]
     assert "Edited since: " in green.inner_text()
+    page.locator(".campaigns summary").click()
+    rows = [row.locator("td").all_inner_texts() for row in page.locator(".campaigns tbody tr").all()]
+    assert [row[:2] for row in rows] == [["failed", "0 of 5 (0 % to 43 %)"], ["green", "5 of 5 (57 % to 100 %)"]]
+    assert [row[-1] != "" for row in rows] == [True, False]
+    assert page.get_by_role("img", name="1 of the last 2 campaigns green").count() == 1
+    page.evaluate(axe)
+    assert [one["id"] for one in page.evaluate("axe.run()")["violations"]] == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -206,3 +206,25 @@ def test_a_red_run_is_one_click_from_a_green_one(page: Page, evaluate: Evaluate,
 
     assert page.url.endswith("#/diff/two/one")
     assert row.locator("mark").all_inner_texts() == ["Rome", "Rome", "Paris", "Paris"]
+
+
+def test_the_critical_path_leaves_out_what_nothing_waited_for(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
+    """Of two concurrent calls the longer one, then the call that followed it; a call that outlived its agent's end is beside it."""
+    spans = agent_and_tools(["short", "long", "after", "background"])
+    for span, (start, end) in zip(spans, [(0, 100), (5, 30), (5, 60), (61, 99), (10, 400)], strict=True):
+        span.update(at=start, to=end)
+    page.goto(evaluate(recorded(tmp_path / "t.jsonl", spans), NEVER, "--one-run", "r") + "#/run/r")
+    page.locator("[role=treeitem]").first.wait_for()
+    critical = page.locator("[role=treeitem]", has=page.locator(".duration.critical")).locator("bdi")
+
+    assert critical.all_inner_texts() == ["invoke_agent boss", "tool 1", "tool 2"]
+    page.get_by_label("status", exact=True).select_option("on the critical path")
+    assert page.locator("[role=treeitem] bdi").all_inner_texts() == ["invoke_agent boss", "tool 1", "tool 2"]
+
+
+def test_calls_one_after_the_other_have_no_path_apart(page: Page, long_run: str) -> None:
+    """Where the end of the run hung on every span, none is underlined."""
+    page.goto(long_run + "?verdict=-")
+    page.locator("[role=treeitem]").first.wait_for()
+
+    assert page.locator(".critical").count() == 0

@@ -99,6 +99,8 @@ class CampaignReport(NamedTuple):
     """What would make figures of the runs known that are not, a sentence each; for display."""
     comparison: Struct | None = None
     """What comparing the campaign with an earlier one says (`clawtrace.compare/1`), for the page and the comment; None where none was compared."""
+    history: Struct | None = None
+    """What the campaigns of the suite came to (`clawtrace.history/1`), for the page; None where it is not known."""
     last_green: Mapping[tuple[str, str | None], LastGreen] = MappingProxyType({})
     """Of cases that are not green, by case and model: the last earlier campaign in which they were."""
     duration_ms: float | None = None

@@ -50,6 +50,8 @@ class PageReport(Report):
         _write_data(stream, 'id="queries"', cases.queries())
         if report.comparison is not None:
             _write_data(stream, 'id="comparison"', _packed(json_pieces(report.comparison)))
+        if report.history is not None:
+            _write_data(stream, 'id="history"', _packed(json_pieces(report.history, indent=None)))
         for run_id, packed in report.details.items():
             _write_data(stream, f'data-run="{html.escape(run_id)}"', [packed])
         stream.write(after)

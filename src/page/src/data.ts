@@ -1,10 +1,11 @@
 // What the report wrote into this file: the results, and for each run its spans, packed until they are looked at.
 import type { Comparison } from "./types/compare";
+import type { History } from "./types/history";
 import type { Results } from "./types/results";
 import type { RunDetails } from "./types/run-details";
 import type { RunList } from "./types/run-list";
 
-export type { Comparison, Results, RunDetails, RunList };
+export type { Comparison, History, Results, RunDetails, RunList };
 export type ListedRun = RunList["runs"][number];
 export type Case = Results["cases"][number];
 export type Run = Case["runs"][number];
@@ -23,19 +24,23 @@ async function unpacked(base64: string): Promise<unknown> {
   return JSON.parse(await new Response(stream).text());
 }
 
-/** What the report is about, and what comparing it with an earlier campaign says; null where none was compared. */
+/** What the report is about. */
 export interface Report {
   results: Results;
+  /** What comparing it with an earlier campaign says; null where none was compared. */
   comparison: Comparison | null;
+  /** What the campaigns of the suite came to; null where that is not known. */
+  history: History | null;
 }
 
-/** Return the results, and the comparison. */
+/** Return what the file holds of the report. */
 export async function readReport(): Promise<Report> {
-  const [results, comparison] = ["results", "comparison"].map((id) => document.getElementById(id)?.textContent);
+  const [results, comparison, history] = ["results", "comparison", "history"].map((id) => document.getElementById(id)?.textContent);
   if (!results) throw new Error("There are no results in this file.");
   return {
     results: (await unpacked(results)) as Results,
     comparison: comparison ? ((await unpacked(comparison)) as Comparison) : null,
+    history: history ? ((await unpacked(history)) as History) : null,
   };
 }
 

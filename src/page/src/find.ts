@@ -9,7 +9,9 @@ export interface Wanted {
   only: string;
 }
 
-export const ONLY: Record<string, string> = { failed: "failed", doubt: "in doubt", open: "never ended" };
+export const ONLY: Record<string, string> = { failed: "failed", doubt: "in doubt", open: "never ended", path: "on the critical path" };
+/** Microseconds by which what ended may have ended after what followed it. */
+const ROUNDING = 1;
 
 /** What the address asks for. */
 export function wantedOf(query: URLSearchParams): Wanted {
@@ -32,6 +34,35 @@ export function doubtsOf(details: RunDetails): Map<string, string> {
   }
   for (const call of [...details.tool_calls, ...details.model_calls]) {
     if (!call.certain && call.span_id && !found.has(call.span_id)) found.set(call.span_id, "It is not certain that this is a call of its own.");
+  }
+  return found;
+}
+
+const endOf = (span: Span) => span.start_us! + (span.duration_us ?? 0);
+
+/**
+ * Return the spans on which the end of the outermost one hung: of the spans in each, from its end back, that which ended last before the
+ * next of them began. What was at work beside them was waited for by none.
+ */
+export function criticalPath({ spans }: RunDetails): Set<string> {
+  const known = new Set(spans.map((span) => span.span_id));
+  const inside = new Map<string, Span[]>();
+  for (const span of spans.filter((one) => one.start_us != null)) {
+    const parent = span.parent_span_id !== null && known.has(span.parent_span_id) ? span.parent_span_id : "";
+    const of = inside.get(parent);
+    if (of) of.push(span);
+    else inside.set(parent, [span]);
+  }
+  const found = new Set<string>();
+  const open: [string, number][] = [["", Infinity]];
+  for (let next = open.pop(); next; next = open.pop()) {
+    let [id, until] = next;
+    for (const span of (inside.get(id) ?? []).sort((a, b) => endOf(b) - endOf(a))) {
+      if (endOf(span) > until + ROUNDING || found.has(span.span_id)) continue;
+      found.add(span.span_id);
+      open.push([span.span_id, span.duration_us == null ? Infinity : endOf(span)]);
+      until = span.start_us!;
+    }
   }
   return found;
 }
@@ -61,12 +92,15 @@ export function useHits(details: RunDetails | null | undefined, text: string): s
 }
 
 /** Return the spans that pass the filters; null where all do. `agentOf` names the agent at work in a span. */
-export function useKept(details: RunDetails, wanted: Wanted, doubts: Map<string, string>, agentOf: (span: Span) => string): Set<string> | null {
+export function useKept(
+  details: RunDetails, wanted: Wanted, doubts: Map<string, string>, path: Set<string>, agentOf: (span: Span) => string,
+): Set<string> | null {
   const { kind, agent, only } = wanted;
   return useMemo(() => {
     if (!kind && !agent && !only) return null;
     const fits: Record<string, (span: Span) => boolean> = {
       failed: (span) => span.error != null, doubt: (span) => doubts.has(span.span_id), open: (span) => !span.ended,
+      path: (span) => path.has(span.span_id),
     };
     const found = details.spans.filter(
       (span) => (!kind || span.kind === kind) && (!agent || agentOf(span) === agent) && (fits[only]?.(span) ?? true),

@@ -9,7 +9,7 @@ import { usePlace } from "./router";
 import { RunPage, useDetails } from "./run";
 import "./style.css";
 
-function Page({ results, comparison }: Report) {
+function Page({ results, comparison, history }: Report) {
   const place = usePlace();
   const id = place.ids[0] ?? "";
   const details = useDetails(id);
@@ -24,11 +24,11 @@ function Page({ results, comparison }: Report) {
       foot={`clawtrace ${results.clawtrace} · evaluated ${results.started_at} · this file holds everything it shows`}
     >
       {place.view === "run" ? (
-        <RunPage results={results} details={details} id={id} query={place.query} />
+        <RunPage results={results} history={history} details={details} id={id} query={place.query} />
       ) : place.view === "diff" ? (
         <Diff results={results} left={id} right={place.ids[1] ?? ""} />
       ) : (
-        <Overview results={results} comparison={comparison} query={place.query} />
+        <Overview results={results} comparison={comparison} history={history} query={place.query} />
       )}
     </Frame>
   );

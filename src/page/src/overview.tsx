@@ -3,11 +3,12 @@ import { useMemo, useState } from "preact/hooks";
 import { Causes } from "./causes";
 import { Bubbles } from "./chart";
 import { Compared, verdictOf } from "./compared";
-import { type Case, type Comparison, type Report, type Results, type Run, type RunOfCase, runsOf } from "./data";
+import { type Case, type Report, type Results, type Run, type RunOfCase, runsOf } from "./data";
 import { amount, costOf, count, dollars, duration, median, percent, tokensOf } from "./format";
 import { Data, Fact, StatusMark } from "./parts";
 import { Said } from "./rich";
 import { runLink, setQuery } from "./router";
+import { Trend, historyOf } from "./trend";
 
 const EXIT: Record<number, [string, string]> = {
   0: ["pass", "Passed"],
@@ -35,7 +36,7 @@ const SORTS: Record<string, { label: string; key: (cases: Case[]) => number }> =
   time: { label: "longest", key: (cases) => -Math.max(...cases.flatMap((one) => one.runs.map((run) => run.trace.duration_ms ?? 0))) },
 };
 
-export function Overview({ results, comparison, query }: Report & { query: URLSearchParams }) {
+export function Overview({ results, comparison, history, query }: Report & { query: URLSearchParams }) {
   const all = useMemo(() => runsOf(results), [results]);
   const text = query.get("q") ?? "";
   const wanted = query.get("status") ?? "";
@@ -90,7 +91,7 @@ export function Overview({ results, comparison, query }: Report & { query: URLSe
           </label>
           <span class="dim" role="status">{amount(chosen.size, "run")} shown</span>
         </div>
-        <Matrix results={results} comparison={comparison} chosen={chosen} sort={sort} />
+        <Matrix results={results} comparison={comparison} history={history} chosen={chosen} sort={sort} />
       </section>
       <Bubbles results={results} />
       <NotRun results={results} />
@@ -98,7 +99,7 @@ export function Overview({ results, comparison, query }: Report & { query: URLSe
   );
 }
 
-function Matrix({ results, comparison, chosen, sort }: Report & { chosen: Set<string>; sort: string }) {
+function Matrix({ results, comparison, history, chosen, sort }: Report & { chosen: Set<string>; sort: string }) {
   const models = [...new Set(results.cases.map((one) => one.model_id))];
   const rows = new Map<string, Case[]>();
   for (const one of results.cases) {
@@ -130,7 +131,7 @@ function Matrix({ results, comparison, chosen, sort }: Report & { chosen: Set<st
               </th>
               {models.map((model) => (
                 <td key={model}>
-                  <Cell of={cases.find((one) => one.model_id === model)} comparison={comparison} chosen={chosen} />
+                  <Cell of={cases.find((one) => one.model_id === model)} comparison={comparison} history={history} chosen={chosen} />
                 </td>
               ))}
             </tr>
@@ -144,7 +145,7 @@ function Matrix({ results, comparison, chosen, sort }: Report & { chosen: Set<st
   );
 }
 
-function Cell({ of, comparison, chosen }: { of: Case | undefined; comparison: Comparison | null; chosen: Set<string> }) {
+function Cell({ of, comparison, history, chosen }: Omit<Report, "results"> & { of: Case | undefined; chosen: Set<string> }) {
   if (!of) return <span class="dim">–</span>;
   const runs = of.runs.filter((run) => chosen.has(run.run_id));
   const several = of.runs.length > 1;
@@ -174,6 +175,7 @@ function Cell({ of, comparison, chosen }: { of: Case | undefined; comparison: Co
           </a>
         ))}
       </div>
+      <Trend of={historyOf(history, of)} />
       <div class="dim numbers">
         {several && "median "}
         {several ? dollars(median(of.runs.map((run) => costOf(run).value))) : costOf(of.runs[0]!).text}

@@ -21,6 +21,8 @@ interface Shown {
   size: number;
   lane: number | undefined;
   view: View;
+  /** Whether the agent's end hung on it, where it did not hang on every span. */
+  critical: boolean;
   marked: boolean;
   hit: boolean;
   chosen: boolean;
@@ -35,7 +37,7 @@ export function lasted(span: Span): string {
   return span.ended ? duration(span.duration_us == null ? null : span.duration_us / 1000) : "never ended";
 }
 
-export function Row({ span, index, size, lane, view, marked, hit, chosen, doubt, open, toggle }: Shown) {
+export function Row({ span, index, size, lane, view, critical, marked, hit, chosen, doubt, open, toggle }: Shown) {
   const tokens = span.input_tokens != null || span.output_tokens != null ? `${count(span.input_tokens)}→${count(span.output_tokens)}` : "";
   const operation = OPERATION.exec(span.name)?.[0] ?? "";
   const own = span.kind === "llm" ? span.model : span.kind === "tool" ? span.tool : null;
@@ -65,12 +67,12 @@ export function Row({ span, index, size, lane, view, marked, hit, chosen, doubt,
         {span.error != null && <span class="fail"> ✗</span>}
       </span>
       <span class="numbers">{tokens}{span.cost_usd != null && ` ${dollars(span.cost_usd)}`}</span>
-      <Track span={span} lane={lane} view={view} />
+      <Track span={span} lane={lane} view={view} critical={critical} />
     </div>
   );
 }
 
-function Track({ span, lane, view }: { span: Span; lane: number | undefined; view: View }) {
+function Track({ span, lane, view, critical }: Pick<Shown, "span" | "lane" | "view" | "critical">) {
   if (span.start_us == null) return <span class="track"><span class="time">{lasted(span)}</span></span>;
   const part = (at: number) => ((at - view.from) / (view.to - view.from)) * 100;
   const [start, end] = [part(span.start_us), part(span.start_us + (span.duration_us ?? 0))];
@@ -84,7 +86,7 @@ function Track({ span, lane, view }: { span: Span; lane: number | undefined; vie
   return (
     <span class="track">
       <span
-        class={`duration ${lane === undefined ? "none" : `c${lane % LANES}`} ${span.ended ? "" : "open"}`}
+        class={`duration ${lane === undefined ? "none" : `c${lane % LANES}`} ${span.ended ? "" : "open"} ${critical ? "critical" : ""}`}
         style={{ left: `${left}%`, width: `${width}%` }}
       />
       <span class={inside ? "time inside" : "time"} style={label}>{lasted(span)}</span>

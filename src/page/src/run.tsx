@@ -1,7 +1,7 @@
 // One run: what it did as a waterfall of spans, its verdicts, and what the chosen span holds.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Conversation } from "./conversation";
-import { type Case, type Results, type RunDetails, type RunOfCase, readRun, runsOf } from "./data";
+import { type Case, type History, type Results, type RunDetails, type RunOfCase, readRun, runsOf } from "./data";
 import { doubtsOf, useHits, wantedOf } from "./find";
 import { amount, costOf, count, dollars, duration, tokensOf } from "./format";
 import { Keys } from "./keys";
@@ -10,6 +10,7 @@ import { Needle, Said } from "./rich";
 import { diffLink, overviewLink, runLink, setQuery } from "./router";
 import { Search } from "./search";
 import { SpanPanel } from "./span";
+import { Campaigns, type CaseHistory, historyOf } from "./trend";
 import { Verdicts, chosenVerdict } from "./verdicts";
 import { Waterfall } from "./waterfall";
 
@@ -29,13 +30,14 @@ export function useDetails(id: string): RunDetails | null | undefined {
 
 interface Shown {
   results: Results;
+  history?: History | null;
   /** Undefined until they are read, null where there are none. */
   details: RunDetails | null | undefined;
   id: string;
   query: URLSearchParams;
 }
 
-export function RunPage({ results, details, id, query }: Shown) {
+export function RunPage({ results, history, details, id, query }: Shown) {
   const all = useMemo(() => runsOf(results), [results]);
   const place = all.findIndex((one) => one.run.run_id === id);
   const found = all[place];
@@ -54,7 +56,7 @@ export function RunPage({ results, details, id, query }: Shown) {
   const span = details?.spans.find((one) => one.span_id === wanted);
   return (
     <>
-      <Head found={found} all={all} place={place} />
+      <Head found={found} all={all} place={place} history={historyOf(history ?? null, found.case)} />
       <div class="columns">
         <section aria-label="Verdicts" class="side">
           <Verdicts run={found.run} chosen={verdict?.id ?? null} source={results.source} />
@@ -93,7 +95,7 @@ export function RunPage({ results, details, id, query }: Shown) {
   );
 }
 
-function Head({ found, all, place }: { found: RunOfCase; all: RunOfCase[]; place: number }) {
+function Head({ found, all, place, history }: { found: RunOfCase; all: RunOfCase[]; place: number; history: CaseHistory | undefined }) {
   const { run, case: one } = found;
   const others = all.filter((other) => other.case.case_id === one.case_id && other.run.run_id !== run.run_id);
   const green = run.status === "pass" ? [] : others.filter((other) => other.run.status === "pass");
@@ -139,6 +141,7 @@ function Head({ found, all, place }: { found: RunOfCase; all: RunOfCase[]; place
         {run.run_status && <Fact name="process">{run.run_status}</Fact>}
         <Fact name="run id"><code>{run.run_id}</code></Fact>
       </dl>
+      <Campaigns of={history} />
       {run.trace.incomplete_because.map((reason) => <p key={reason} class="note">Incomplete: <Said>{reason}</Said></p>)}
       {run.diagnostics.map((note) => <p key={note} class="note"><Said>{note}</Said></p>)}
     </section>

@@ -1,7 +1,7 @@
 // The spans of a run along time. Only the rows in sight are in the document, so that 10 000 spans scroll.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { RunDetails, Span } from "./data";
-import { type Wanted, ONLY, useKept } from "./find";
+import { type Wanted, ONLY, criticalPath, useKept } from "./find";
 import { amount, count, duration, plain } from "./format";
 import { setQuery } from "./router";
 import { KIND, LANES, ROW, Row, lasted } from "./row";
@@ -58,7 +58,8 @@ export function Waterfall({ details, marked, hits, chosen, choose, wanted, doubt
   const colours = useMemo(() => coloursOf(details), [details]);
   const names = useMemo(() => new Map(details.agents.map((one) => [one.activation_no, one.name ?? ""])), [details]);
   const agentOf = (span: Span) => names.get(lanes.get(span.span_id) ?? -1) ?? "";
-  const kept = useKept(details, wanted, doubts, agentOf);
+  const path = useMemo(() => criticalPath(details), [details]);
+  const kept = useKept(details, wanted, doubts, path, agentOf);
   const found = useMemo(() => new Set(hits), [hits]);
   const spans = useMemo(() => visible(details.spans, closed, calls, kept), [details, closed, calls, kept]);
   const parents = useMemo(() => new Set(details.spans.map((span) => span.parent_span_id)), [details]);
@@ -171,6 +172,7 @@ export function Waterfall({ details, marked, hits, chosen, choose, wanted, doubt
         <span class="legend">
           {[...colours].slice(0, LANES).map(([name, colour]) => <span key={name}><i class={`c${colour % LANES}`} /> {plain(name)}</span>)}
           {colours.size > LANES && <span>and {amount(colours.size - LANES, "more agent")}</span>}
+          {path.size < details.spans.length && <span><i class="critical" /> critical path</span>}
           {doubts.size > 0 && <span><i class="hatched" /> in doubt</span>}
         </span>
       </div>
@@ -199,7 +201,7 @@ export function Waterfall({ details, marked, hits, chosen, choose, wanted, doubt
           {rows.map((span, index) => (
             <Row
               key={span.span_id} span={span} index={first + index} size={spans.length} lane={colours.get(agentOf(span))} view={view}
-              marked={marked.has(span.span_id)} hit={found.has(span.span_id)} chosen={span.span_id === chosen} toggle={toggle}
+              critical={path.size < details.spans.length && path.has(span.span_id)} marked={marked.has(span.span_id)} hit={found.has(span.span_id)} chosen={span.span_id === chosen} toggle={toggle}
               doubt={doubts.get(span.span_id)} open={parents.has(span.span_id) ? !closed.has(span.span_id) : null}
             />
           ))}

@@ -148,6 +148,7 @@ def test_a_history_that_cannot_be_kept_changes_no_verdict(project: Project) -> N
     file.write_text(file.read_text() + '{"schema":"clawtrace.history-line/1","cas')
     assert project.eval("-k", "b").returncode == 0
     assert len(project.history()["b"]["campaigns"]) == 2
+    assert "The history has no case 'bb'. " in project.clawtrace("history", "-k", "bb").stderr
 
     file.unlink()
     file.mkdir()

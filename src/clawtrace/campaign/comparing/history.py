@@ -7,9 +7,9 @@ The lines of one suite and run profile are one history, wherever they lie: an ed
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -21,13 +21,27 @@ from clawtrace.report.struct import Struct
 from clawtrace.support.whole_file import whole_text_file
 from clawtrace.verdicts.gating.pass_rate import PassRate, wilson
 
-__all__ = ["FILE", "History", "KeptCampaign", "KeptCase", "history_of", "keep", "kept_in", "last_green", "since_green"]
+__all__ = [
+    "FILE",
+    "History",
+    "KeptCampaign",
+    "KeptCase",
+    "history_of",
+    "history_until",
+    "keep",
+    "kept_in",
+    "last_green",
+    "moment",
+    "since_green",
+]
 
 FILE = "history.jsonl"
 SCHEMA = "clawtrace.history-line/1"
 MOST_CAMPAIGNS = 200
 MOST_BYTES = 8_000_000
 """A line has some 400 bytes for each case with each model; the oldest lines go first."""
+_ON_A_PAGE = 20
+"""Campaigns of each case that a page holds, the newest."""
 _PLACES = (FILE, f"*/{FILE}", f"*/*/{FILE}", f"campaigns/*/*/{FILE}")
 """Below a campaign's folder, a suite's, that of all campaigns, and that of results."""
 
@@ -79,14 +93,18 @@ class KeptCampaign(NamedTuple):
     folder: Path = Path()
     """Where the line was read."""
 
+    def is_of(self, other: KeptCampaign) -> bool:
+        """Whether both have the same suite and run profile: they are of one history."""
+        return (self.suite_id, self.run_profile) == (other.suite_id, other.run_profile)
+
 
 # --- the file ---------------------------------------------------------------------------------------------------------
 
 
 def kept_in(folders: Iterable[Path]) -> list[KeptCampaign]:
     """Return the campaigns of folders that have a history, the oldest first; what is damaged is passed over."""
-    found = [one for folder in folders for _, one in _lines(folder)]
-    return sorted(found, key=lambda one: one.started_at)
+    found = [_campaign(line, folder) for folder in folders for line in _lines(folder)]
+    return sorted((one for one in found if one is not None), key=lambda one: one.started_at)
 
 
 def keep(campaign: KeptCampaign, folder: Path) -> None:
@@ -109,7 +127,7 @@ def keep(campaign: KeptCampaign, folder: Path) -> None:
             for one in cases
         ],
     }
-    texts = [text for text, _ in _lines(folder)][-MOST_CAMPAIGNS + 1 :]
+    texts = _lines(folder)[-MOST_CAMPAIGNS + 1 :]
     texts.append(json.dumps(line, separators=(",", ":")))  # in ASCII: a file name that is no UTF-8 is an escape
     size = sum(map(len, texts))
     while size > MOST_BYTES and len(texts) > 1:
@@ -118,18 +136,24 @@ def keep(campaign: KeptCampaign, folder: Path) -> None:
         stream.writelines(f"{text}\n" for text in texts)
 
 
-def _lines(folder: Path) -> Iterator[tuple[str, KeptCampaign]]:
+def _lines(folder: Path) -> list[str]:
     try:
         text = (folder / FILE).read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return
-    for line in text.split("\n"):
-        with suppress(ValueError, KeyError, TypeError):
-            said = json.loads(line)
-            if said["schema"] == SCHEMA:
-                cases = [_case(one, said["parts"]) for one in said["cases"]]
-                names = {name: str(said[name]) for name in ("suite_id", "run_profile", "started_at")}
-                yield line, KeptCampaign(**names, cases={one.key: one for one in cases}, folder=folder)
+        return []
+    return [line for line in text.split("\n") if line]
+
+
+def _campaign(line: str, folder: Path) -> KeptCampaign | None:
+    try:
+        said = json.loads(line)
+        if said["schema"] != SCHEMA:
+            return None
+        cases = [_case(one, said["parts"]) for one in said["cases"]]
+        names = {name: str(said[name]) for name in ("suite_id", "run_profile", "started_at")}
+    except (ValueError, KeyError, TypeError):
+        return None
+    return KeptCampaign(**names, cases={one.key: one for one in cases}, folder=folder)
 
 
 def _case(said: Mapping[str, Any], common: Mapping[str, str]) -> KeptCase:
@@ -242,35 +266,60 @@ def history_of(place: Path) -> History:
         raise UsageError(
             f"There is no history in {str(place)!r}: `clawtrace eval --suite ID` adds to the `{FILE}` of its campaign's folder."
         )
+    return _together(campaigns, MOST_CAMPAIGNS)
+
+
+def history_until(folder: Path, started_at: datetime) -> History | None:
+    """Return the history of a campaign's suite and run profile up to that campaign; None where it is in none.
+
+    Args:
+        folder: of the campaign.
+    """
+    campaigns = kept_in(file.parent for file in folder.parent.glob(f"*/{FILE}"))
+    own = next((one for one in campaigns if one.folder == folder and one.started_at == moment(started_at)), None)
+    if own is None:
+        return None
+    return _together([one for one in campaigns if one.is_of(own) and one.started_at <= own.started_at], _ON_A_PAGE)
+
+
+def moment(when: datetime) -> str:
+    """Return a moment as the lines have it."""
+    return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _together(campaigns: Sequence[KeptCampaign], newest: int) -> History:
     suites: dict[tuple[str, str], list[KeptCampaign]] = {}
     for one in campaigns:
         suites.setdefault((one.suite_id, one.run_profile), []).append(one)
     return History(
         schema="clawtrace.history/1",
         clawtrace=__version__,
-        suites=[SuiteHistory(suite_id=key[0], run_profile=key[1], cases=_cases(of)) for key, of in suites.items()],
+        suites=[
+            SuiteHistory(suite_id=key[0], run_profile=key[1], cases=_cases(of, newest)) for key, of in suites.items()
+        ],
     )
 
 
-def _cases(campaigns: list[KeptCampaign]) -> list[CaseHistory]:
+def _cases(campaigns: Sequence[KeptCampaign], newest: int) -> list[CaseHistory]:
     keys = dict.fromkeys(key for one in reversed(campaigns) for key in one.cases)
-    found = [_history(key, [one for one in campaigns if key in one.cases]) for key in keys]
+    found = [_history(key, [one for one in campaigns if key in one.cases], newest) for key in keys]
     return sorted(found, key=lambda one: (one.broke is None, -(one.flaky.at_least if one.flaky else 0)))
 
 
-def _history(key: CaseKey, campaigns: list[KeptCampaign]) -> CaseHistory:
+def _history(key: CaseKey, campaigns: Sequence[KeptCampaign], newest: int) -> CaseHistory:
     points = [_point(one, one.cases[key]) for one in campaigns]
     green = [number for number, one in enumerate(campaigns) if one.cases[key].is_green]
     since = green[-1] + 1 if green else 0
     broke = next((number for number in range(since, len(points)) if points[number].exit_code), None)
-    before = None if broke is None else last_green(key, campaigns[:broke])
     return CaseHistory(
         case_id=key[0],
         model_id=key[1],
         broke=None if broke is None else points[broke],
-        last_green=None if before is None or broke is None else since_green(before, campaigns[broke].cases[key]),
+        last_green=None
+        if broke is None or not green
+        else since_green(campaigns[green[-1]], campaigns[broke].cases[key]),
         flaky=_flakiness(campaigns, key),
-        campaigns=points,
+        campaigns=points[-newest:],
     )
 
 
@@ -285,7 +334,7 @@ def _name(campaign: KeptCampaign) -> str:
     return "/".join(campaign.folder.parts[-2:])
 
 
-def last_green(key: CaseKey, campaigns: list[KeptCampaign]) -> KeptCampaign | None:
+def last_green(key: CaseKey, campaigns: Sequence[KeptCampaign]) -> KeptCampaign | None:
     """Return the newest campaign in which a case was green."""
     return next((one for one in reversed(campaigns) if key in one.cases and one.cases[key].is_green), None)
 
@@ -299,7 +348,7 @@ def since_green(green: KeptCampaign, now: KeptCase) -> LastGreen:
     return LastGreen(campaign=_name(green), started_at=green.started_at, edited=list(now.edited), unknown=now.unknown)
 
 
-def _flakiness(campaigns: list[KeptCampaign], key: CaseKey) -> Flakiness | None:
+def _flakiness(campaigns: Sequence[KeptCampaign], key: CaseKey) -> Flakiness | None:
     """Return how often equal runs differ. Where edits of the agent may be unknown, only runs of one campaign are equal."""
     equal: dict[tuple[object, ...], tuple[int, int]] = {}
     for campaign in campaigns:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from clawtrace.campaign.comparing.history import FILE, KeptCampaign, KeptCase, keep, kept_in, last_green, since_green
+from clawtrace.campaign.comparing.history import (
+    FILE,
+    KeptCampaign,
+    KeptCase,
+    keep,
+    kept_in,
+    last_green,
+    moment,
+    since_green,
+)
 from clawtrace.campaign.comparing.measured import MEASURES, CaseKey, values_of
 from clawtrace.campaign.results.stored import edited
 from clawtrace.campaign.running.reuse import Decision, EditedFiles
@@ -30,30 +40,29 @@ def keep_history(done: CampaignResult, decisions: Mapping[str, Decision], gate: 
     """Add a campaign to the history of its folder, whose lock the caller holds.
 
     Returns:
-        Of the cases that are not green, the last campaign of the same suite and run profile in which they were.
+        Of the cases that are not green, the last campaign before of the same suite and run profile in which they were.
 
     Raises:
         OSError: the history cannot be written.
     """
     plan = done.plan
-    suite_id, profile = plan.suite.config.suite_id, plan.suite.run_profile.run_profile_id
-    folders = [file.parent for file in plan.folder.parent.glob(f"*/{FILE}")]
-    earlier = [one for one in kept_in(folders) if (one.suite_id, one.run_profile) == (suite_id, profile)]
+    started_at = moment(datetime.fromtimestamp(done.started_at, UTC))
+    own = KeptCampaign(plan.suite.config.suite_id, plan.suite.run_profile.run_profile_id, started_at, {}, plan.folder)
+    earlier = [one for one in kept_in(file.parent for file in plan.folder.parent.glob(f"*/{FILE}")) if one.is_of(own)]
     planned = {(run.case.config.case_id, run.model_id): run for run in plan.runs}
     edits = EditedFiles(plan.outputs)
     cases: dict[CaseKey, KeptCase] = {}
     greens: dict[CaseKey, LastGreen] = {}
+    left_out = Counter((one.case_id, one.model_id) for one in done.not_run)
     for key, runs in cases_of(done.results).items():
         green = last_green(key, earlier)
-        not_run = sum((one.case_id, one.model_id) == key for one in done.not_run)
         decision = decisions[planned[key].run_id]
         since = () if green is None else _edited(green.cases[key].parts, decision, planned[key].case.path.parent, edits)
-        cases[key] = case = _case(runs, not_run, decision, gate, since)
+        cases[key] = case = _case(runs, left_out[key], decision, gate, since)
         if case.exit_code and green is not None:
             greens[key] = since_green(green, case)
-    started_at = datetime.fromtimestamp(done.started_at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     if cases:
-        keep(KeptCampaign(suite_id, profile, started_at, cases), plan.folder)
+        keep(own._replace(cases=cases), plan.folder)
     return greens
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from statistics import median
@@ -11,12 +12,14 @@ from typing import TYPE_CHECKING
 import click
 
 from clawtrace.cli.output.data import json_option, print_json, stdout_console
+from clawtrace.errors import UsageError
 from clawtrace.report.base import case_title
 from clawtrace.report.console import ConsoleOutput, Segment, TableColumn
+from clawtrace.support.did_you_mean import did_you_mean
 from clawtrace.support.figures import UNKNOWN, amount, count, dollars, duration
 
 if TYPE_CHECKING:
-    from clawtrace.campaign.comparing.history import CampaignOfCase, CaseHistory, SuiteHistory
+    from clawtrace.campaign.comparing.history import CampaignOfCase, CaseHistory, History, SuiteHistory
 
 __all__ = ["command"]
 
@@ -51,13 +54,13 @@ def command(folder: str | None, cases: tuple[str, ...], as_json: bool) -> None:
     outputs = load_project().outputs
     place = Path(folder or outputs)
     found = history_of(place if place.is_dir() else outputs / "campaigns" / place)
-    for suite in found.suites:
-        suite.cases[:] = [one for one in suite.cases if not cases or any(fnmatchcase(one.case_id, k) for k in cases)]
+    if cases:
+        found = _only(found, cases)
     if as_json:
         print_json(found)
         return
     console = stdout_console()
-    for number, suite in enumerate(one for one in found.suites if one.cases):
+    for number, suite in enumerate(found.suites):
         if number:
             console.line()
         console.line((suite.suite_id, "bold"), (f", run profile {suite.run_profile}", ""))
@@ -66,6 +69,23 @@ def command(folder: str | None, cases: tuple[str, ...], as_json: bool) -> None:
         if not cases:
             _print_cases(suite, console)
         _print_what_broke(suite, console)
+
+
+def _only(found: History, cases: Sequence[str]) -> History:
+    """Return the history of these cases alone.
+
+    Raises:
+        UsageError: no campaign that is kept has any.
+    """
+    named = [one.case_id for suite in found.suites for one in suite.cases]
+    wanted = {case_id for case_id in named if any(fnmatchcase(case_id, word) for word in cases)}
+    if not wanted:
+        raise UsageError(
+            f"The history has no case {cases[0]!r}. "
+            + (did_you_mean(cases[0], named) or f"It has: {', '.join(dict.fromkeys(named))}.")
+        )
+    kept = [(suite, [one for one in suite.cases if one.case_id in wanted]) for suite in found.suites]
+    return replace(found, suites=[replace(suite, cases=of) for suite, of in kept if of])
 
 
 def _print_cases(suite: SuiteHistory, console: ConsoleOutput) -> None:
@@ -113,18 +133,10 @@ def _print_what_broke(suite: SuiteHistory, console: ConsoleOutput) -> None:
     for case in suite.cases:
         if case.broke is not None:
             console.paragraph(_broke(case, case.broke), first="✗ ", indent="  ", first_style="red")
-    flaky = sorted(
-        (case for case in suite.cases if case.flaky), key=lambda case: -case.flaky.at_least if case.flaky else 0
-    )
-    for number, case in enumerate(flaky, 1):
-        if case.flaky is not None:
-            said = f"{case.flaky.otherwise} of {case.flaky.runs} runs with the same inputs came out otherwise"
-            console.paragraph(
-                f"{case_title(case.case_id, case.model_id)}: {said}.",
-                first=f"flaky {number}. ",
-                indent="  ",
-                first_style="yellow",
-            )
+    flaky = [(case_title(case.case_id, case.model_id), case.flaky) for case in suite.cases if case.flaky is not None]
+    for number, (title, found) in enumerate(sorted(flaky, key=lambda pair: -pair[1].at_least), 1):
+        said = f"{title}: {found.otherwise} of {found.runs} runs with the same inputs came out otherwise."
+        console.paragraph(said, first=f"flaky {number}. ", indent="  ", first_style="yellow")
 
 
 def _broke(case: CaseHistory, first: CampaignOfCase) -> str:

@@ -167,6 +167,7 @@ def eval_suite(
 def _evaluate(
     suite: str, project: Project, flags: SuiteFlags, out: Path | None, output: Output, gate: Gate, server: str | None
 ) -> int:
+    from clawtrace.campaign.comparing.history import history_until
     from clawtrace.campaign.running.at_work import Budget
     from clawtrace.campaign.running.execute import execute
     from clawtrace.campaign.running.last_time import against_the_store
@@ -205,6 +206,7 @@ def _evaluate(
         reuse=grounds_of_reuse(plan, decisions),
         details=details,
         hints=hints,
+        history=history_until(plan.folder, report.started_at),
         last_green=last_green,
         interrupted=done.interrupted,
     )

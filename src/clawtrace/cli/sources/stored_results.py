@@ -107,7 +107,8 @@ def stored_report(value: str | None, *, with_spans: bool) -> CampaignReport:
 
     Args:
         value: as for `results_file`.
-        with_spans: whether the page's details are read, too, from the store or the recordings of the results.
+        with_spans: whether what only the page shows is read, too: details, from the store or the recordings of the results, and
+            the history.
 
     Raises:
         UsageError: there are no such results.
@@ -117,6 +118,11 @@ def stored_report(value: str | None, *, with_spans: bool) -> CampaignReport:
     report = report_of(results, file.parent)
     if not with_spans:
         return report
+    if report.suite_id is not None and report.source is not None and report.source.store is not None:
+        from clawtrace.campaign.comparing.history import history_until
+
+        campaign = Path(os.path.normpath(report.source.store.absolute())).parent
+        report = report._replace(history=history_until(campaign, report.started_at))
     run_ids = [result.run_id for result in report.results]
     nothing_given = TraceSource(Recordings((), "rules"), None)
     try:

@@ -5,7 +5,7 @@ A check that has no equal is left out with its line, and never approximated. Wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from clawtrace.errors import ConfigError, ConfigProblem
 
 __all__ = ["ForeignCase", "Import", "NoEqualError", "Written", "import_config", "literal_arguments"]
 
-Written = Mapping[str, Any]
+Written = dict[str, Any]
 """An assertion in the long notation."""
 
 

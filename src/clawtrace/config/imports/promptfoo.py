@@ -266,15 +266,18 @@ def _given(bounds: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ours(written: Mapping[str, Any]) -> list[Written]:
-    """Return one of promptfoo's assertions in the long notation.
+    """Return one of promptfoo's assertions in the long notation; one of weight 0 is shown and decides nothing.
 
     Raises:
         NoEqualError: it has no equal here.
     """
     for key in written.keys() - _IGNORED:
         raise NoEqualError("changes what is checked, and has no equal here", key, key=True)
-    if written.get("weight") == 0:
-        raise NoEqualError("a check of weight 0 decides nothing", "weight")
+    found = list(_equals_here(written))
+    return [one | {"severity": "warn"} for one in found] if written.get("weight") == 0 else found
+
+
+def _equals_here(written: Mapping[str, Any]) -> Iterable[Written]:
     name = str(written.get("type"))
     base, inverse = name.removeprefix("not-"), name.startswith("not-")
     value = written.get("value")
@@ -290,7 +293,7 @@ def _ours(written: Mapping[str, Any]) -> list[Written]:
     if "threshold" in written:
         raise NoEqualError("a score above 0 and below 1 has no equal here", "threshold")
     if base in _TRACE:
-        return list(_TRACE[base](value, inverse))
+        return _TRACE[base](value, inverse)
     return [{"type": "final_response", **_OUTPUT[base](value, inverse)}]
 
 

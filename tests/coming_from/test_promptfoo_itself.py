@@ -154,7 +154,8 @@ def judged_here(config: Path, folder: Path) -> list[tuple[str, bool]]:
         if line.startswith("  # ") and ".yaml:" in line
     ]
     run("eval", "--suite", "both", "--report", "json=results.json")
-    (results,) = json.loads((folder / "results.json").read_text())["runs"]
+    (judged,) = json.loads((folder / "results.json").read_text())["cases"]
+    (results,) = judged["runs"]
     checks: dict[str, list[bool]] = {}
     for place, verdict in zip(places, results["assertions"], strict=True):
         weightless = verdict.get("severity") == "warn"

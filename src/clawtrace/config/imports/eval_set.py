@@ -89,7 +89,7 @@ def _read_case(found: Import, case: Mapping[str, Any], path: KeyPath, match: str
 def _calls(turn: Mapping[str, Any], match: str) -> dict[str, Any]:
     """Return the tool calls of a turn as an assertion."""
     steps = [_step(call) for call in _tool_uses(turn)]
-    if match == "ANY_ORDER" and steps:
+    if match == "ANY_ORDER" and len(steps) > 1:
         return {"type": "tool_sequence", "steps": [{"any_order": steps}]}
     if match == "EXACT":
         calls: Written = {"steps": steps} if steps else {"expected": []}

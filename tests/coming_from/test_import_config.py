@@ -12,8 +12,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from clawtrace.cli.commands.import_config import import_config
 from clawtrace.cli.main import cli
-from clawtrace.config.imports.foreign import import_config
 from clawtrace.config.loading.suite_file import load_suite
 from clawtrace.config.projects.project_file import load_project
 

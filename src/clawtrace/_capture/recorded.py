@@ -47,9 +47,7 @@ def recorded(
     settings = session_settings(load_project(Path.cwd() if project is None else Path(project), os.environ))
     session = Session.open(settings=settings)
     try:
-        loaded = session.load_recordings(
-            [Path(path)], Grouping.one_run(run_id) if one_run else Grouping.by_attribution()
-        )
+        loaded = session.load_recordings([Path(path)], Grouping("one", run_id) if one_run else Grouping())
         found = [run_id] if run_id in loaded.run_ids else loaded.run_ids if run_id is None else []
         if len(found) != 1:
             held = ", ".join(loaded.run_ids[:10]) or "none"

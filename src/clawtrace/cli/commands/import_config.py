@@ -13,7 +13,7 @@ from clawtrace.errors import ConfigError, UsageError
 if TYPE_CHECKING:
     from clawtrace.config.imports.foreign import Import
 
-__all__ = ["command"]
+__all__ = ["command", "import_config"]
 
 _TIMEOUT = 300
 
@@ -50,7 +50,6 @@ def command(file: Path, agent: str | None, traces: tuple[Path, ...], suite: str,
     from clawtrace.cli.projects.new_project import NewPaths, suite_text
     from clawtrace.config.base import is_slug
     from clawtrace.config.files.document import display
-    from clawtrace.config.imports.foreign import import_config
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.support.figures import amount
 
@@ -78,6 +77,30 @@ def command(file: Path, agent: str | None, traces: tuple[Path, ...], suite: str,
         f"wrote {amount(len(found.cases), 'case')} with {amount(checks, 'assertion')} to {display(folder)}{out_of}"
     )
     return 0
+
+
+def import_config(path: Path) -> Import:
+    """Read a configuration of promptfoo, or an eval set or a configuration of agentevals; told apart by their keys.
+
+    Raises:
+        ConfigError: it cannot be read, or is none of these; every problem in it.
+    """
+    from clawtrace.config.files.document import read_document
+    from clawtrace.config.imports.eval_set import read_eval_set
+    from clawtrace.config.imports.foreign import Import
+    from clawtrace.config.imports.promptfoo import read_promptfoo
+
+    document = read_document(path)
+    found = Import(document)
+    keys = document.data.keys()
+    if keys & {"eval_cases", "evalCases", "evaluators"}:
+        read_eval_set(found)
+    elif keys & {"prompts", "providers", "targets", "tests", "defaultTest"}:
+        read_promptfoo(found)
+    else:
+        message = "is neither a configuration of promptfoo (`tests`) nor of agentevals (`eval_cases`, or `evaluators` and `eval_set`)"
+        raise ConfigError(document.problem((), message))
+    return found
 
 
 def _cases(found: Import, folder: Path, suite: str, agent: str | None, traces: tuple[Path, ...]) -> dict[Path, str]:

@@ -6,16 +6,15 @@ A check that has no equal is left out with its line, and never approximated. Wha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from clawtrace.assertions.base import InvalidAssertionError
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.config.base import MAX_SLUG, is_slug
-from clawtrace.config.files.document import Document, KeyPath, read_document
-from clawtrace.errors import ConfigError, ConfigProblem
+from clawtrace.config.files.document import Document, KeyPath
+from clawtrace.errors import ConfigProblem
 
-__all__ = ["ForeignCase", "Import", "NoEqualError", "Written", "import_config", "literal_arguments"]
+__all__ = ["ForeignCase", "Import", "NoEqualError", "Written", "literal_arguments"]
 
 Written = dict[str, Any]
 """An assertion in the long notation."""
@@ -79,29 +78,6 @@ class Import:
         free = next(one for one in (stem, f"{stem}-{number}") if one not in self._names)
         self._names.add(free)
         self.cases.append(ForeignCase(free, title, turns, assertions))
-
-
-def import_config(path: Path) -> Import:
-    """Read a configuration of promptfoo, or an eval set or a configuration of agentevals; told apart by their keys.
-
-    Raises:
-        ConfigError: it cannot be read, or is none of these; every problem in it.
-    """
-    document = read_document(path)
-    found = Import(document)
-    keys = document.data.keys()
-    if keys & {"eval_cases", "evalCases", "evaluators"}:
-        from clawtrace.config.imports.eval_set import read_eval_set
-
-        read_eval_set(found)
-    elif keys & {"prompts", "providers", "targets", "tests", "defaultTest"}:
-        from clawtrace.config.imports.promptfoo import read_promptfoo
-
-        read_promptfoo(found)
-    else:
-        message = "is neither a configuration of promptfoo (`tests`) nor of agentevals (`eval_cases`, or `evaluators` and `eval_set`)"
-        raise ConfigError(document.problem((), message))
-    return found
 
 
 def literal_arguments(value: Any) -> Any:

@@ -11,10 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from clawtrace._capture.failure import CheckFailedError, CheckWarning
+    from clawtrace._capture.recorded import recorded
     from clawtrace._capture.trace import Trace, capture
     from clawtrace.model.verdict import Evidence, Status, Verdict
 
-__all__ = ["CheckFailedError", "CheckWarning", "Evidence", "Status", "Trace", "Verdict", "__version__", "capture"]
+__all__ = [
+    "CheckFailedError",
+    "CheckWarning",
+    "Evidence",
+    "Status",
+    "Trace",
+    "Verdict",
+    "__version__",
+    "capture",
+    "recorded",
+]
 
 __version__ = "0.1.0"
 
@@ -26,6 +37,7 @@ _LAZY = {
     "Trace": "_capture.trace",
     "Verdict": "model.verdict",
     "capture": "_capture.trace",
+    "recorded": "_capture.recorded",
 }
 """Public names, and the module that defines each."""
 

@@ -37,6 +37,8 @@ _SpanCondition = TypedDict(
         "attributes": NotRequired[Mapping[str, object] | None],
         "resource_attributes": NotRequired[Mapping[str, object] | None],
         "event_attributes": NotRequired[Mapping[str, object] | None],
+        "event": NotRequired[object],
+        "link": NotRequired[Mapping[str, object] | None],
         "child": NotRequired[_SpanCondition | None],
         "descendant": NotRequired[_SpanCondition | None],
         "parent": NotRequired[_SpanCondition | None],
@@ -514,6 +516,7 @@ def final_response(
     *,
     not_contains: str | _List[str] | None = ...,
     matches: str | None = ...,
+    not_matches: str | None = ...,
     equals: str | None = ...,
     json_schema: Mapping[str, object] | None = ...,
     similar_to: str | None = ...,
@@ -533,6 +536,7 @@ def final_response(
         contains: Text, or texts of which each one, that the answer contains, case-sensitively.
         not_contains: Text, or texts of which none, that the answer contains, case-sensitively.
         matches: Regular expression that is found somewhere in the answer.
+        not_matches: Regular expression that is found nowhere in the answer.
         equals: The whole answer, white space around it left out.
         json_schema: JSON Schema; the whole answer is one JSON document that it describes. Patterns without look-around.
         similar_to: Text to which the answer is similar: ROUGE-L F1 over words, without regard to case.
@@ -862,7 +866,8 @@ def per_span_budget(
     Args:
         max_tokens: Most tokens of one span, input and output together.
         span_type: Which spans: a kind of span; `subagent` is `agent`.
-        span_name: Text that the span's name contains, case-sensitively; by default every name.
+        span_name: Text that the span's name contains, case-sensitively, or `glob:`, `re:`, `literal:` for the whole
+            name; by default every name.
     """
 
 def python_hook(
@@ -951,7 +956,8 @@ def span_duration(
         max_ms: Longest duration, in milliseconds.
         span_type: Which spans: a kind of span, `subagent` being `agent`; by default all of the agent's work (not
             infra).
-        span_name: Text that the span's name contains, case-sensitively; by default every name.
+        span_name: Text that the span's name contains, case-sensitively, or `glob:`, `re:`, `literal:` for the whole
+            name; by default every name.
         quantile: Which share of the spans must be within the limit, above 0; 1 means every one.
         first_token: Measure model calls up to their first token.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,8 @@ def test_workers_of_xdist_keep_apart_and_report_alike(run_pytest):
 import os, sys
 import plugin_agents
 
+
+
 @pytest.mark.parametrize("number", range(4))
 def test_child(clawtrace_trace, number):
     clawtrace_trace.run([sys.executable, plugin_agents.__file__, "http", f"child_{number}"])
@@ -142,16 +145,19 @@ def test_the_fixture_is_listed_with_its_meaning(run_pytest):
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "pytest.md"
+RECORDED = Path(__file__).parents[1] / "recordings" / "pydantic-ai" / "parallel_tools" / "traces.otlp.jsonl"
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(5))
 def test_the_pages_examples_run(run_pytest, tmp_path, number):
     """Every block of Python on docs/pytest.md is a test file that passes, next to the agent of docs/first-case.md."""
     agent = re.search(r"<<'PYTHON'\n(.*?)PYTHON\n", PAGE.with_name("first-case.md").read_text(), re.DOTALL)
     assert agent is not None
     (tmp_path / "agent.py").write_text(agent.group(1))
     examples = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert len(examples) == 4
+    assert len(examples) == 5
+    (tmp_path / "recordings").mkdir()
+    shutil.copy(RECORDED, tmp_path / "recordings" / "good.jsonl")
     done = run_pytest(examples[number])
 
     assert done.returncode == 0, done.stdout

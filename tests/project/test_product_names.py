@@ -21,9 +21,10 @@ ROOMS = (
     "receiver/recordings/imports/",
     "assertions/builtin/openclaw_",
     "config/openclaw.py",
+    "config/imports/",
 )
-"""Where products are named: their spans, their logs, what they export, how they are started, the providers' protocols, and for one an assertion
-and the configuration."""
+"""Where products are named: their spans, their logs, what they export, how they are started, the providers' protocols, for one an assertion
+and the configuration, and the configurations of other tools."""
 
 ALLOWED = {
     "expect.pyi": "generated: it has a function for each assertion type",

@@ -37,6 +37,7 @@ COMMANDS = {
     "runs": "List, show, export and delete stored runs, and assign unattributed traces to a run.",
     "store": "Make clawtrace's own tables in a ClickHouse, or save a damaged store.",
     "suggest": "Write assertions that hold for good runs, and say which faults they catch.",
+    "import-config": "Write a suite from the checks of promptfoo or agentevals.",
     "mutate": "Score assertions by the faults of a recorded run that they catch.",
     "report": "Write stored results in another format.",
     "view": "Open results as a page in the browser.",

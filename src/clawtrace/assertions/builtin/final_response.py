@@ -17,6 +17,7 @@ from clawtrace.assertions.matching.answer_text import (
     is_equal,
     is_long,
     matches,
+    matches_not,
     present,
     rouge_l,
     similar,
@@ -64,6 +65,8 @@ class FinalResponse(Assertion):
     """Text, or texts of which none, that the answer contains, case-sensitively."""
     matches: RegexText | None = None
     """Regular expression that is found somewhere in the answer."""
+    not_matches: RegexText | None = None
+    """Regular expression that is found nowhere in the answer."""
     equals: str | None = None
     """The whole answer, white space around it left out."""
     json_schema: Annotated[dict[str, Any], AfterValidator(_schema)] | None = None
@@ -78,7 +81,7 @@ class FinalResponse(Assertion):
     @model_validator(mode="after")
     def _check(self) -> FinalResponse:
         need_one_of(
-            self, "contains", "not_contains", "matches", "equals", "json_schema", "similar_to", "max_length"
+            self, "contains", "not_contains", "matches", "not_matches", "equals", "json_schema", "similar_to", "max_length"
         )  # fmt: skip
         if "threshold" in self.model_fields_set and self.similar_to is None:
             raise refused("`threshold` belongs to `similar_to`, which is not given", "threshold")
@@ -93,6 +96,8 @@ class FinalResponse(Assertion):
         found |= {f"avoid {part!r}": absent(part) for part in _texts(self.not_contains)}
         if self.matches is not None:
             found[f"match {self.matches!r}"] = matches(self.matches)
+        if self.not_matches is not None:
+            found[f"avoid what {self.not_matches!r} finds"] = matches_not(self.not_matches)
         if self.equals is not None:
             found[f"equal {shortened(self.equals)!r}"] = is_equal(self.equals)
         if self.json_schema is not None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-from pydantic import Field
+from typing import Any
 
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.forms.bounds import Natural, interval, plural
@@ -12,7 +10,7 @@ from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.model_counts import ANSWERED
 from clawtrace.assertions.forms.sources import Source
 from clawtrace.assertions.forms.where import Where, is_open
-from clawtrace.assertions.spans.named_spans import SpanType, kind_of, named, resolve_names
+from clawtrace.assertions.spans.named_spans import SpanName, SpanType, kind_of, name_words, named, resolve_names
 
 __all__ = ["PerSpanBudget"]
 
@@ -63,8 +61,8 @@ class PerSpanBudget(Assertion):
     """Most tokens of one span, input and output together."""
     span_type: SpanType = "llm"
     """Which spans: a kind of span; `subagent` is `agent`."""
-    span_name: Annotated[str, Field(min_length=1)] | None = None
-    """Text that the span's name contains, case-sensitively; by default every name."""
+    span_name: SpanName | None = None
+    """Text that the span's name contains, case-sensitively, or `glob:`, `re:`, `literal:` for the whole name; by default every name."""
 
     def _calls(self) -> str:
         return f"""(
@@ -110,7 +108,7 @@ class PerSpanBudget(Assertion):
 
     @property
     def _which(self) -> str:
-        return f"{self.span_type} span" + (f" with {self.span_name!r} in its name" if self.span_name else "")
+        return f"{self.span_type} span{name_words(self.span_name)}"
 
     def question(self) -> Count:
         """Count the spans over the budget."""

@@ -13,7 +13,7 @@ from clawtrace.assertions.forms.share import Share, share
 from clawtrace.assertions.forms.sources import Source
 from clawtrace.assertions.forms.where import Where
 from clawtrace.assertions.refused import refused
-from clawtrace.assertions.spans.named_spans import SpanType, kind_of, named, resolve_names
+from clawtrace.assertions.spans.named_spans import SpanName, SpanType, kind_of, name_words, named, resolve_names
 
 __all__ = ["SpanDuration"]
 
@@ -40,8 +40,8 @@ class SpanDuration(Assertion):
     """Longest duration, in milliseconds."""
     span_type: SpanType | None = None
     """Which spans: a kind of span, `subagent` being `agent`; by default all of the agent's work (not infra)."""
-    span_name: Annotated[str, Field(min_length=1)] | None = None
-    """Text that the span's name contains, case-sensitively; by default every name."""
+    span_name: SpanName | None = None
+    """Text that the span's name contains, case-sensitively, or `glob:`, `re:`, `literal:` for the whole name; by default every name."""
     quantile: Annotated[float, Field(strict=True, gt=0, le=1)] = 1.0
     """Which share of the spans must be within the limit, above 0; 1 means every one."""
     first_token: bool = False
@@ -105,7 +105,7 @@ class SpanDuration(Assertion):
 
     @property
     def _named(self) -> str:
-        return f" with {self.span_name!r} in its name" if self.span_name else ""
+        return name_words(self.span_name)
 
     def actual(self, outcome: Outcome) -> Any:
         """Return how many spans are within the limit and how many are not, as intervals, and the longest in milliseconds."""

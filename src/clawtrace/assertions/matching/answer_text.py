@@ -14,7 +14,18 @@ from clawtrace.assertions.matching.json_schema import schema_problem
 from clawtrace.assertions.matching.matchers import compile_regex, one_form
 from clawtrace.assertions.matching.redacted import holds_mark, shortest
 
-__all__ = ["Condition", "absent", "fits_schema", "is_equal", "is_long", "matches", "present", "rouge_l", "similar"]
+__all__ = [
+    "Condition",
+    "absent",
+    "fits_schema",
+    "is_equal",
+    "is_long",
+    "matches",
+    "matches_not",
+    "present",
+    "rouge_l",
+    "similar",
+]
 
 Condition = Callable[[str], bool | None]
 
@@ -41,6 +52,12 @@ def absent(part: str) -> Condition:
 def matches(pattern: str) -> Condition:
     """Return the condition that the regular expression is found somewhere in the text."""
     return lambda text: _unless_redacted(compile_regex(pattern)(one_form(text)), text)
+
+
+def matches_not(pattern: str) -> Condition:
+    """Return the condition that the regular expression is found nowhere in the text."""
+    search = compile_regex(pattern)
+    return lambda text: False if search(one_form(text)) else None if holds_mark(text) else True
 
 
 def is_equal(whole: str) -> Condition:

@@ -1,20 +1,34 @@
-"""Spans by type and by a part of their name: what `span_type` and `span_name` mean, wherever they are fields.
+"""Spans by type and by name: what `span_type` and `span_name` mean, wherever they are fields.
 
 A logical model or tool call is described by several spans; each of their names is a name of the call.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import AfterValidator, Field
+
+from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.model.query import Resolve
 
-__all__ = ["SpanType", "kind_of", "named", "resolve_names"]
+__all__ = ["SpanName", "SpanType", "kind_of", "name_words", "named", "resolve_names"]
 
 SpanType = Literal[
     "llm", "tool", "agent", "subagent", "chain", "retrieval", "embedding", "guardrail", "evaluator", "infra", "other"
 ]
 """The kinds of spans; `subagent` is the seeds' word for `agent`."""
+
+
+_PATTERNS = ("glob:", "re:", "literal:")
+
+
+def _checked(text: str) -> str:
+    return str(Matcher.check(text)) if text.startswith(_PATTERNS) else text
+
+
+SpanName = Annotated[str, Field(min_length=1), AfterValidator(_checked)]
+"""A part of a name, or a matcher of the whole."""
 
 
 def kind_of(span_type: SpanType) -> str:
@@ -23,11 +37,22 @@ def kind_of(span_type: SpanType) -> str:
 
 
 def resolve_names(span_name: str | None) -> tuple[Resolve, ...]:
-    """Return the predicate that decides once per distinct span name whether it contains `span_name`."""
+    """Return the predicate that decides once per distinct span name whether it is meant by `span_name`."""
     if span_name is None:
         return ()
-    part = span_name
-    return (Resolve("asked_span_names", "spans", "name", lambda name: (0,) if part in name else ()),)
+    part, whole = span_name, Matcher(span_name) if span_name.startswith(_PATTERNS) else None
+    return (
+        Resolve(
+            "asked_span_names", "spans", "name", lambda name: (0,) if (whole(name) if whole else part in name) else ()
+        ),
+    )
+
+
+def name_words(span_name: str | None) -> str:
+    """Return what `span_name` asks, in the words of a message."""
+    if span_name is None:
+        return ""
+    return f" named {span_name!r}" if span_name.startswith(_PATTERNS) else f" with {span_name!r} in its name"
 
 
 def named(span: str, span_name: str | None) -> str:

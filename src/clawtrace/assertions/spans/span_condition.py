@@ -54,7 +54,7 @@ RELATED = ("child", "descendant", "parent", "ancestor", "sibling", "before", "af
 COUNTED = ("child", "descendant", "ancestor", "sibling")
 """Those of which a condition may say how many."""
 
-ATTRIBUTES = {"attributes": "span", "resource_attributes": "resource", "event_attributes": "event"}
+ATTRIBUTES = {"attributes": "span", "resource_attributes": "resource", "event_attributes": "event", "link": "link"}
 """Keys for raw attributes, and the scope in the relation `attributes`."""
 
 _ANY = "any"
@@ -212,15 +212,13 @@ def _annotation(column: Column) -> Any:
     return Annotated[NumberTest, PlainValidator(partial(_number, time=time)), _NUMBER_SCHEMA, _WRITTEN]
 
 
-_Values = dict[
-    str,
-    Annotated[
-        ValueTest,
-        PlainValidator(_value),
-        WithJsonSchema({"description": "Text, number, min and max, boolean or null."}),
-        _WRITTEN,
-    ],
+_Value = Annotated[
+    ValueTest | None,
+    PlainValidator(_value),
+    WithJsonSchema({"description": "Text, number, min and max, boolean or null."}),
+    _WRITTEN,
 ]
+_Values = dict[str, _Value]
 
 
 class _Around(Documented):
@@ -235,6 +233,10 @@ class _Around(Documented):
     """Raw attributes of the span's resource."""
     event_attributes: _Values | None = None
     """Raw attributes of any of the span's events."""
+    event: _Value = None
+    """The name of any of the span's events: a text or matcher, or a list; `any`, or null for a span without events."""
+    link: _Values | None = None
+    """What any of the span's links has: its `trace_id`, its `span_id`, and its attributes by key; `{span_id: any}` is any link."""
     child: SpanCondition | None = None
     """The span has a child like this."""
     descendant: SpanCondition | None = None

@@ -125,6 +125,8 @@ class _Level:
                 parts.append(_combine([self.truth(part) for part in value or ()], deciding=deciding))
             elif name in ATTRIBUTES:
                 parts += [self._attribute(ATTRIBUTES[name], key, test) for key, test in (value or {}).items()]
+            elif name == "event":
+                parts.append(self._attribute("event_name", "name", value))
             elif name == "count":
                 continue  # of the span that it is around
             elif name in RELATED:

@@ -209,7 +209,7 @@ def _draft(project: Project, answers: _Choices, seen: _Recorded | None) -> tuple
         case_id=answers.case,
         suite_id=answers.suite,
         title=title,
-        message=said,
+        turns=() if said is None else (said,),
         command=answers.command,
         cwd="{{case_dir}}/" + os.path.relpath(Path.cwd(), folder),
         traces=[os.path.relpath(path, folder) for path in seen.traces] if seen else [],

@@ -97,7 +97,9 @@ REPLAY = """\
 
 INPUT = """\
 input:
-  messages:
+  {key}:
+"""
+MESSAGE = """\
     - role: user
       content: {message}
 """
@@ -129,7 +131,8 @@ class CaseDraft(NamedTuple):
     case_id: str
     suite_id: str
     title: str
-    message: str | None
+    turns: Sequence[str]
+    """What the user says; empty where nothing is known of it."""
     command: str | None
     """None: the recordings are replayed."""
     cwd: str
@@ -150,7 +153,8 @@ def case_text(draft: CaseDraft, found: Sequence[Observation] | None = None) -> s
         runner = REPLAY.format(traces=_scalar(list(draft.traces)))
     else:
         runner = COMMAND.format(command=_scalar(draft.command), cwd=_scalar(draft.cwd), timeout=draft.timeout_seconds)
-    input_lines = NO_INPUT if draft.message is None else INPUT.format(message=_scalar(draft.message))
+    input_lines = INPUT.format(key="messages" if len(draft.turns) == 1 else "turns") if draft.turns else NO_INPUT
+    input_lines += "".join(MESSAGE.format(message=_scalar(text)) for text in draft.turns)
     return CASE.format(
         case=draft.case_id,
         title=_scalar(draft.title),

@@ -14,6 +14,15 @@ WITH pairs AS (
     SELECT run_no, span_id, 'event', NULL,
            unnest(map_keys(event)), unnest(map_values(event)), unnest(range(1, cardinality(event)::BIGINT + 1))
     FROM (SELECT run_no, "SpanId" AS span_id, unnest("Events.Attributes") AS event FROM otel_traces)
+    UNION ALL
+    SELECT run_no, "SpanId", 'event_name', NULL, 'name', unnest("Events.Name"), NULL FROM otel_traces
+    UNION ALL
+    SELECT run_no, "SpanId", 'link', NULL, 'trace_id', unnest("Links.TraceId"), NULL FROM otel_traces
+    UNION ALL
+    SELECT run_no, "SpanId", 'link', NULL, 'span_id', unnest("Links.SpanId"), NULL FROM otel_traces
+    UNION ALL
+    SELECT run_no, span_id, 'link', NULL, unnest(map_keys(link)), unnest(map_values(link)), NULL
+    FROM (SELECT run_no, "SpanId" AS span_id, unnest("Links.Attributes") AS link FROM otel_traces)
 )
 SELECT n.run_id AS run_id, p.span_id AS span_id, p.scope AS scope, p.key AS key, p.value AS value,
        CASE substr(p.letters, p.position, 1)

@@ -177,10 +177,21 @@ def lock(path: Path) -> TextIOWrapper:
 
 
 def append(stream: TextIOWrapper, part: CassetteHead | RecordedExchange) -> None:
-    """Add one document at the end of a cassette, in one line: the agent waits for it, and `write` makes it readable."""
+    """Add one document at the end of a cassette, in one line: the agent waits for it, and `write` makes it readable.
+
+    Raises:
+        OSError: it could not be written; nothing of it is there.
+    """
     text = json.dumps(part.model_dump(), ensure_ascii=False)
-    stream.write("---\n" + _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
-    stream.flush()
+    left = ("---\n" + _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n").encode()
+    size = os.fstat(stream.fileno()).st_size
+    try:
+        while left:
+            left = left[os.write(stream.fileno(), left) :]
+    except OSError as error:
+        os.ftruncate(stream.fileno(), size)
+        error.filename = stream.name
+        raise
 
 
 def write(path: Path, head: CassetteHead, exchanges: Sequence[tuple[Meaning, RecordedExchange]]) -> None:

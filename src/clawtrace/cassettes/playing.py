@@ -70,6 +70,8 @@ class Cassette:
         self._redactor = Redactor((redaction or RedactionSettings())._replace(enabled=True), env)
         self._lock = threading.Lock()
         self._stream: TextIOWrapper | None = None
+        self._draft: TextIOWrapper | None = None
+        """Where a new recording is kept until it can take the place of an old one."""
         self._head, self._exchanges = CassetteHead(), list[tuple[Meaning, RecordedExchange]]()
         self._places: dict[str, list[int]] = {}
         self._new = 0
@@ -77,6 +79,7 @@ class Cassette:
             raise UsageError(f"the cassette {display(path)} does not exist: record it with `--mode record`")
         if mode != "replay":
             self._stream = lock(path)
+        self._is_new = not path.stat().st_size
         if mode != "record" and path.stat().st_size:
             self._head, exchanges = load(path)
             for one in exchanges:
@@ -142,7 +145,6 @@ class Cassette:
             assert self._stream is not None
             if self._new == 0:
                 self._begin()
-            self._new += 1
             times = len(self._places.get(meaning.digest, ()))
             taken = {one.id for _, one in self._exchanges} if times or self.mode == "auto" else set()
             first = meaning.digest[:10]
@@ -152,15 +154,20 @@ class Cassette:
                 update={"recorded": _now(time.time()), "providers": {**self._head.providers, request.provider: plain_url(base_url)}}
             )  # fmt: skip
             exchange = RecordedExchange(id=name, at=_now(at), request=request, answer=answer, usage=usage_of(answer))
-            append(self._stream, exchange)
+            append(self._draft or self._stream, exchange)
+            self._new += 1
             return self._put(meaning, exchange)
 
     def _begin(self) -> None:
         """Make the file ready for its first new exchange: only now, so that a session that records nothing destroys nothing."""
         assert self._stream is not None
         if not self._exchanges:
-            self._stream.truncate(0)
-            append(self._stream, self._head.model_copy(update={"recorded": _now(time.time())}))
+            if self._is_new:
+                self._stream.truncate(0)
+            else:
+                self._draft = self.path.with_name(f"{self.path.name}.recording").open("a", encoding="utf-8")
+                self._draft.truncate(0)
+            append(self._draft or self._stream, self._head.model_copy(update={"recorded": _now(time.time())}))
 
     def miss(self, asked: Meaning, why: str = "") -> str:
         """Return what to say of a request that was not recorded: the nearest one as a difference, and what to do.
@@ -180,8 +187,11 @@ class Cassette:
                 return
             if self._new:
                 write(self.path, self._head, self._exchanges)
-            elif not self.path.stat().st_size:
+            elif self._is_new:
                 self.path.unlink()
+            if self._draft is not None:
+                self._draft.close()
+                Path(self._draft.name).unlink()
             self._stream.close()
             self._stream = None
 
@@ -371,7 +381,11 @@ class Playback:
 
         def gone_by(got: Forwarded) -> None:
             answer = read_answer(got.status, got.headers, got.data, cut=got.is_cut)
-            number = cassette.record(asked, meaning, at, answer, base_url)
+            try:
+                number = cassette.record(asked, meaning, at, answer, base_url)
+            except OSError as error:
+                self.missed(f"the cassette {cassette.name} cannot be written: {error.strerror or error}")
+                return
             with self._lock:
                 self.used.add(number)
                 self.recorded += 1

@@ -236,9 +236,9 @@ _REMEDIES = {
 
 def _of_the_system(error: OSError) -> str:
     """Say which path the operating system refused, why, and what to do."""
-    if not error.filename:
-        return str(error)
     remedy = _REMEDIES.get(error.errno or 0, "")
+    if not error.filename:
+        return f"{error.strerror or error}. {remedy}" if remedy else str(error)
     return f"{error.filename!r} cannot be used: {error.strerror or error}. {remedy}".rstrip()
 
 
@@ -257,8 +257,9 @@ def print_error(error: Exception) -> int:
         texts = [_of_the_system(error)]
     else:
         texts = [f"{type(error).__name__}: {error}", "This is a bug in clawtrace; CLAWTRACE_DEBUG=1 shows where."]
-    for text in texts:
-        click.echo(f"error: {text}", err=True)
+    with suppress(OSError):  # standard error may be on the same full disk
+        for text in texts:
+            click.echo(f"error: {text}", err=True)
     return int(code)
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
+import random
 import signal
 import subprocess
 import sys
@@ -18,6 +22,7 @@ from clawtrace.errors import StoreError
 from clawtrace.model.query import Query
 from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, Receipt, SpanBatch, StrList
 from clawtrace.store.duckdb import DuckStore
+from clawtrace.store.raw import journal
 
 COUNT = 'SELECT count(*), count(DISTINCT "SpanId") FROM otel_traces'
 RECEIPT = Receipt(1, 7, 7, "grpc", "traces", accepted=1)
@@ -244,6 +249,45 @@ class TestMoves:
         assert store.script(COUNT) == [(5_000, 5_000)]
         assert not store._raw
         store.close()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_at_every_write_that_fails(path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any system call fails, or writes a part only: what was acknowledged is read after a kill at any time, and nothing is damaged."""
+    chance, pwrite = random.Random(seed), os.pwrite
+    failing = False
+
+    def at_times(call: Callable[..., int]) -> Callable[..., int]:
+        def wrapped(*args: object) -> int:
+            if failing and chance.random() < 0.3:
+                if call is pwrite and chance.random() < 0.7:
+                    file, data, place = args
+                    return pwrite(file, bytes(data)[: chance.randrange(1, len(data) + 1)], place)
+                raise OSError(chance.choice([errno.ENOSPC, errno.EIO, errno.EDQUOT]), "injected")
+            return call(*args)
+
+        return wrapped
+
+    monkeypatch.setattr(journal, "_sync", at_times(journal._sync))
+    monkeypatch.setattr(os, "ftruncate", at_times(os.ftruncate))
+    monkeypatch.setattr(os, "pwrite", at_times(pwrite))
+    writing, moved, acknowledged = journal.Journal(str(path)), 0, 0
+    for _ in range(60):
+        if chance.random() < 0.1:  # what the journal holds is in the tables
+            moved = acknowledged
+            writing.clear()
+        failing = chance.random() < 0.7
+        text = "v" * chance.choice([1, 100, 5_000])
+        group = journal.Group([], spans(f"s{acknowledged}", text=text), LogBatch(), [])
+        with contextlib.suppress(StoreError):
+            writing.append("store", acknowledged + 1, group)
+            acknowledged += 1
+        failing = False
+        read = {number for number, _ in journal.Journal(str(path)).groups("store", moved) if number > moved}
+
+        assert read >= set(range(moved + 1, acknowledged + 1))
+        assert read <= set(range(moved + 1, acknowledged + 2))
+    writing.close()
 
 
 class TestKilled:

@@ -41,6 +41,7 @@ _DISK = {
     "Read-only file system": "the file system is read-only. Make it writable, or name another store with --store, such as a copy",
     "Permission denied": "this user may not write it. Change the permissions, or name another store with --store, such as a copy",
     "Too many open files": "this process has too many files open (`ulimit -n`). What was acknowledged is not lost",
+    "fsync failed": "the disk does not keep what is written. Look at the system's log",
     "Input/output error": "the disk reports an input/output error. Look at the system's log",
 }
 """By what the system says, which DuckDB repeats in its messages."""

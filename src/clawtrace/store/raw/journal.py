@@ -160,7 +160,7 @@ class Journal:
             yield number, _read_group(body)
         if any(number > last for number, _, _ in _later(data, place)):
             raise StoreDamagedError(
-                f"{str(self.path)!r} is damaged: acknowledged spans in it cannot be read, and none was imported. Put a copy of it "
+                f"{str(self.path)!r} is damaged: the acknowledged spans in it cannot be read, and none was imported. Put a copy of it "
                 "back, move it away, which loses all spans in it, or write what can be read into another store: "
                 f"`clawtrace store salvage {shlex.quote(self._store)} -o NEW`."
             )

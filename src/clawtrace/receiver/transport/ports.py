@@ -30,6 +30,8 @@ _LOG = logging.getLogger("clawtrace.receiver")
 
 _STOP_SECONDS = 5.0
 _SILENT_SECONDS = 60.0
+_KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""A connection whose machine or network is gone ends after a minute, in seconds; gRPC would hold it for two hours."""
 _QUIET_TURNS = 6
 """Turns of the event loop without anything to do; asyncio takes four from accepting a connection to reading it."""
 
@@ -133,6 +135,10 @@ class Ports:
         # Connections inherit it. asyncio sets it only where the socket itself says TCP, which this one does not; and an
         # answer of two parts, as JSON's is, waits 40 ms for the sender's delayed acknowledgement without it.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in _KEEPALIVE.items():
+            if hasattr(socket, option):  # not every system has them
+                listening.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
         self._sockets.append(listening)
         return int(listening.getsockname()[1])
 

@@ -197,7 +197,7 @@ class _Handler(BaseHTTPRequestHandler):
         raw = self.rfile.read(min(int(headers.get("content-length") or 0), _MAX_BODY))
         self.server_of.answer(self, ServerRequest(self.command, address.path, address.query, headers, raw))
 
-    do_POST = do_PUT = do_PATCH = do_DELETE = do_GET
+    do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 (what the library calls)
 
     def send(self, answer: ServerAnswer | None) -> None:
         """Send an answer: a whole one with its length, parts in chunks, so that a client notices where the last is missing."""

@@ -321,12 +321,12 @@ class TestHalfWay:
 
         assert [(ClosedBy.EXIT, {"s"})] == found
 
-    @pytest.mark.parametrize("stage", ["_service", "submit"])
+    @pytest.mark.parametrize("stage", ["_taken", "submit"])
     def test_a_grpc_call_that_was_not_queued(self, receiver, sink, monkeypatch, stage):
         """A call that was not looked at yet, or has not queued its request yet, is waited for."""
         receiver.open_run("r1")
         stop, reached = threading.Event(), threading.Event()
-        owner = receiver._writer if stage == "submit" else receiver._grpc._server
+        owner = receiver._writer if stage == "submit" else receiver._grpc
         original = getattr(owner, stage)
 
         def slow(what):

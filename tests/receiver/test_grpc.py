@@ -227,12 +227,11 @@ class TestCalls:
         assert receiver.counters("r1").reasons == {"a call contained more than one message; none was accepted": 1}
         assert sink.runs() == {}
 
-    @pytest.mark.parametrize("part", ["_service", "_export"])
+    @pytest.mark.parametrize("part", ["_work", "_export"])
     def test_an_error_of_our_own(self, base, receiver, sink, monkeypatch, part):
         """An exception while a call is taken is INTERNAL for that call, and the next one is stored."""
-        owner = receiver._grpc._server if part == "_service" else receiver._grpc
         with monkeypatch.context() as broken:
-            broken.setattr(owner, part, lambda *_: 1 / 0)
+            broken.setattr(receiver._grpc, part, lambda *_: 1 / 0)
             code = export(base, "traces", raw(traces(span("lost"))))[0]
 
         assert code == grpc.StatusCode.INTERNAL

@@ -192,25 +192,12 @@ class _Handler(BaseHTTPRequestHandler):
         """Keep the terminal quiet."""
 
     def do_GET(self) -> None:
-        self._ask()
-
-    def do_POST(self) -> None:
-        self._ask()
-
-    def do_PUT(self) -> None:
-        self._ask()
-
-    def do_PATCH(self) -> None:
-        self._ask()
-
-    def do_DELETE(self) -> None:
-        self._ask()
-
-    def _ask(self) -> None:
         address = urlsplit(self.path)
         headers = {name.lower(): text for name, text in self.headers.items()}
         raw = self.rfile.read(min(int(headers.get("content-length") or 0), _MAX_BODY))
         self.server_of.answer(self, ServerRequest(self.command, address.path, address.query, headers, raw))
+
+    do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 (what the library calls)
 
     def send(self, answer: ServerAnswer | None) -> None:
         """Send an answer: a whole one with its length, parts in chunks, so that a client notices where the last is missing."""

@@ -292,10 +292,6 @@ class Receiver:
         """Return a number that no request with spans or log records of a run exceeds so far, while those to come do."""
         return max(self._began_at, self.counters(run_id).last_request_no)
 
-    def last_arrival_ns(self, run_id: str) -> int | None:
-        """Return the Unix time at which spans or log records of a run last arrived, None when none did."""
-        return self.counters(run_id).last_arrival_ns
-
     # -- waiting ---------------------------------------------------------------------------------------------------
 
     @property

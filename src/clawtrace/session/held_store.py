@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -25,16 +26,6 @@ QUERY_SECONDS = 10.0
 MAX_ROWS = 100_000
 MAX_ANSWER_BYTES = 64 << 20
 _LESS = "ask for less, or try again when the process that has the store open has ended: then there is no limit"
-
-_FIELDS: dict[str, dict[str, type]] = {
-    "runs": {},
-    "gone": {"run_id": str},
-    "query": {"sql": str},
-    "inspect": {"run_ids": list, "trees": bool},
-    "explain": {"run_id": str},
-    "export": {"run_id": str},
-}
-"""The questions, and what each takes."""
 
 _LOG = logging.getLogger("clawtrace.session")
 
@@ -71,27 +62,7 @@ def _answered(store: SessionContents, body: bytes) -> tuple[int, bytes]:
 
 
 def _answer(store: SessionContents, body: bytes) -> dict[str, Any]:
-    question = _read(body)
-    match question["ask"]:
-        case "runs":
-            return {"run_ids": store.run_ids()}
-        case "gone":
-            return {"why": store.why_gone(question["run_id"])}
-        case "query":
-            return _rows(store, question["sql"])
-        case "explain":
-            return {"spans": store.explained(question["run_id"])}
-        case "export":
-            return {"lines": list(store.exported(question["run_id"]))}
-        case _ if not question["trees"]:
-            return {"facts": store.inspect(question["run_ids"])}
-        case _:
-            facts, trees = store.inspect_with_trees(question["run_ids"])
-            return {"facts": facts, "trees": {run: [asdict(node) for node in nodes] for run, nodes in trees.items()}}
-
-
-def _read(body: bytes) -> dict[str, Any]:
-    """Return a question that has exactly its fields.
+    """Return the answer to a question that has exactly its fields.
 
     Raises:
         UsageError: it is none.
@@ -100,21 +71,40 @@ def _read(body: bytes) -> dict[str, Any]:
         question: dict[str, Any] = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"a question must be JSON: {error}") from error
-    fields = _FIELDS.get(str(question.get("ask"))) if isinstance(question, dict) else None
-    if fields is None:
-        raise UsageError(f"a question must be an object whose `ask` is one of {', '.join(_FIELDS)}")
+    known = _QUESTIONS.get(str(question.get("ask"))) if isinstance(question, dict) else None
+    if known is None:
+        raise UsageError(f"a question must be an object whose `ask` is one of {', '.join(_QUESTIONS)}")
+    fields, answer = known
     given = {name: value for name, value in question.items() if name != "ask"}
     if given.keys() != fields.keys() or not all(isinstance(given[name], kind) for name, kind in fields.items()):
         wanted = ", ".join(f"`{name}`" for name in fields) or "nothing"
         raise UsageError(f"in addition to `ask`, the question {question['ask']!r} takes {wanted}")
     if not all(isinstance(run_id, str) for run_id in given.get("run_ids", ())):
         raise UsageError("`run_ids` must be texts")
-    return question
+    return answer(store, **given)
 
 
 def _rows(store: SessionContents, sql: str) -> dict[str, Any]:
     answer = bounded_query(store, sql)
     return {"columns": answer.columns, "rows": answer.rows}
+
+
+def _inspected(store: SessionContents, run_ids: list[str], trees: bool) -> dict[str, Any]:
+    if not trees:
+        return {"facts": store.inspect(run_ids)}
+    facts, found = store.inspect_with_trees(run_ids)
+    return {"facts": facts, "trees": {run: [asdict(node) for node in nodes] for run, nodes in found.items()}}
+
+
+_QUESTIONS: dict[str, tuple[dict[str, type], Callable[..., dict[str, Any]]]] = {
+    "runs": ({}, lambda store: {"run_ids": store.run_ids()}),
+    "gone": ({"run_id": str}, lambda store, run_id: {"why": store.why_gone(run_id)}),
+    "query": ({"sql": str}, _rows),
+    "inspect": ({"run_ids": list, "trees": bool}, _inspected),
+    "explain": ({"run_id": str}, lambda store, run_id: {"spans": store.explained(run_id)}),
+    "export": ({"run_id": str}, lambda store, run_id: {"lines": list(store.exported(run_id))}),
+}
+"""The questions: what each takes, and its answer."""
 
 
 def bounded_query(store: SessionContents, sql: str) -> Answer:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clawtrace.receiver.transport.answers import Code
-from clawtrace.receiver.transport.grpc_calls import Call, RefusedError, Work
+from clawtrace.receiver.transport.grpc_calls import RefusedError, Work, only_message, when_gone
+
+if TYPE_CHECKING:
+    import grpc
 
 __all__ = ["HEALTH", "HealthService"]
 
@@ -28,7 +31,7 @@ class HealthService:
     def __init__(self, *services: str) -> None:
         self._services = ("", *services)
         self._changed = threading.Condition()
-        self._watching: set[Call] = set()
+        self._watching: set[grpc.ServicerContext] = set()
         self._stopped = False
         self._ready = True
 
@@ -48,8 +51,8 @@ class HealthService:
             self._stopped = True
             self._changed.notify_all()
 
-    def _check(self, call: Call) -> Iterator[bytes]:
-        service = _service_of(call)
+    def _check(self, messages: Iterator[bytes], _context: grpc.ServicerContext) -> Iterator[bytes]:
+        service = _service_of(messages)
         if service not in self._services:
             raise RefusedError(Code.NOT_FOUND, f"there is no service {service[:100]!r}")
         yield _answer(self._status_of(service))
@@ -61,35 +64,36 @@ class HealthService:
             return _SERVICE_UNKNOWN  # as the protocol has it
         return _SERVING if self._ready else _NOT_SERVING
 
-    def _watch(self, call: Call) -> Iterator[bytes]:
-        service = _service_of(call)
+    def _watch(self, messages: Iterator[bytes], call: grpc.ServicerContext) -> Iterator[bytes]:
+        service = _service_of(messages)
         with self._changed:
             if len(self._watching) >= _WATCHERS:
                 raise RefusedError(Code.RESOURCE_EXHAUSTED, f"{_WATCHERS} watch already")
             self._watching.add(call)
-        call.when_gone(lambda: self._forget(call))
-        yield _answer(said := self._status_of(service))
-        while not self._stopped:
+        when_gone(call, lambda: self._forget(call))
+        said, over = None, False
+        while not over:
             with self._changed:
                 self._changed.wait_for(partial(self._differs, call, service, said))
                 if call not in self._watching:
                     return
-                said = self._status_of(service)
-            yield _answer(said)
+                before, said, over = said, self._status_of(service), self._stopped
+            if said != before:
+                yield _answer(said)
 
-    def _differs(self, call: Call, service: str, said: int) -> bool:
+    def _differs(self, call: grpc.ServicerContext, service: str, said: int | None) -> bool:
         return self._status_of(service) != said or self._stopped or call not in self._watching
 
-    def _forget(self, call: Call) -> None:
+    def _forget(self, call: grpc.ServicerContext) -> None:
         with self._changed:
             self._watching.discard(call)
             self._changed.notify_all()
 
 
-def _service_of(call: Call) -> str:
+def _service_of(messages: Iterator[bytes]) -> str:
     from clawtrace._pb import message
 
-    return str(message("grpc.health.v1.HealthCheckRequest").FromString(call.message()).service)
+    return str(message("grpc.health.v1.HealthCheckRequest").FromString(only_message(messages)).service)
 
 
 def _answer(status: int) -> bytes:

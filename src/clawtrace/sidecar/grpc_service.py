@@ -10,13 +10,15 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from clawtrace.receiver.transport.answers import Code
-from clawtrace.receiver.transport.grpc_calls import Call, RefusedError, Work
+from clawtrace.receiver.transport.grpc_calls import RefusedError, Work, each_message, only_message, when_gone
 from clawtrace.sidecar.control import Control
 from clawtrace.sidecar.grpc_health import HEALTH, HealthService
 from clawtrace.sidecar.grpc_operations import method_named
 from clawtrace.sidecar.operations import refused
 
 if TYPE_CHECKING:
+    import grpc
+
     from clawtrace.receiver.transport.questions import Questions
 
 __all__ = ["ControlGrpc"]
@@ -49,18 +51,18 @@ class ControlGrpc:
         """Tell who watches the health of the service that it ends."""
         self._health.stop()
 
-    def work(self, call: Call, questions: Questions, busy: Busy) -> Work | None:
+    def work(self, called: str, metadata: Mapping[str, str], questions: Questions, busy: Busy) -> Work | None:
         """Return what answers a call; None where there is no such method.
 
         Raises:
             RefusedError: it lacks the token. Health needs none.
         """
-        service, _, method = call.method.strip("/").rpartition("/")
+        service, _, method = called.strip("/").rpartition("/")
         if service == HEALTH:
             return self._health.work(method)
         if service != _CONTROL and service not in _REFLECTION:
             return None
-        if not questions.allowed(call.metadata):
+        if not questions.allowed(metadata):
             raise RefusedError(Code.UNAUTHENTICATED, _NO_TOKEN)
         if service in _REFLECTION:
             return self._bounded(_reflect) if method == "ServerReflectionInfo" else None
@@ -72,11 +74,11 @@ class ControlGrpc:
     def _bounded(self, work: Work) -> Work:
         """Return work that is refused where too many calls are under way: exporters need threads, too."""
 
-        def answer(call: Call) -> Iterator[bytes]:
+        def answer(messages: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
             if not self._free.acquire(blocking=False):
                 raise RefusedError(Code.UNAVAILABLE, _BUSY)
             try:
-                yield from work(call)
+                yield from work(messages, context)
             finally:
                 self._free.release()
 
@@ -84,7 +86,12 @@ class ControlGrpc:
 
 
 def _operate(
-    method: str, answers: Callable[[Any], Iterator[dict[str, Any]]], questions: Questions, busy: Busy, call: Call
+    method: str,
+    answers: Callable[[Any], Iterator[dict[str, Any]]],
+    questions: Questions,
+    busy: Busy,
+    messages: Iterator[bytes],
+    context: grpc.ServicerContext,
 ) -> Iterator[bytes]:
     """Answer a call to one method of the control service; the work is done in a thread of `Questions`."""
     from google.protobuf.json_format import ParseDict
@@ -94,7 +101,7 @@ def _operate(
 
     described = pool().FindMethodByName(f"{_CONTROL}.{method}")
     request, answer = (message(one.full_name) for one in (described.input_type, described.output_type))
-    body = call.message()
+    body = only_message(messages)
     if len(body) > _REQUEST_BYTES:
         raise RefusedError(Code.RESOURCE_EXHAUSTED, f"a request has at most {_REQUEST_BYTES} bytes")
     try:
@@ -104,7 +111,7 @@ def _operate(
 
     pieces: SimpleQueue[bytes | Exception | None] = SimpleQueue()
     gone = threading.Event()
-    call.when_gone(gone.set)
+    when_gone(context, gone.set)
 
     def work() -> None:
         try:
@@ -132,11 +139,11 @@ def _operate(
         yield piece
 
 
-def _reflect(call: Call) -> Iterator[bytes]:
+def _reflect(messages: Iterator[bytes], _context: grpc.ServicerContext) -> Iterator[bytes]:
     """``grpc.reflection``: clients such as grpcurl find the methods by it."""
     from clawtrace._pb import message
 
-    for body in call.messages():
+    for body in each_message(messages):
         request = message("grpc.reflection.v1.ServerReflectionRequest").FromString(body)
         answer = message("grpc.reflection.v1.ServerReflectionResponse")(original_request=request, **_described(request))
         yield bytes(answer.SerializeToString())

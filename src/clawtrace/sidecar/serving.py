@@ -90,7 +90,7 @@ class Service:
             threads=_THREADS,
             waiting=_WAITING,
             events=self._events,
-            calls=lambda call, asked: self._grpc.work(call, asked, self._busy),
+            calls=lambda method, metadata, asked: self._grpc.work(method, metadata, asked, self._busy),
             page=_page(),
             troubled=self._grpc.troubled,
         )

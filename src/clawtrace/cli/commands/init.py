@@ -161,7 +161,7 @@ def _recorded(source: TraceSource, run_id: str | None, *, with_command: bool) ->
     from clawtrace.cli.sources.recorded_run import files_of, observed, the_run
 
     with source.opened() as (asked, known):
-        chosen = the_run(known, run_id)
+        chosen = the_run(known, run_id, asked)
         files = () if with_command else files_of(source, chosen, known)
         seen = observed(asked, asked.inspect([chosen])["runs"])
     return _Recorded(chosen, seen.messages[0], seen.found, files, seen.score)

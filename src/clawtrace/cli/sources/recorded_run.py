@@ -13,10 +13,9 @@ from clawtrace.assertions.registry import parse_assertion
 from clawtrace.campaign.comparing.observed import Observation, observations
 from clawtrace.campaign.mutating.mutations import ScoredRun
 from clawtrace.cli.output.mutations import score_of
-from clawtrace.cli.sources.source import TraceSource
+from clawtrace.cli.sources.source import TraceSource, chosen_runs
 from clawtrace.model.verdict import Status
 from clawtrace.session.session import Session
-from clawtrace.support.did_you_mean import did_you_mean
 from clawtrace.verdicts.reading.remote import HeldStore
 
 __all__ = ["Observed", "files_of", "observed", "the_run"]
@@ -28,23 +27,19 @@ ORDER BY s.start_ns, s.tree_enter, m.message_no, m.part_no LIMIT 1
 """
 
 
-def the_run(known: Sequence[str], wanted: str | None) -> str:
+def the_run(known: Sequence[str], wanted: str | None, asked: Session | HeldStore) -> str:
     """Return the run that is meant: the wanted one, else the only one.
 
     Raises:
         UsageError: there is none, or there are several.
     """
-    if wanted is not None:
-        if wanted not in known:
-            hint = did_you_mean(wanted, known) or f"There are {len(known)} runs."
-            raise click.UsageError(f"There is no run {wanted!r}. {hint}")
-        return wanted
-    if not known:
+    chosen = chosen_runs([] if wanted is None else [wanted], known, asked)
+    if not chosen:
         raise click.UsageError("The input contains no run.")
-    if len(known) > 1:
+    if len(chosen) > 1:
         listed = ", ".join(known[:5]) + (f" and {len(known) - 5} more" if len(known) > 5 else "")
         raise click.UsageError(f"There are {len(known)} runs; choose one with --from-run: {listed}.")
-    return known[0]
+    return chosen[0]
 
 
 class Observed(NamedTuple):

@@ -1,10 +1,15 @@
-"""OTLP/gRPC: each call is answered when its request is committed."""
+"""OTLP/gRPC: each call is answered by a thread of a pool, when its request is committed.
+
+Calls are handed out in the order in which they came, by the one thread in which grpcio looks up their methods.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
@@ -14,7 +19,7 @@ from clawtrace.receiver.attribution.connections import Connection
 from clawtrace.receiver.request import Request, RequestAnswer, RequestOutcome, Signal, sender_of
 from clawtrace.receiver.transport.admission import NO_TOKEN, PRESSURE, STOPPING, Desk
 from clawtrace.receiver.transport.answers import Code, retry_info, status_body, success_body
-from clawtrace.receiver.transport.grpc_calls import Call, CallServer, NoMessageError, RefusedError, Work
+from clawtrace.receiver.transport.grpc_calls import NoMessageError, RefusedError, Work, answering, only_message
 
 if TYPE_CHECKING:
     import grpc
@@ -45,7 +50,11 @@ class GrpcServer:
         self._desk = desk
         self._questions = questions
         self._settings = desk.settings
-        self._server: CallServer | None = None
+        self._server: grpc.Server | None = None
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="clawtrace-grpc")
+        self._given: set[object] = set()
+        self._changed = threading.Condition()
+        """Guards the Export calls that were handed out and are neither answered nor refused."""
         self._channel: grpc.Channel | None = None
         self._lock = threading.Lock()
         self._reading = threading.BoundedSemaphore(desk.settings.grpc_reading)
@@ -57,32 +66,40 @@ class GrpcServer:
         Raises:
             ReceiverError: this machine has no loopback interface.
         """
-        settings = self._settings
-        self._server = CallServer(
-            self._service,
-            threads=_THREADS,
-            options=[
-                ("grpc.max_receive_message_length", settings.max_request_bytes),
+        import grpc
+
+        class Handler(grpc.GenericRpcHandler):  # type: ignore[misc] # grpcio has no types
+            def service(_, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:  # noqa: N805
+                return grpc.stream_stream_rpc_method_handler(answering(self._taken(details)))
+
+        self._server = grpc.server(
+            self._pool,
+            handlers=(Handler(),),
+            options=(
+                ("grpc.max_receive_message_length", self._settings.max_request_bytes),
                 ("grpc.so_reuseport", 0),
                 ("grpc.keepalive_permit_without_calls", 1),
                 ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
-            ],
+            ),
         )
         for host in ("127.0.0.1", "::1"):
-            port = self._server.listen(f"[{host}]:0" if ":" in host else f"{host}:0")
-            if port:
-                self.address = host, port
+            with suppress(RuntimeError):
+                self.address = host, self._server.add_insecure_port(f"[{host}]:0" if ":" in host else f"{host}:0")
                 break
         else:
             raise ReceiverError("the gRPC server cannot listen on the loopback interface of this machine")
         self._server.start()
 
     def stop(self) -> None:
-        """Take no more calls, and wait for those that are under way."""
+        """Take no more calls, and wait for those that are under way; what takes longer than some seconds is cancelled.
+
+        After twice as long nothing is waited for: grpcio may be busy for minutes with the frames of a client that floods it.
+        """
         if self._channel is not None:
             self._channel.close()
         if self._server is not None:
-            self._server.stop(_STOP_SECONDS)
+            self._server.stop(_STOP_SECONDS).wait(2 * _STOP_SECONDS)
+            self._pool.shutdown(wait=False)
 
     def rest(self, seconds: float) -> bool:
         """Wait until everything that reached this server has reached the queue; False when time ran out.
@@ -93,28 +110,61 @@ class GrpcServer:
         if self._server is None or not self._desk.connections.any_relayed:
             return True
         end = time.monotonic() + seconds
-        return self._pass(seconds) and self._server.wait_for_given(end - time.monotonic())
+        if not self._pass(seconds):
+            return False
+        with self._changed:
+            calls = set(self._given)
+            return self._changed.wait_for(lambda: self._given.isdisjoint(calls), max(end - time.monotonic(), 0))
 
     # --------------------------------------------------------------------------------------------------------------
 
-    def _service(self, call: Call) -> Work | None:
-        """Return what answers a call; None for methods that do not exist."""
-        if call.method == _ORDER:
-            return lambda _: iter((b"",))
-        signal = _METHODS.get(call.method)
+    def _taken(self, details: grpc.HandlerCallDetails) -> Work:
+        """Take a call, of which only the headers have come, and return what answers it in a thread."""
+        metadata = {key: value for key, value in details.invocation_metadata or () if isinstance(value, str)}
+        try:
+            return self._work(details.method, metadata)
+        except Exception as no:  # logged where it ends the call, unless it refuses it
+            return partial(_refuse, no)
+
+    def _work(self, method: str, metadata: Mapping[str, str]) -> Work:
+        """Return what answers a call.
+
+        Raises:
+            RefusedError: there is no such method, or it lacks a token.
+        """
+        if method == _ORDER:
+            return lambda *_: iter((b"",))
+        signal = _METHODS.get(method)
         if signal is not None:
-            return partial(self._export, signal=signal)
-        work = None if self._questions is None else self._questions.work(call)
+            given = object()
+            with self._changed:
+                self._given.add(given)
+            return partial(self._export, given, signal, metadata)
+        work = None if self._questions is None else self._questions.work(method, metadata)
         if work is None:
-            self._desk.counters.turned_away(f"unknown gRPC method {call.method[:100]!r}")
-        elif self._server is not None:
-            self._server.settled(call)
+            self._desk.counters.turned_away(f"unknown gRPC method {method[:100]!r}")
+            raise RefusedError(Code.UNIMPLEMENTED, f"there is no method {method[:100]!r}")
         return work
 
-    def _export(self, call: Call, signal: Signal) -> Iterator[bytes]:
-        """Queue the request of an Export call, and answer it once its spans are durable."""
-        desk, metadata = self._desk, call.metadata
-        connection = desk.connections.of_call(call.peer) or Connection(0)
+    def _export(
+        self,
+        given: object,
+        signal: Signal,
+        metadata: Mapping[str, str],
+        messages: Iterator[bytes],
+        context: grpc.ServicerContext,
+    ) -> Iterator[bytes]:
+        try:
+            yield self._answered(signal, metadata, messages, str(context.peer()))
+        finally:
+            with self._changed:
+                self._given.discard(given)
+                self._changed.notify_all()
+
+    def _answered(self, signal: Signal, metadata: Mapping[str, str], messages: Iterator[bytes], peer: str) -> bytes:
+        """Queue the request of an Export call, and return the answer once its spans are durable."""
+        desk = self._desk
+        connection = desk.connections.of_call(peer) or Connection(0)
         answers: SimpleQueue[RequestAnswer] = SimpleQueue()
         request = Request(
             signal,
@@ -130,7 +180,7 @@ class GrpcServer:
         )
         try:
             with self._reading:
-                request.body, request.arrival_ns = call.message(), time.time_ns()
+                request.body, request.arrival_ns = only_message(messages), time.time_ns()
         except NoMessageError as no:
             limit = self._settings.max_request_bytes
             lost = f"a message was larger than {limit} bytes, or its connection was closed before its end"
@@ -144,13 +194,13 @@ class GrpcServer:
             raise self._later(PRESSURE)
         if not desk.writer.submit(request):
             raise self._later(STOPPING)
-        given = answers.get()
-        if given.outcome is RequestOutcome.REFUSED:
-            raise self._later(given.message)
-        if given.outcome is not RequestOutcome.ACCEPTED:
-            bad = given.outcome is RequestOutcome.BAD
-            raise RefusedError(Code.INVALID_ARGUMENT if bad else Code.INTERNAL, given.message)
-        yield success_body(signal, given, as_json=False)
+        answer = answers.get()
+        if answer.outcome is RequestOutcome.REFUSED:
+            raise self._later(answer.message)
+        if answer.outcome is not RequestOutcome.ACCEPTED:
+            bad = answer.outcome is RequestOutcome.BAD
+            raise RefusedError(Code.INVALID_ARGUMENT if bad else Code.INTERNAL, answer.message)
+        return success_body(signal, answer, as_json=False)
 
     def _later(self, message: str) -> RefusedError:
         """Return UNAVAILABLE with the time to wait.
@@ -182,3 +232,7 @@ class GrpcServer:
         except grpc.RpcError:
             return False
         return True
+
+
+def _refuse(no: Exception, *_: object) -> Iterator[bytes]:
+    raise no

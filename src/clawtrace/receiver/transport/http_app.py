@@ -64,14 +64,15 @@ class HttpApp:
             return
         answered: asyncio.Future[RequestAnswer] = asyncio.get_running_loop().create_future()
         as_json = _media_type(exchange.headers) == _JSON
-        self._site.begin(exchange.link)
+        exchange.reading = True
         try:
             try:
                 request = self._open(exchange, as_json)
                 request.answer = partial(_give, asyncio.get_running_loop(), answered)
                 await self._queue(request, exchange)
             finally:
-                self._site.end(exchange.link)
+                exchange.reading = False
+                self._site.activity.set()
             given = await answered
             if given.outcome in _STATUS:
                 raise HttpError(given.message, _STATUS[given.outcome])

@@ -73,7 +73,8 @@ class HttpConnection(asyncio.Protocol):
         self._task: asyncio.Task[None]
         self._is_http = False
         """Whether it is certain that it does not speak HTTP/2."""
-        self._answering = False
+        self._exchange: HttpExchange | None = None
+        """The request that is being answered."""
         self._came = asyncio.Event()
         """Set when there is something to be read."""
         self._ahead = 0
@@ -85,8 +86,8 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def halfway(self) -> bool:
-        """Whether bytes came of a request that has not begun, or of its body, and have not been handed on."""
-        return bool(self.wire.trailing_data[0]) and not self.transport.is_closing()
+        """Whether bytes came of a request that has not begun, or a request has not reached the queue."""
+        return bool(self.wire.trailing_data[0]) or (self._exchange is not None and self._exchange.reading)
 
     def has_unread(self) -> bool:
         """Say whether the socket holds bytes, or an end, that the event loop is about to read."""
@@ -98,7 +99,7 @@ class HttpConnection(asyncio.Protocol):
     def shutdown(self) -> None:
         """Take no more requests: end the connection, once what is under way is answered."""
         self.closing = True
-        if not self._answering:
+        if self._exchange is None:
             self.transport.close()
 
     # -- asyncio's side --------------------------------------------------------------------------------------------
@@ -115,11 +116,10 @@ class HttpConnection(asyncio.Protocol):
         self._task.add_done_callback(self.site.tasks.discard)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio's signature)
-        """Note the end of the connection."""
+        """Note the end of the connection; what came of it is read."""
         self._end()
         self._writable.set()
-        self.site.visitors.discard(self)
-        self.site.connections.closed(self.link)
+        self._task.add_done_callback(self._left)
 
     def pause_writing(self) -> None:
         """Have answers wait until the other side has read those it has."""
@@ -148,6 +148,11 @@ class HttpConnection(asyncio.Protocol):
         self._end()
         return not self.tls
 
+    def _left(self, _task: asyncio.Task[None]) -> None:
+        self.site.visitors.discard(self)
+        self.site.connections.closed(self.link)
+        self.site.activity.set()
+
     def _end(self) -> None:
         if not self._ended:
             self._ended = True
@@ -166,11 +171,11 @@ class HttpConnection(asyncio.Protocol):
         try:
             idle = None
             while (head := await self._head(idle)) is not None:
-                self._answering = True
-                await self._answer(HttpExchange(self, head))
+                self._exchange = HttpExchange(self, head)
+                await self._answer(self._exchange)
                 while self.wire.their_state is h11.SEND_BODY:  # what comes after the answer is passed over
                     await self.event(_KEEP_ALIVE_SECONDS)
-                self._answering = False
+                self._exchange = None
                 self.site.activity.set()
                 if self.wire.our_state is not h11.DONE or self.wire.their_state is not h11.DONE:
                     break
@@ -270,6 +275,8 @@ class HttpExchange:
         self.query = address.query
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
         """Names in lower case."""
+        self.reading = False
+        """Whether it brings something for the queue, and has not reached it."""
 
     async def body(self, seconds: float) -> AsyncGenerator[bytes]:
         """Yield the body as it comes.

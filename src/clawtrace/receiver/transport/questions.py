@@ -22,7 +22,7 @@ from clawtrace.receiver.transport.http_body import Body, HttpError
 from clawtrace.receiver.transport.http_connection import HttpExchange
 
 if TYPE_CHECKING:
-    from clawtrace.receiver.transport.grpc_calls import Call, Work
+    from clawtrace.receiver.transport.grpc_calls import Work
 
 __all__ = [
     "EVENTS_PATH",
@@ -97,7 +97,7 @@ class Questions:
         waiting: int = 8,
         events: Callable[[Mapping[str, Sequence[str]]], AsyncGenerator[bytes] | None] | None = None,
         page: QuestionReply | None = None,
-        calls: Callable[[Call, Questions], Work | None] | None = None,
+        calls: Callable[[str, Mapping[str, str], Questions], Work | None] | None = None,
         troubled: Callable[[bool], None] = lambda _: None,
     ) -> None:
         self._answer = answer
@@ -141,13 +141,13 @@ class Questions:
             self.stopping = True
         self._pool.shutdown()
 
-    def work(self, call: Call) -> Work | None:
+    def work(self, method: str, metadata: Mapping[str, str]) -> Work | None:
         """Return what answers a gRPC call; None where there is no such method.
 
         Raises:
             RefusedError: it lacks the token.
         """
-        return None if self._calls is None else self._calls(call, self)
+        return None if self._calls is None else self._calls(method, metadata, self)
 
     def allowed(self, headers: Mapping[str, str]) -> bool:
         """Say whether a request carries the token."""

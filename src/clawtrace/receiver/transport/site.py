@@ -46,26 +46,11 @@ class Site:
         """How long the headers of a request may take."""
         self.visitors: set[Visitor] = set()
         self.tasks: set[asyncio.Task[None]] = set()
-        """Requests over HTTP that are being answered."""
-        self.reading: dict[Connection, int] = {}
-        """Connections whose request is being read and has not reached the queue."""
+        """Those that answer requests over HTTP, one for each connection."""
         self.activity = asyncio.Event()
         """Set whenever a connection's state changes."""
         self.chunk = memoryview(bytearray(_CHUNK))
         """Where relayed bytes are between being read and being written."""
-
-    def begin(self, link: Connection) -> None:
-        """The reading of a request begins."""
-        self.reading[link] = self.reading.get(link, 0) + 1
-
-    def end(self, link: Connection) -> None:
-        """A request is in the queue, or given up."""
-        left = self.reading[link] - 1
-        if left:
-            self.reading[link] = left
-        else:
-            del self.reading[link]
-        self.activity.set()
 
     def matters(self, link: Connection, run_no: int) -> bool:
         """Say whether a connection may still bring something of the run: it did before, or is of no run so far."""
@@ -78,9 +63,9 @@ class Site:
 
     def unsettled(self, run_no: int) -> tuple[bool, bool]:
         """Say whether anything of the run may be on its way, and whether some of that waits in a socket."""
-        waiting = any(one.has_unread() for one in self.visitors if self.matters(one.link, run_no))
-        halfway = any(one.halfway for one in self.visitors if self.matters(one.link, run_no))
-        return waiting or halfway or any(self.matters(link, run_no) for link in self.reading), waiting
+        visitors = [one for one in self.visitors if self.matters(one.link, run_no)]
+        waiting = any(one.has_unread() for one in visitors)
+        return waiting or any(one.halfway for one in visitors), waiting
 
 
 def unread(descriptor: int) -> bool:

@@ -12,9 +12,7 @@ from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
 from clawtrace.facts.doubts import certain
 from clawtrace.facts.runs.agents import Activation
-from clawtrace.facts.runs.gaps import knows_tools
 from clawtrace.facts.tools.tool_call import ToolCallRow
-from clawtrace.facts.tools.tool_calls import ToolCalls
 
 __all__ = ["check_agents", "doubt_parents"]
 
@@ -26,9 +24,11 @@ _STEP = 2
 def check_agents(
     run: RunSpans,
     models: Sequence[LlmCall],
-    tools: ToolCalls,
+    tools: Sequence[ToolCallRow],
     activations: Sequence[Activation],
     findings: Findings,
+    *,
+    knows_tools: bool,
 ) -> None:
     """Doubt the activations that may be none, or may have been delegated to, and find agents without a span.
 
@@ -38,9 +38,10 @@ def check_agents(
         tools: the tool calls.
         activations: in order of start.
         findings: of the run.
+        knows_tools: whether its spans show all tool calls.
     """
     rows = {one.index: one for one in activations if one.seen}
-    _find_unseen(run, models, tools.calls, rows, findings)
+    _find_unseen(run, models, tools, rows, findings)
     for call in models:
         if _may_be_of_another(run, call):
             findings.gap("agents", "agent-among-steps", call.index)
@@ -55,7 +56,7 @@ def check_agents(
             if _repeats(run, index, above):
                 _doubt(one, "agent-inside-itself", findings)
     _doubt_after_another(run, models, rows, findings)
-    if not knows_tools(run, models, tools, activations):
+    if not knows_tools:
         _doubt_in_time_of_another(run, rows)
     at_work = {
         run.agent[index] for index, span in enumerate(run.spans) if span.kind in _CALLS or run.role[index] == "handoff"

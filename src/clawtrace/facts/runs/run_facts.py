@@ -18,7 +18,7 @@ from clawtrace.facts.doubts import Doubt, certain
 from clawtrace.facts.runs.agent_checks import check_agents
 from clawtrace.facts.runs.agents import Activation, activations
 from clawtrace.facts.runs.failures import Failure, failures
-from clawtrace.facts.runs.gaps import Unfinished, add_gaps, add_unfinished, null_reasons
+from clawtrace.facts.runs.gaps import Unfinished, add_gaps, add_unfinished, knows_tools, null_reasons
 from clawtrace.facts.runs.stated import stated
 from clawtrace.facts.runs.totals import times, totals
 from clawtrace.facts.tools.tool_call import Execution, ToolCallRow
@@ -73,7 +73,8 @@ class RunFacts:
         check_tools(spans, self.models, self.tools, self.findings)
         self.background: list[ToolCallRow] = background_calls(spans)
         self.agents: list[Activation] = activations(spans, self.tools.handed, self.tools.calls)
-        check_agents(spans, self.models, self.tools, self.agents, self.findings)
+        knows = knows_tools(spans, self.models, self.tools, self.agents)
+        check_agents(spans, self.models, self.tools.calls, self.agents, self.findings, knows_tools=knows)
         self.failures: list[Failure] = failures(spans, self.models, self.tools.calls)
         check_ends(spans, self.models, self.findings)
         check_failed_agents(spans, self.models, self.findings)

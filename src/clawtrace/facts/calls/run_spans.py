@@ -297,7 +297,7 @@ def _turns(
             (trace, _prompt(asked[trace], span.start_ns) if trace in asked else "")
             for span, (trace, _) in zip(spans, turns, strict=True)
         ]
-    called = _in_time_of_others(spans, root)
+    called = _in_time_of_others(spans, root, {index for index in silent if role[index] == "wrapper"})
     starts: dict[tuple[str, str], int] = {}
     telling: set[tuple[str, str]] = set()
     for index, (span, turn) in enumerate(zip(spans, turns, strict=True)):  # in order of start
@@ -314,8 +314,11 @@ def _turns(
     return [None if top in called else numbers.get(turn) for top, turn in zip(root, turns, strict=True)]
 
 
-def _in_time_of_others(spans: Sequence[Span], root: Sequence[int]) -> dict[int, int]:
-    """Return the trees, by root, whose work lies within a tool call, an agent or a program of another trace, and when it began."""
+def _in_time_of_others(spans: Sequence[Span], root: Sequence[int], callers: Set[int]) -> dict[int, int]:
+    """Return the trees, by root, whose work lies within a tool call, an agent or a program of another trace, and when it began.
+
+    The caller's side of an agent (`callers`) is no such work.
+    """
     work: dict[int, tuple[int, int]] = {}
     for span, top in zip(spans, root, strict=True):  # in order of start
         if span.kind in ("agent", "llm"):
@@ -325,7 +328,7 @@ def _in_time_of_others(spans: Sequence[Span], root: Sequence[int]) -> dict[int, 
     others += [
         (began_ns, spans[top].last_ns, spans[top].trace_id)
         for top, (began_ns, _) in work.items()
-        if spans[top].kind in ("agent", "chain", "other")
+        if spans[top].kind in ("agent", "chain", "other") and top not in callers
     ]
     waiting = deque(sorted(others))
     latest: dict[str, int] = {}

@@ -209,7 +209,7 @@ def test_a_red_run_is_one_click_from_a_green_one(page: Page, evaluate: Evaluate,
 
 
 def test_the_critical_path_leaves_out_what_nothing_waited_for(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
-    """Of two concurrent calls the longer one, then the call that followed it; a call that outlived its agent's end is beside it."""
+    """Of two concurrent calls the longer one, then the call that followed it; a call that outlived its agent is not on it."""
     spans = agent_and_tools(["short", "long", "after", "background"])
     for span, (start, end) in zip(spans, [(0, 100), (5, 30), (5, 60), (61, 99), (10, 400)], strict=True):
         span.update(at=start, to=end)

@@ -42,7 +42,7 @@ const endOf = (span: Span) => span.start_us! + (span.duration_us ?? 0);
 
 /**
  * Return the spans on which the end of the outermost one hung: of the spans in each, from its end back, that which ended last before the
- * next of them began. What was at work beside them was waited for by none.
+ * next of them began. Nothing waited for what else was at work.
  */
 export function criticalPath({ spans }: RunDetails): Set<string> {
   const known = new Set(spans.map((span) => span.span_id));

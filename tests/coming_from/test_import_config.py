@@ -96,6 +96,10 @@ def test_assertions_of_the_default_test_and_of_templates() -> None:
         ({"type": "not-trace-span-count", "value": {"pattern": "a", "min": 1}}, "promptfoo does not regard this `not-`"),
         ({"type": "trace-span-count", "value": {"pattern": "a"}}, "refuses it"),
         ({"type": "trajectory:tool-sequence", "value": {"steps": []}}, "refuses it"),
+        ({"type": "trajectory:tool-used", "value": {"name": "a", "min": "one"}}, "expected a number"),
+        ({"type": "trajectory:tool-args-match", "value": {"name": "a", "args": {}, "ignore": 3}}, "expected a text or a list"),
+        ({"type": "trace-span-count", "value": {"pattern": 3, "min": 1}}, "expected a text"),
+        ({"type": "assert-set", "assert": "x"}, "has no equal here"),
     ],
 )  # fmt: skip
 def test_what_has_no_equal_is_left_out(theirs: dict[str, Any], why: str) -> None:
@@ -166,6 +170,10 @@ def test_nothing_is_overwritten() -> None:
         ("tests: [\n", "p.yaml:2:1: is not valid YAML"),
         ("tests:\n  - file://more.yaml\n", "p.yaml:2:5: `tests.0` is in another file, which is not read"),
         ("tests: []\n", "p.yaml:1:1: has no test"),
+        ("tests:\n  - assert: {a: 1}\n", "p.yaml:2:13: `tests.0.assert` expected a list in this file"),
+        ("eval_cases:\n  - eval_id: 3\n", "p.yaml:2:14: `eval_cases.0.eval_id` must be text, found 3"),
+        ("evaluators: []\n", "p.yaml:1:1: `eval_set` is required"),
+        ("evaluators:\n  - {name: x, threshold: 2}\neval_set: s.json\n", "p.yaml:2:26: `evaluators.0.threshold` "),
     ],
 )
 def test_a_file_without_any_check_is_an_error(text: str, message: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import clawtrace
 from clawtrace.errors import InputError, UsageError
-from clawtrace.expect import tool_not_invoked, tool_sequence
+from clawtrace.expect import span_query, tool_not_invoked, tool_sequence
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "pydantic-ai"
 DELEGATION = RECORDINGS / "delegation" / "traces.otlp.jsonl"
@@ -67,3 +67,33 @@ def test_spans_that_were_rejected_are_a_warning(tmp_path: Path) -> None:
 
     with pytest.warns(clawtrace.CheckWarning, match="rejected 1 spans"):
         clawtrace.recorded(tmp_path / "x.json")
+
+
+def test_events_and_links_as_they_were_sent(tmp_path: Path) -> None:
+    """The names of events, and what links name and say of themselves, reach `span_query`."""
+    common = {"traceId": "1" * 32, "startTimeUnixNano": "1000000", "endTimeUnixNano": "2000000"}
+    linked = {
+        "traceId": "2" * 32,
+        "spanId": "b" * 16,
+        "attributes": [{"key": "why", "value": {"stringValue": "retry"}}],
+    }
+    events = [{"timeUnixNano": "1500000", "name": "exception"}, {"timeUnixNano": "1600000", "name": "gen_ai.choice"}]
+    sent = [
+        {**common, "spanId": "a" * 16, "name": "told", "events": events, "links": [linked]},
+        {**common, "spanId": "c" * 16, "name": "silent"},
+    ]
+    document = {"resourceSpans": [{"scopeSpans": [{"scope": {"name": "mine", "version": "1.2"}, "spans": sent}]}]}
+    (tmp_path / "x.json").write_text(json.dumps(document))
+    trace = clawtrace.recorded(tmp_path / "x.json")
+
+    told, silent = {"name": "told"}, {"name": "silent"}
+    for condition in (
+        {**told, "event": "exception"},
+        {**told, "event": "glob:gen_ai.*"},
+        {**told, "link": {"trace_id": "2" * 32, "span_id": "b" * 16, "why": "retry"}},
+        {**told, "scope": "mine", "scope_version": "re:^1"},
+        {**silent, "event": None, "link": {"span_id": None}},
+    ):
+        trace.check(span_query(select=condition, count=1))
+    for condition in ({**told, "event": "log"}, {**told, "link": {"span_id": "c" * 16}}, {**silent, "event": "any"}):
+        trace.check(span_query(select=condition, count=0))

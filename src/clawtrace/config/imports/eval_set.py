@@ -1,17 +1,22 @@
 """agentevals' eval sets (agentevals-cli 0.11; the `EvalSet` of Google's ADK), alone or named by its configuration.
 
 A set says what was called and answered in each turn; the configuration says what of it is compared, and how. Without one, its
-default is taken: the tool calls of each turn, exactly.
+default is taken: the tool calls of each turn, exactly. ADK writes names with underscores or in camel case.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 from clawtrace.config.files.document import KeyPath, read_document
+from clawtrace.config.files.problems import in_document, validated
 from clawtrace.config.imports.foreign import Import, Written, literal_arguments
+from clawtrace.errors import ConfigError, ConfigProblem
 
 __all__ = ["read_eval_set"]
 
@@ -20,104 +25,151 @@ _METRICS = {
     "response_match_score": "compares answers by ROUGE-1; `final_response` has `similar_to`, which is ROUGE-L",
     "final_response_match_v2": "asks a judge; `llm_judge` needs a rubric and an evaluation profile",
 }
-_HALF = 0.5
-"""The least average over the turns where a configuration states none."""
-_UNUSED = ("rubrics", "session_input", "final_session_state", "conversation_scenario")
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class _Part(BaseModel):
+    """What is read of a set; other fields may be there."""
+
+    model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, validate_by_alias=True)
+
+
+class _Call(_Part):
+    name: str
+    args: dict[str, Any] | None = None
+
+
+class _ContentPart(_Part):
+    text: str | None = None
+    function_call: _Call | None = None
+
+
+class _Content(_Part):
+    parts: list[_ContentPart] | None = None
+
+
+class _Event(_Part):
+    content: _Content | None = None
+
+
+class _Between(_Part):
+    tool_uses: list[_Call] | None = None
+    invocation_events: list[_Event] | None = None
+
+
+class _Turn(_Part):
+    user_content: _Content
+    final_response: Any = None
+    intermediate_data: _Between | None = None
+
+
+class _Case(_Part):
+    eval_id: str
+    conversation: list[_Turn] | None = None
+    rubrics: Any = None
+    session_input: Any = None
+    final_session_state: Any = None
+    conversation_scenario: Any = None
+
+
+class _EvalSet(_Part):
+    eval_cases: list[_Case]
+
+
+class _Evaluator(BaseModel):
+    name: str
+    threshold: float = Field(default=0.5, ge=0, le=1)
+    """The least average over the turns."""
+    trajectory_match_type: Literal["EXACT", "IN_ORDER", "ANY_ORDER"] | None = None
+
+
+class _Configuration(BaseModel):
+    evaluators: list[_Evaluator]
+    eval_set: str
 
 
 def read_eval_set(found: Import) -> None:
-    """Add a case for each eval case."""
-    data, match = found.document.data, "EXACT"
-    least = None
-    if "evaluators" in data:
-        asked = _trajectory(found)
+    """Add a case for each eval case.
+
+    Raises:
+        ConfigError: it is no eval set, or no configuration that names one.
+    """
+    asked = None
+    if "evaluators" in found.document.data:
+        configuration = _read(_Configuration, found)
+        for index, one in enumerate(configuration.evaluators):
+            if one.name == _TRAJECTORY:
+                asked = one
+            else:
+                found.leave_out(("evaluators", index), _METRICS.get(one.name, f"`{one.name}` has no equal here"))
         if asked is None:
             return
-        match, least = asked.get("trajectory_match_type") or "EXACT", asked.get("threshold", _HALF)
-        if not isinstance(data.get("eval_set"), str):
-            found.leave_out(("evaluators",), "names no `eval_set`: give the set itself, or name it", key=True)
-            return
-        found.document = read_document(Path(data["eval_set"]))
-        data = found.document.data
-    cases_key, cases = _of(data, "eval_cases")
-    for index, case in enumerate(cases or ()):
-        _read_case(found, case, (cases_key, index), match, least)
+        found.document = read_document(Path(configuration.eval_set))
+    cases = _read(_EvalSet, found)
+    for index, case in enumerate(cases.eval_cases):
+        _read_case(found, case, (_key(found.document.data, "eval_cases"), index), asked)
 
 
-def _trajectory(found: Import) -> Mapping[str, Any] | None:
-    """Return the evaluator of tool calls, noting all others."""
-    asked = None
-    for index, one in enumerate(found.document.data["evaluators"]):
-        if isinstance(one, dict) and one.get("name") == _TRAJECTORY:
-            asked = one
-        else:
-            name = one.get("name") if isinstance(one, dict) else one
-            found.leave_out(("evaluators", index), _METRICS.get(str(name), f"`{name}` has no equal here"))
-    return asked
+def _read(model: type[_Model], found: Import) -> _Model:
+    problems: list[ConfigProblem] = []
+    read = validated(model, found.document.data, in_document(found.document), problems)
+    if read is None:
+        raise ConfigError(problems)
+    return read
 
 
-def _read_case(found: Import, case: Mapping[str, Any], path: KeyPath, match: str, least: float | None) -> None:
-    for name in _UNUSED:
-        key, value = _of(case, name)
-        if value:
-            found.leave_out((*path, key), "has no equal here", key=True)
-    key, turns = _of(case, "conversation")
+def _read_case(found: Import, case: _Case, path: KeyPath, asked: _Evaluator | None) -> None:
+    written = found.document.data[path[0]][path[1]]
+    for name in ("rubrics", "session_input", "final_session_state", "conversation_scenario"):
+        if getattr(case, name):
+            found.leave_out((*path, _key(written, name)), "has no equal here", key=True)
+    turns = case.conversation
     if not turns:
         found.leave_out(path, "has no conversation")
         return
-    if least is not None and least <= 1 - 1 / len(turns):
-        why = f"a threshold of {least:g} accepts that a part of its turns differs, which has no equal here; above {1 - 1 / len(turns):g} none may"
-        found.leave_out((*path, key), why, key=True)
+    most = 1 - 1 / len(turns)
+    if asked is not None and asked.threshold <= most:
+        why = f"a threshold of {asked.threshold:g} accepts that a part of its turns differs, which has no equal here; above {most:g} none may"
+        found.leave_out((*path, "conversation"), why, key=True)
         return
+    match = (asked and asked.trajectory_match_type) or "EXACT"
     messages, assertions = [], []
     for index, turn in enumerate(turns):
-        place = (*path, key, index)
-        messages.append(_text(_of(turn, "user_content")[1]))
-        ours = _calls(turn, match)
-        if len(turns) > 1:
-            ours["turn"] = index + 1
+        place = (*path, "conversation", index)
+        messages.append("".join(part.text or "" for part in turn.user_content.parts or ()))
+        ours = _calls(turn, match) | ({"turn": index + 1} if len(turns) > 1 else {})
         assertions += found.accept(place, [ours], f"{_TRAJECTORY}, {match}")
-        answer, content = _of(turn, "final_response")
-        if content and least is None:
-            found.leave_out(
-                (*place, answer), "an answer word by word would fail on any other; see `final_response`", key=True
-            )
-    name = str(_of(case, "eval_id")[1] or "")
-    found.add(name or messages[0], messages, assertions, name)
+        if turn.final_response and asked is None:
+            key = _key(written["conversation"][index], "final_response")
+            why = "an answer word by word would fail on any other; see `final_response`"
+            found.leave_out((*place, key), why, key=True)
+    found.add(case.eval_id, messages, assertions)
 
 
-def _calls(turn: Mapping[str, Any], match: str) -> dict[str, Any]:
+def _calls(turn: _Turn, match: str) -> Written:
     """Return the tool calls of a turn as an assertion."""
-    steps = [_step(call) for call in _tool_uses(turn)]
+    steps = [
+        {"tool": f"literal:{call.name}", "args": literal_arguments(call.args or {}), "match": "exact"}
+        for call in _tool_uses(turn.intermediate_data or _Between())
+    ]
     if match == "ANY_ORDER" and len(steps) > 1:
         return {"type": "tool_sequence", "steps": [{"any_order": steps}]}
-    if match == "EXACT":
-        calls: Written = {"steps": steps} if steps else {"expected": []}
-        return {"type": "tool_sequence", **calls, "mode": "strict", **({"order": "start_time"} if steps else {})}
-    return {"type": "tool_sequence", "steps": steps, "order": "start_time"}
+    if match == "EXACT" and not steps:
+        return {"type": "tool_sequence", "expected": [], "mode": "strict"}
+    mode = {"mode": "strict"} if match == "EXACT" else {}
+    return {"type": "tool_sequence", "steps": steps, **mode, "order": "start_time"}
 
 
-def _step(call: Mapping[str, Any]) -> dict[str, Any]:
-    return {"tool": f"literal:{call.get('name')}", "args": literal_arguments(call.get("args") or {}), "match": "exact"}
-
-
-def _tool_uses(turn: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _tool_uses(between: _Between) -> Iterator[_Call]:
     """Yield the calls of a turn, in either form that ADK writes."""
-    data = _of(turn, "intermediate_data")[1] or {}
-    yield from _of(data, "tool_uses")[1] or ()
-    for event in _of(data, "invocation_events")[1] or ():
-        for part in (event.get("content") or {}).get("parts") or ():
-            if call := _of(part, "function_call")[1]:
-                yield call
+    yield from between.tool_uses or ()
+    for event in between.invocation_events or ():
+        for part in event.content.parts or () if event.content else ():
+            if part.function_call is not None:
+                yield part.function_call
 
 
-def _text(content: Mapping[str, Any] | None) -> str:
-    return "".join(part.get("text") or "" for part in (content or {}).get("parts") or ())
-
-
-def _of(written: Mapping[str, Any], name: str) -> tuple[str, Any]:
-    """Return the key and the value of a field, whose name ADK writes with underscores or in camel case."""
-    head, *rest = name.split("_")
-    camel = head + "".join(map(str.capitalize, rest))
-    key = name if name in written else camel
-    return key, written.get(key)
+def _key(written: dict[str, Any], name: str) -> str:
+    """Return the key of a field as it is written."""
+    return name if name in written else to_camel(name)

@@ -48,8 +48,10 @@ def _mapping(value: Any, *known: str) -> Mapping[str, Any]:
     return value
 
 
-def _glob(pattern: str) -> str:
+def _glob(pattern: Any) -> str:
     """Return a glob without regard to case as a matcher."""
+    if not isinstance(pattern, str):
+        raise NoEqualError("expected a text", "value", "pattern")
     escaped = re.sub(r"[.^$+{}()|\[\]\\]", r"\\\g<0>", pattern)
     return f"re:(?i)^{escaped.replace('*', '.*').replace('?', '.')}$"
 
@@ -78,7 +80,7 @@ def _tool_used(value: Any, inverse: bool) -> Iterator[Written]:
             yield {"type": kind, "tool": _tool(name, *path)}
         return
     written = _mapping(value, "name", "pattern", "type", "min", "max")
-    least, most = written.get("min", 1), written.get("max")
+    least, most = _number(written.get("min", 1), "value", "min"), written.get("max")
     if inverse:
         if most is not None or least < 1:
             raise NoEqualError("the opposite of a range of numbers has no equal here", "value")
@@ -94,6 +96,8 @@ def _tool_args(value: Any, inverse: bool) -> Iterator[Written]:
         raise NoEqualError("arguments are a mapping here", "value", key)
     ignore = written.get("ignore", [])
     ignore = [ignore] if isinstance(ignore, str) else ignore
+    if not isinstance(ignore, list) or not all(isinstance(name, str) for name in ignore):
+        raise NoEqualError("expected a text or a list of texts", "value", "ignore")
     if any("*" in name or "?" in name for name in ignore):
         raise NoEqualError("patterns of names have no equal here", "value", "ignore")
     paths = ["$['" + re.sub(r"['\\]", r"\\\g<0>", name) + "']" for name in ignore]
@@ -127,7 +131,7 @@ def _span_count(value: Any, inverse: bool) -> Iterator[Written]:
     _refuse(inverse, "promptfoo does not regard this `not-`")
     written = _mapping(value, "pattern", "min", "max")
     count = _given({"min": written.get("min"), "max": written.get("max")})
-    yield {"type": "span_query", "select": {"name": _glob(str(written.get("pattern")))}, "count": count}
+    yield {"type": "span_query", "select": {"name": _glob(written.get("pattern"))}, "count": count}
 
 
 def _span_duration(value: Any, inverse: bool) -> Iterator[Written]:
@@ -359,13 +363,17 @@ def _read_test(
     values: dict[str, Any] = {}
     assertions = []
     for place, written in ((("defaultTest",), default), (path, test)):
-        for key, kind in (("vars", dict), ("assert", list)):
+        for key, kind, words in (
+            ("vars", dict, "a mapping"),
+            ("assert", list, "a list"),
+            ("options", dict, "a mapping"),
+        ):
             if not isinstance(written.get(key, kind()), kind):
-                found.leave_out((*place, key), "is in another file, which is not read; the test is left out")
+                found.leave_out((*place, key), f"expected {words} in this file; the test is left out")
                 return
         values |= written.get("vars", {})
     for place, written in ((("defaultTest",), default), (path, test)):
-        if written is default and (test.get("options") or {}).get("disableDefaultAsserts"):
+        if written is default and test.get("options", {}).get("disableDefaultAsserts"):
             continue
         for index, one in enumerate(written.get("assert", [])):
             assertions += _assertions(found, one, (*place, "assert", index), values)
@@ -386,12 +394,13 @@ def _assertions(found: Import, written: Any, path: KeyPath, values: Mapping[str,
     """Return what one of promptfoo's assertions is here; nothing where it has no equal."""
     if isinstance(written, dict) and isinstance(reference := written.get("$ref"), str):
         name = reference.rpartition("/")[2]
-        written, path = found.document.data.get("assertionTemplates", {}).get(name), ("assertionTemplates", name)
+        templates = found.document.data.get("assertionTemplates")
+        written, path = templates.get(name) if isinstance(templates, dict) else None, ("assertionTemplates", name)
     if not isinstance(written, dict):
         found.leave_out(path, "expected an assertion, a mapping with its `type`")
         return []
-    if written.get("type") == "assert-set" and "threshold" not in written:
-        inner = written.get("assert", [])
+    inner = written.get("assert")
+    if written.get("type") == "assert-set" and "threshold" not in written and isinstance(inner, list):
         return [
             one
             for index, part in enumerate(inner)

@@ -10,6 +10,8 @@ MUTATE ?=
 SAMPLE ?= 60
 RUNS ?= 500
 SEED ?= 1
+SECONDS ?= 60
+TARGETS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -32,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup eval test lint types imports pytest test-full soak conformance measure second mutants coverage format docs site lock clean
+.PHONY: help setup eval test lint types imports pytest test-full soak fuzz conformance measure second mutants coverage format docs site lock clean
 
 help: ## Show this list
 	@echo "make TARGET [PYTHON=python3.x]"
@@ -74,6 +76,10 @@ test-full: test ## Run all tests of both tiers (at most 40 minutes); what fails 
 
 soak: $(DEV) ## Run real frameworks against a model that behaves at random (RUNS of each, SEED); findings go to outputs/soak
 	$(IN_VENV) python tests/soak/soak.py --runs $(RUNS) --seed $(SEED) --out outputs/soak
+
+fuzz: $(DEV) ## Feed what others write, changed by a fuzzer that follows the code, to every reader (SECONDS for each of TARGETS, all by default); findings go to outputs/fuzz
+	@[ -d $(VENV)/fuzz ] || $(INSTALL) --target $(VENV)/fuzz atheris
+	PYTHONPATH="$(VENV)/fuzz:$$PYTHONPATH" $(IN_VENV) python tests/soak/fuzz.py $(TARGETS) --seconds $(SECONDS) --out outputs/fuzz
 
 conformance: $(DEV) ## Try real frameworks in the scenarios of `clawtrace conformance` (CLIENTS, all by default; NEWEST=1: their newest versions)
 	$(IN_VENV) python tests/conforming/client_table.py $(CLIENTS) $(if $(NEWEST),--newest)

@@ -371,6 +371,32 @@ class TestRefused:
             assert read_answer(connection)[0] in (400, 404)
         assert caplog.text == ""
 
+    @pytest.mark.parametrize(
+        ("target", "answered", "words"),
+        [
+            ("http://127.0.0.1:4318/v1/traces?a=b", 200, b""),
+            ("//host/v1/traces", 404, b"the path '//host/v1/traces' is unknown"),
+            ("*", 404, b"the path '*' is unknown"),
+            ("http://[/v1/traces", 200, b""),
+        ],
+    )
+    def test_forms_of_a_target(self, base, target, answered, words):
+        """The whole address, as for a proxy, means its path; two slashes begin no address."""
+        with connect(base) as connection:
+            connection.sendall(head(0, path=target))
+            status, answer = read_answer(connection)
+
+        assert status == answered
+        assert words in answer
+
+    def test_a_request_that_names_no_host(self, base):
+        """HTTP/1.1 asks for the header, and the answer says so."""
+        with connect(base) as connection:
+            connection.sendall(b"POST /v1/traces HTTP/1.1\r\ncontent-length: 0\r\n\r\n")
+            status, answer = read_answer(connection)
+
+        assert (status, b"Host" in answer) == (400, True)
+
     def test_header_junk(self, base):
         """Bytes that are no HTTP, TLS where there is none, and endless headers get an answer and a closed connection."""
         for sent, words in (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from typing import Annotated, Any
 
@@ -118,11 +117,9 @@ class ReceiverSection(ConfigModel):
     @field_validator("host")
     @classmethod
     def _loopback(cls, host: str) -> str:
-        try:
-            loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            loopback = False
-        if not loopback:
+        from clawtrace.receiver.limits import is_loopback
+
+        if not is_loopback(host):
             raise ValueError(f"only loopback addresses are supported yet (127.0.0.1, ::1, localhost), found {host!r}")
         return host
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import h11
 
@@ -32,6 +33,8 @@ _HELLO = b"\x16\x03"
 _TLS = "the client started a TLS handshake, and this receiver has no TLS: its address begins with `http://`"
 _NOT_HTTP = "this is not an HTTP/1.1 request"
 _LONG_HEAD = f"the request's headers are longer than {_HEAD_LIMIT} bytes"
+_ORIGIN = re.compile("^https?://[^/?]*", re.IGNORECASE)
+"""What goes before the path where a client takes us for a proxy (RFC 9112 §3.2.2)."""
 _BROKEN = b"clawtrace failed on this request; see its log"
 _TEXT = "text/plain; charset=utf-8"
 
@@ -228,7 +231,8 @@ class HttpConnection(asyncio.Protocol):
             except h11.RemoteProtocolError as error:
                 if not self._ended:
                     begun = self.wire.trailing_data[0].startswith(_HELLO)
-                    self._refuse(_TLS if begun else _LONG_HEAD if error.error_status_hint == 431 else _NOT_HTTP)
+                    too_long = error.error_status_hint == 431
+                    self._refuse(_TLS if begun else _LONG_HEAD if too_long else f"{_NOT_HTTP}: {error}")
                 raise GoneError from None
             if event is not h11.NEED_DATA:
                 return event
@@ -265,14 +269,14 @@ class HttpExchange:
     """A request, whose body comes in while it is being answered, and its answer."""
 
     def __init__(self, wire: HttpConnection, head: h11.Request) -> None:
-        address = urlsplit(head.target.decode("ascii"))
+        path, _, query = _ORIGIN.sub("", head.target.decode("ascii")).partition("?")
         self._wire = wire
         self.link = wire.link
         self.tls = wire.tls
         self.method = head.method.decode("ascii")
-        self.path = unquote(address.path) or "/"
+        self.path = unquote(path) or "/"
         """Without percent-encoding and query string."""
-        self.query = address.query
+        self.query = query
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
         """Names in lower case."""
         self.reading = False

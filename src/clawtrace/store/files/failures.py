@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import re
 import shlex
@@ -27,7 +26,6 @@ __all__ = [
     "try_to_write",
 ]
 
-_LOG = logging.getLogger("clawtrace.store")
 _EMPTY_LOG_BYTES = 100
 """What a write-ahead log has before its first transaction, and a little more."""
 
@@ -110,7 +108,12 @@ def keep_unread_log(db: DuckDBPyConnection, path: str) -> None:
     try:
         if log_is_unread(db, path):
             kept = shutil.copyfile(f"{path}.wal", f"{path}.wal.unread")
-            _LOG.warning("no transaction could be read from '%s.wal': if one was acknowledged, it is in %r", path, kept)
+            import logging
+
+            logger = logging.getLogger("clawtrace.store")
+            logger.warning(
+                "no transaction could be read from '%s.wal': if one was acknowledged, it is in %r", path, kept
+            )
     except OSError as error:
         raise store_error(path, error, "copy the log of") from error
 

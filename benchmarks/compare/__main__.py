@@ -64,7 +64,7 @@ def served(peer: Peer, folder: Path, given: argparse.Namespace) -> Figures:
     try:
         figures: Figures = {"first start of the server (s, wall)": [server.started]}
         figures |= receive(server, given.times, given.seconds)
-        if peer.name in reading.SQL:
+        if peer.name in reading.SERVED:
             figures |= reading.compared(reading.of_server(server, reading.recordings()))
         return figures | kill(peer, folder, server, given.times)
     finally:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from exit_to_verdict import AGENT
@@ -61,14 +62,16 @@ def prepare(folder: Path) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def spent(words: list[str], folder: Path, may_end: tuple[int, ...] = (0,)) -> tuple[float, str]:
+def spent(
+    words: list[str], folder: Path, may_end: tuple[int, ...] = (0,), more: Mapping[str, str] | None = None
+) -> tuple[float, str]:
     """Return the CPU seconds of a process and those it waited for, and what it printed.
 
     Raises:
         NotRunError: its exit code is none of `may_end`.
     """
     with (folder / "said").open("w+") as said:
-        process = subprocess.Popen(words, cwd=folder, env=environ(folder), stdout=said, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(words, cwd=folder, env=environ(folder, more), stdout=said, stderr=subprocess.DEVNULL)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         said.seek(0)

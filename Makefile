@@ -34,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup eval test lint types imports pytest test-full soak fuzz conformance measure second mutants coverage format docs site lock clean
+.PHONY: help setup eval test lint types imports pytest test-full soak fuzz conformance measure second compare mutants coverage format docs site lock clean
 
 help: ## Show this list
 	@echo "make TARGET [PYTHON=python3.x]"
@@ -89,6 +89,9 @@ measure: $(DEV) ## Show what is known of all recordings and of random programs, 
 
 second: $(DEV) ## Compare verdicts with a second implementation on random programs (RUNS of them, SEED); a difference can be repeated
 	$(IN_VENV) python tests/second/compare.py --traces $(RUNS) --seed $(SEED)
+
+compare: $(DEV) ## Measure clawtrace and its peers (PEERS, all by default) on the same work; docs/comparison.md says how
+	$(IN_VENV) python benchmarks/compare $(PEERS)
 
 mutants: $(DEV) ## Change the code in SAMPLE places, one at a time, and show what no test notices (MUTATE=facts/calls)
 	nice -n 10 $(BIN)/python benchmarks/mutants.py $(MUTATE) --sample $(SAMPLE)

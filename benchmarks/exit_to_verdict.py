@@ -28,13 +28,15 @@ BAR_MS = 100.0
 AGENT = """
 import os, sys, time
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.propagate import extract
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 provider = TracerProvider()
 provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
 tracer = provider.get_tracer("bench")
-with tracer.start_as_current_span("invoke_agent assistant", attributes={
+above = extract({"traceparent": os.environ.get("AGENT_TRACEPARENT", "")})
+with tracer.start_as_current_span("invoke_agent assistant", above, attributes={
     "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "assistant"}):
     for name in ("lookup",) * 8 + ("pay",):
         with tracer.start_as_current_span(f"execute_tool {name}", attributes={

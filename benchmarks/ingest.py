@@ -24,7 +24,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -61,8 +61,8 @@ def attributes(place: int) -> dict[str, str | int | float]:
     }
 
 
-def request(spans: int, *, as_json: bool) -> bytes:
-    """One request with `NUMBER` in place of what makes it different from the next."""
+def request(spans: int, *, as_json: bool, extra: Mapping[str, str] | None = None) -> bytes:
+    """One request with `NUMBER` in place of what makes it different from the next, and `extra` attributes of each span."""
     from google.protobuf.json_format import MessageToDict
     from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
     from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
@@ -81,7 +81,7 @@ def request(spans: int, *, as_json: bool) -> bytes:
         span = below.spans.add(name="chat gpt-4o", kind=3, start_time_unix_nano=start, end_time_unix_nano=start + 900)
         span.trace_id, span.span_id = NUMBER + bytes(11) + b"\x01", NUMBER + struct.pack(">I", place + 1)
         span.parent_span_id = NUMBER + struct.pack(">I", place // 4) if place else b""
-        span.attributes.extend(pair(key, value) for key, value in attributes(place).items())
+        span.attributes.extend(pair(key, value) for key, value in (attributes(place) | dict(extra or {})).items())
     if not as_json:
         return data.SerializeToString()
     document = MessageToDict(data, use_integers_for_enums=True)
@@ -149,16 +149,19 @@ def grpc_sender(address: str) -> Callable[[bytes], None]:
     return grpc.insecure_channel(urlsplit(address).netloc, options=options).unary_unary(EXPORT)
 
 
-def http_sender(address: str, content_type: str) -> Callable[[bytes], None]:
-    """A client with a separate connection."""
+def http_sender(address: str, content_type: str, headers: Mapping[str, str] | None = None) -> Callable[[bytes], None]:
+    """A client with a separate connection, which sends again after a moment where the receiver is busy."""
     connection = http.client.HTTPConnection(urlsplit(address).netloc)
 
     def send(body: bytes) -> None:
-        connection.request("POST", "/v1/traces", body, {"content-type": content_type})
+        connection.request("POST", "/v1/traces", body, {"content-type": content_type, **(headers or {})})
         answer = connection.getresponse()
-        if answer.status != 200:
-            raise SystemExit(f"the receiver answered {answer.status}: {answer.read()!r}")
-        answer.read()
+        said = answer.read()
+        if answer.status in (429, 503):
+            time.sleep(0.2)
+            send(body)
+        elif answer.status != 200:
+            raise SystemExit(f"the receiver answered {answer.status}: {said!r}")
 
     return send
 
@@ -171,8 +174,8 @@ def numbered(template: bytes, *, as_json: bool, first: int) -> Iterator[bytes]:
         yield body if as_json else body.replace(NUMBER, new)
 
 
-def load(senders: list[Callable[[bytes], None]], template: bytes, enough: Callable[[int], bool], **how: bool) -> None:
-    """Send from one thread a client, each as fast as it is answered, until it is `enough` (of requests)."""
+def load(senders: list[Callable[[bytes], None]], template: bytes, enough: Callable[[int], bool], **how: bool) -> int:
+    """Send from one thread a client, each as fast as it is answered, until it is `enough` (of requests); return how many."""
     sent = [0] * len(senders)
 
     def client(place: int) -> None:
@@ -189,6 +192,7 @@ def load(senders: list[Callable[[bytes], None]], template: bytes, enough: Callab
     for thread in threads:
         thread.join()
     LOADED[0] += 1 << 26
+    return sum(sent)
 
 
 LOADED = [1]

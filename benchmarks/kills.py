@@ -21,6 +21,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -34,8 +35,9 @@ FEWEST, MOST = 50, 400
 class Load:
     """What all producers share."""
 
-    def __init__(self) -> None:
+    def __init__(self, headers: Mapping[str, str] | None = None) -> None:
         self.address = ""
+        self.headers = {"content-type": "application/x-protobuf", **(headers or {})}
         self.acknowledged: set[int] = set()
         self.repeated = 0
         self.changed = threading.Condition()
@@ -56,18 +58,18 @@ class Load:
                 raise SystemExit("no acknowledgement for 120 s")
 
 
-def produce(place: int, template: bytes, load: Load) -> None:
-    """Send until it is over; what was not acknowledged is sent again."""
+def produce(place: int, template: bytes, load: Load, first: int = 0) -> None:
+    """Send requests numbered from `first` until it is over; what was not acknowledged is sent again."""
     own = template.replace(RUN.encode(), f"{RUN[:-2]}{place:02}".encode())
     connection: http.client.HTTPConnection | None = None
-    number = (place + 1) << 20
+    number = first + ((place + 1) << 20)
     while not load.over.is_set():
         new = struct.pack(">I", number)
         body = own.replace(NUMBER.hex().encode(), new.hex().encode()).replace(NUMBER, new)
         load.up.wait()
         try:
             connection = connection or http.client.HTTPConnection(load.address, timeout=30)
-            connection.request("POST", "/v1/traces", body, {"content-type": "application/x-protobuf"})
+            connection.request("POST", "/v1/traces", body, load.headers)
             answer = connection.getresponse()
             answer.read()
             acknowledged = answer.status == 200

@@ -42,12 +42,13 @@ def attributes(**values: object) -> list[dict[str, object]]:
     return [{"key": key.replace("__", "."), "value": {kinds[type(value)]: value}} for key, value in values.items()]
 
 
-def trace() -> dict[str, object]:
-    """A run of 100 spans: one agent, model calls and tool calls in turn."""
+def trace(number: int = 7) -> dict[str, object]:
+    """A run of 100 spans: one agent, model calls and tool calls in turn. Its number makes its ids."""
     spans = []
     for n in range(100):
         start = 1_700_000_000_000_000_000 + n * MILLISECOND
-        span: dict[str, object] = {"traceId": f"{7:032x}", "spanId": f"{n + 1:016x}", "startTimeUnixNano": str(start)}
+        ids = {"traceId": f"{number:032x}", "spanId": f"{1000 * number + n:016x}"}
+        span: dict[str, object] = {**ids, "startTimeUnixNano": str(start)}
         if n == 0:
             said = attributes(gen_ai__operation__name="invoke_agent", gen_ai__agent__name="assistant")
             span |= {"name": "invoke_agent assistant", "endTimeUnixNano": str(start + 200 * MILLISECOND)}
@@ -65,7 +66,7 @@ def trace() -> dict[str, object]:
                 gen_ai__tool__call__arguments=json.dumps({"n": n}),
             )  # fmt: skip
             span |= {"name": f"execute_tool {name}", "endTimeUnixNano": str(start + MILLISECOND // 2)}
-        spans.append(span | {"parentSpanId": "" if n == 0 else f"{1:016x}", "attributes": said, "kind": 1})
+        spans.append(span | {"parentSpanId": "" if n == 0 else f"{1000 * number:016x}", "attributes": said, "kind": 1})
     scope = {"scope": {"name": "bench"}, "spans": spans}
     return {"resourceSpans": [{"resource": {"attributes": attributes(service__name="bench")}, "scopeSpans": [scope]}]}
 

@@ -1,11 +1,10 @@
-"""The same eight questions asked by others, in one process: runs a second and core.
+"""Eight questions about runs of 100 spans that are already at hand: runs per second of CPU. Started in a peer's environment.
 
-    python benchmarks/peers.py [RUNS]
+    python benchmarks/compare/inside.py clawtrace|hand|tree RUNS
 
-Runs of 100 spans each. clawtrace: from the run facts in its store. opentelemetry-sdk: spans in an InMemorySpanExporter,
-sorted by trace, and checks written by hand in Python. pydantic-evals: its `SpanTree` of each run, and queries on it (left
-out where pydantic-evals is not installed). The others keep everything in memory and know no dialects, no doubled calls and
-nothing of lost spans; building their trees is measured, as it is done for every evaluation, exporting is not.
+clawtrace: from the run facts in its store. hand: spans in the SDK's InMemorySpanExporter, sorted by trace, and checks written by
+hand in Python. tree: pydantic-evals' `SpanTree` of each run, and queries on it. The last two keep everything in memory and
+know no dialects, no doubled calls and nothing of lost spans; building their trees is measured, exporting is not.
 """
 
 from __future__ import annotations
@@ -17,16 +16,6 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-
-from fact_store import fact_store
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-from clawtrace.assertions.registry import parse_assertion
-from clawtrace.dialects.load import load_dialects
-from clawtrace.verdicts.evaluate import evaluate
-from clawtrace.verdicts.gating.gate import Gate
 
 QUESTIONS = (
     {"type": "tool_was_called", "tool": "send"},
@@ -43,8 +32,12 @@ TOOLS = ("search", "read", "write", "list")
 TOOL, OPERATION, MODEL = "gen_ai.tool.name", "gen_ai.operation.name", "gen_ai.response.model"
 
 
-def exported(runs: int) -> list[ReadableSpan]:
+def exported(runs: int) -> list[Any]:
     """Return the spans of `runs` runs as the SDK's exporter has them."""
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     tracer = provider.get_tracer("bench")
@@ -61,7 +54,7 @@ def exported(runs: int) -> list[ReadableSpan]:
     return list(exporter.get_finished_spans())
 
 
-def by_hand(spans: Sequence[ReadableSpan]) -> bool:
+def by_hand(spans: Sequence[Any]) -> bool:
     """Ask the eight questions of one run as one would in a test."""
     ordered = sorted(spans, key=lambda span: span.start_time or 0)
     tools = [str(span.attributes[TOOL]) for span in ordered if span.attributes and TOOL in span.attributes]
@@ -97,52 +90,56 @@ def by_tree(tree: Any) -> bool:
     return all(answers)
 
 
-def rate(work: Callable[[], object], runs: int) -> float:
-    """Return runs per second of CPU."""
-    began = time.process_time()
-    work()
-    return runs / (time.process_time() - began)
+def from_facts(runs: int, folder: Path) -> Callable[[], object]:
+    """Write the facts of runs into a store; return what asks of them."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from fact_store import fact_store
+
+    from clawtrace.assertions.registry import parse_assertion
+    from clawtrace.dialects.load import load_dialects
+    from clawtrace.verdicts.evaluate import evaluate
+    from clawtrace.verdicts.gating.gate import Gate
+
+    store, run_ids = fact_store(folder / "facts.duckdb", runs)
+    dialects = {dialect.name: dialect for dialect in load_dialects()}
+    assertions = [parse_assertion(question) for question in QUESTIONS]
+    return lambda: Gate().of_results(evaluate(store, assertions, run_ids, dialects, evidence_of_passes=False))
 
 
-def main() -> None:
-    """Measure and print."""
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 2_000
+def from_spans(runs: int, ask: Callable[[Sequence[Any]], bool]) -> Callable[[], object]:
+    """Export the spans of runs; return what sorts them and asks of each run."""
     spans = exported(runs)
 
-    def runs_of_spans() -> list[list[ReadableSpan]]:
-        found: dict[int, list[ReadableSpan]] = defaultdict(list)
+    def answers() -> list[bool]:
+        found: dict[int, list[Any]] = defaultdict(list)
         for span in spans:
             found[span.context.trace_id].append(span)
-        return list(found.values())
+        asked = [ask(one) for one in found.values()]
+        assert len(asked) == runs, "a run is lost"
+        assert all(asked), "an answer is wrong"
+        return asked
 
+    return answers
+
+
+def of_tree(spans: Sequence[Any]) -> bool:
+    """Ask the eight questions of pydantic-evals' tree of a run."""
+    from pydantic_evals.otel.span_tree import SpanTree
+
+    made = SpanTree()
+    made.add_readable_spans(list(spans))
+    return by_tree(made)
+
+
+def main(what: str, runs: int) -> None:
+    """Measure and print."""
     with tempfile.TemporaryDirectory() as folder:
-        store, run_ids = fact_store(Path(folder, "facts.duckdb"), runs)
-        dialects = {dialect.name: dialect for dialect in load_dialects()}
-        assertions = [parse_assertion(question) for question in QUESTIONS]
-        ours = rate(
-            lambda: Gate().of_results(evaluate(store, assertions, run_ids, dialects, evidence_of_passes=False)), runs
-        )
-        store.close()
-    assert all(by_hand(one) for one in runs_of_spans()[:10])
-    hand = rate(lambda: [by_hand(one) for one in runs_of_spans()], runs)
-    print(f"8 questions, {runs} runs x 100 spans, runs per second of CPU:")
-    print(f"  clawtrace, from run facts                              {ours:8,.0f}")
-    print(f"  InMemorySpanExporter, checks by hand                   {hand:8,.0f}   clawtrace: {ours / hand:.1f} x")
-    try:
-        from pydantic_evals.otel.span_tree import SpanTree
-    except ImportError:
-        print("  pydantic-evals is not installed: python -m pip install pydantic-evals")
-        return
-
-    def tree(one: list[ReadableSpan]) -> Any:
-        made = SpanTree()
-        made.add_readable_spans(one)
-        return made
-
-    assert all(by_tree(tree(one)) for one in runs_of_spans()[:10])
-    theirs = rate(lambda: [by_tree(tree(one)) for one in runs_of_spans()], runs)
-    print(f"  pydantic-evals, SpanTree                               {theirs:8,.0f}   clawtrace: {ours / theirs:.1f} x")
+        ask = {"hand": by_hand, "tree": of_tree}.get(what)
+        work = from_spans(runs, ask) if ask else from_facts(runs, Path(folder))
+        began = time.process_time()
+        work()
+        print(runs / (time.process_time() - began))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1], int(sys.argv[2]))

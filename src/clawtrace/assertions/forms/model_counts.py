@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from clawtrace.assertions.forms.count import Count, CountedRows
-from clawtrace.assertions.forms.evidence import doubts_of, gap_rows
+from clawtrace.assertions.forms.sources import doubts_of, gap_rows
 from clawtrace.assertions.forms.where import ANY, Where
 from clawtrace.model.query import Query
 

@@ -1,4 +1,4 @@
-"""Logs and transcripts into the store, on the way of everything that is received: runs of their own, or more of known runs."""
+"""Logs and transcripts into the store, on the way of everything that is received: separate runs, or more of known runs."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> li
     after = _After(run, tools)
     members = run.groups("llm")
     found = []
-    # Results may have other ids than their requests: what was told of every request is no end.
+    # Results may have other ids than their requests: where every request has a result, that is no end.
     silent = {one.group for one in tools.pending} | {
         run.group[one.index] for one in tools.requests if one.result is None
     }

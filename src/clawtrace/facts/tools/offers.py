@@ -102,8 +102,8 @@ class Written:
     def none(self, request: ToolRequest, answer: Result | None) -> bool:
         """Return whether a request was not carried out: it would have a span.
 
-        A program may run tools itself, around its agents or in a loop of its own, and then no span tells: so a result must
-        have been told to the agent at work, where others of its tools have spans; and without one the agent must have ended.
+        A program may run tools itself, around its agents or in a separate loop, and then no span tells: so a result must
+        have reached the agent at work, where others of its tools have spans; and without one the agent must have ended.
         """
         if request.served or "spans" not in self._said(request) or (answer is not None and answer.failed is False):
             return False

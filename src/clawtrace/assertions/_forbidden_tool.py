@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from clawtrace.assertions.base import Assertion, Outcome
+from clawtrace.assertions.forms.calls import attempts, split
 from clawtrace.assertions.forms.count import Count
-from clawtrace.assertions.forms.tool_counts import attempts, split
 from clawtrace.assertions.forms.where import name_is
 from clawtrace.assertions.matching.matchers import Matcher
 

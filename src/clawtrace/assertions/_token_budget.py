@@ -6,7 +6,7 @@ from pydantic import model_validator
 
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.forms.bounds import Natural, need_one_of
-from clawtrace.assertions.forms.model_counts import calls_evidence
+from clawtrace.assertions.forms.calls import calls_evidence
 from clawtrace.assertions.forms.total import Sum, Total
 
 __all__ = ["TokenBudgetQuestion"]

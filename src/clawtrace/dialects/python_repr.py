@@ -7,6 +7,7 @@ address in memory, a value without a literal) makes the whole unreadable: nothin
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from typing import Any
@@ -16,18 +17,10 @@ __all__ = ["as_json", "read_repr"]
 _DEEPEST = 60
 """Levels that are read: no object of an agent has more, and Python's own recursion is not to decide."""
 
-_TOKEN = re.compile(
-    r"""\s*(?:(?P<text>'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")
-    |(?P<number>-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?(?![\w.]))
-    |(?P<member><[A-Za-z_][\w.]*:\s)
-    |(?P<name>[A-Za-z_][\w.]*)
-    |(?P<mark>[][(){},:=>]))""",
-    re.VERBOSE,
-)
-_ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))")
-_ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
-_CONSTANTS = {"None": None, "True": True, "False": False}
-_CLOSING = {"[": "]", "(": ")", "{": "}"}
+_TEXT = r"""'(?:[^'\\\n]|\\[nrtxuU'"\\])*'|"(?:[^"\\\n]|\\[nrtxuU'"\\])*\""""
+_WHOLE_TEXT = re.compile(_TEXT)
+_MEMBER = re.compile(rf"({_TEXT})|<[A-Za-z_][\w.]*:\s|>")
+"""The ends of a member of an enumeration, `<Role.USER: 'user'>`, which alone are not Python; and texts, which may hold the like."""
 
 
 def read_repr(text: str) -> Any:
@@ -36,11 +29,14 @@ def read_repr(text: str) -> Any:
     Raises:
         ValueError: it is no representation of data, or not a whole one.
     """
-    reader = _ReprReader(text)
-    value = reader.value(0)
-    if reader.at != len(text.rstrip()):
-        raise ValueError("more follows the value")
-    return value
+    if "\\" in _WHOLE_TEXT.sub("", text):
+        raise ValueError("no escape of a representation")
+    plain = _MEMBER.sub(lambda found: found[1] or (")" if found[0] == ">" else "("), text.strip())
+    try:
+        parsed = ast.parse(plain, mode="eval").body
+    except (SyntaxError, MemoryError, RecursionError):
+        raise ValueError("no representation of data") from None
+    return _value(parsed, plain.encode("utf-8", "surrogatepass").split(b"\n"), 0)
 
 
 def as_json(text: str | None) -> str | None:
@@ -54,94 +50,29 @@ def as_json(text: str | None) -> str | None:
     return json.dumps(value) if isinstance(value, dict) and all(isinstance(key, str) for key in value) else text
 
 
-class _ReprReader:
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self.at = 0
-
-    def _next(self) -> tuple[str, str]:
-        """Return kind and text of the next token, and go on behind it."""
-        found = _TOKEN.match(self._text, self.at)
-        if found is None or found.lastgroup is None:
-            raise ValueError("no representation of data")
-        self.at = found.end()
-        return found.lastgroup, found.group(found.lastgroup)
-
-    def _sees(self, mark: str) -> bool:
-        """Return whether that mark comes next, and go on behind it."""
-        at = self.at
-        if _TOKEN.match(self._text, at) and self._next() == ("mark", mark):
-            return True
-        self.at = at
-        return False
-
-    def value(self, level: int) -> Any:
-        kind, token = self._next()
-        if level > _DEEPEST:
-            raise ValueError("nested too deeply")
-        if kind == "text":
-            return _ESCAPE.sub(_unescaped, token[1:-1])
-        if kind == "number":
-            return int(token) if token.lstrip("-").isdigit() else float(token)
-        if kind == "member":
-            value = self.value(level + 1)
-            self._expect(">")
-            return value
-        if kind == "mark" and token in "[(":
-            return self._list(_CLOSING[token], level)
-        if kind == "mark" and token == "{":
-            return self._dict(level)
-        if kind == "name" and token in _CONSTANTS:
-            return _CONSTANTS[token]
-        if kind == "name" and self._sees("("):
-            return self._object(level)
-        raise ValueError("no representation of data")
-
-    def _expect(self, mark: str) -> None:
-        if not self._sees(mark):
-            raise ValueError(f"{mark} is missing")
-
-    def _list(self, closing: str, level: int) -> list[Any]:
-        values: list[Any] = []
-        while not self._sees(closing):
-            values.append(self.value(level + 1))
-            if not self._sees(","):
-                self._expect(closing)
-                break
-        return values
-
-    def _dict(self, level: int) -> dict[Any, Any]:
-        values: dict[Any, Any] = {}
-        while not self._sees("}"):
-            key = self.value(level + 1)
-            if isinstance(key, list | dict):
-                raise ValueError("a key that is no name")
-            self._expect(":")
-            values[key] = self.value(level + 1)
-            if not self._sees(","):
-                self._expect("}")
-                break
-        return values
-
-    def _object(self, level: int) -> dict[str, Any]:
-        fields: dict[str, Any] = {}
-        while not self._sees(")"):
-            kind, name = self._next()
-            if kind != "name":
-                raise ValueError("a field without a name")
-            self._expect("=")
-            fields[name] = self.value(level + 1)
-            if not self._sees(","):
-                self._expect(")")
-                break
-        return fields
+def _value(node: ast.expr, lines: list[bytes], level: int) -> Any:
+    if level > _DEEPEST:
+        raise ValueError("nested too deeply")
+    match node:
+        case ast.Constant(value=str() as text) if _WHOLE_TEXT.fullmatch(_written(node, lines)):
+            return text
+        case ast.Constant(value=None | bool() as constant):
+            return constant
+        case ast.Constant(value=int() | float() as number) if len(_written(node, lines)) == len(repr(number)):
+            return number
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+            return -number
+        case ast.List(elts=inner) | ast.Tuple(elts=inner):
+            return [_value(one, lines, level + 1) for one in inner]
+        case ast.Dict(keys=keys, values=values) if all(isinstance(key, ast.Constant | ast.UnaryOp) for key in keys):
+            names = [_value(key, lines, level + 1) for key in keys if key is not None]
+            return dict(zip(names, [_value(one, lines, level + 1) for one in values], strict=True))
+        case ast.Call(func=ast.Name() | ast.Attribute(), args=[], keywords=fields) if all(one.arg for one in fields):
+            return {str(one.arg): _value(one.value, lines, level + 1) for one in fields}
+    raise ValueError("no representation of data")
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    code = found.group(1) or found.group(2) or found.group(3)
-    if code is not None:
-        return chr(int(code, 16))
-    letter = found.group(4)
-    if letter not in _ESCAPED:
-        raise ValueError("no escape of a representation")
-    return _ESCAPED[letter]
+def _written(node: ast.Constant, lines: list[bytes]) -> str:
+    """Return a literal as it is written: of two texts side by side, which `repr` does not write, both."""
+    one_line = lines[node.lineno - 1] if node.lineno == node.end_lineno else b""
+    return one_line[node.col_offset : node.end_col_offset].decode("utf-8", "surrogatepass")

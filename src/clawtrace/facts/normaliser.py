@@ -21,9 +21,8 @@ from clawtrace.facts.calls.evidence.dispatchers import with_dispatchers
 from clawtrace.facts.calls.evidence.layers import with_layers
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.runs.run_facts import RunFacts
-from clawtrace.facts.spans.shared_parts import SharedParts
 from clawtrace.facts.spans.span import Span, with_cached_input
-from clawtrace.facts.spans.span_rows import read_spans, take_payloads
+from clawtrace.facts.spans.span_rows import SharedParts, read_spans, take_payloads
 from clawtrace.model.model_names import bare_model_name
 from clawtrace.store.api import FactSide
 from clawtrace.support.yaml_reading import read_yaml

@@ -69,11 +69,8 @@ _NOT_RECORDED: dict[str, tuple[str, str]] = {
 _VALUES = (
     Reason("model-not-recorded", "The model that answered is not recorded.", _RECORDS, "An instrumentation that records `gen_ai.response.model`."),
     Reason("name-not-recorded", "The name is not recorded.", _RECORDS, "An instrumentation that records it."),
-    Reason("time-not-recorded", "When it happened is not recorded, or two clocks contradict each other.", "a span is within its parent's time", "Clocks that agree."),
-    Reason("exit-code-not-recorded", "The exit code of this command is not recorded.", _RECORDS, "A tool that returns the exit code of its command."),
     Reason("no-price", "No price is known for the model of this call.", "the price list", "State its price with `model_pricing`."),
     Reason("no-time", "The clocks of the spans contradict each other, or a log has points in time only.", "a span is within its parent's time", "Clocks that agree."),
-    Reason("too-large", "The sum is larger than a column can hold.", "a column has 64 bits", ""),
 )  # fmt: skip
 
 _OF_CALLS = (
@@ -279,11 +276,6 @@ _OF_TOOLS = (
         "Several requests may be the one that this execution carried out.",
         "it names neither the id nor the arguments of its request",
         "An instrumentation that records `gen_ai.tool.call.id` or the arguments.", always=True,
-    ),
-    Reason(
-        "several-in-one",
-        "Layers of one call that name no tool are side by side: they may be calls that its tool made.",
-        "a tool may call others", _TOOLS, always=True,
     ),
     Reason(
         "called-inside-itself",

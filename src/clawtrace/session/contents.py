@@ -16,7 +16,7 @@ from clawtrace.store.whole_runs import forget_runs, opened, packed_run, received
 from clawtrace.support.memory import give_back
 
 if TYPE_CHECKING:
-    from clawtrace.facts.logs.runs import LoadedLogs, RunOf
+    from clawtrace.facts.logs.importing import LoadedLogs, RunOf
     from clawtrace.receiver.receiver import Receiver
     from clawtrace.receiver.recordings.recording import Grouping, LoadReport
     from clawtrace.store.retention import Keep, Surplus
@@ -55,12 +55,12 @@ class SessionContents(SessionQuestions):
         return report
 
     def load_logs(self, paths: Sequence[Path], run_of: RunOf, *, must_be_logs: bool = True) -> LoadedLogs:
-        """Read agents' own logs and transcripts: more of runs that are there, or runs (`facts.logs.runs.load_logs`).
+        """Read agents' own logs and transcripts: more of runs that are there, or runs (`facts.logs.importing.load_logs`).
 
         Raises:
             InputError: a file cannot be read, or is of no form that is known.
         """
-        from clawtrace.facts.logs.runs import load_logs
+        from clawtrace.facts.logs.importing import load_logs
 
         adapters, redaction = self.settings.log_adapters, self.settings.redaction
         with self._store.lock:

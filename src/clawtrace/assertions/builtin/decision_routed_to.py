@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
+from clawtrace.assertions.probing.documents import routed_agents
 from clawtrace.assertions.probing.files import PathText, Text, located, read_text, stale_reason
-from clawtrace.assertions.probing.router_state import routed_agents
 from clawtrace.assertions.world import World
 
 __all__ = ["DecisionRoutedTo"]

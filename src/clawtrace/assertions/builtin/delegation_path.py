@@ -14,8 +14,8 @@ from clawtrace.assertions.forms.bounds import interval, plural
 from clawtrace.assertions.forms.order import InTurn, Order, OrderAnswer, OrderedRows
 from clawtrace.assertions.forms.where import AGENT_NAMES, Where, among
 from clawtrace.assertions.matching.matchers import Matcher
+from clawtrace.assertions.probing.documents import routed_agents
 from clawtrace.assertions.probing.files import PathText, located, read_text, stale_reason
-from clawtrace.assertions.probing.router_state import routed_agents
 from clawtrace.assertions.refused import refused
 from clawtrace.assertions.trajectory.partial_order import PartialOrder
 from clawtrace.assertions.trajectory.trajectory import SearchLimitError

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from clawtrace.assertions.probe import Finding
-from clawtrace.assertions.probing.at_path import AtPath
+from clawtrace.assertions.probing.artifact import AtPath
 from clawtrace.assertions.probing.files import PathText
 from clawtrace.assertions.refused import refused
 

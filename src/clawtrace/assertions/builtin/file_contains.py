@@ -7,7 +7,7 @@ from typing import Any
 
 from clawtrace.assertions.matching.matchers import one_form
 from clawtrace.assertions.probe import Finding
-from clawtrace.assertions.probing.at_path import AtPath
+from clawtrace.assertions.probing.artifact import AtPath
 from clawtrace.assertions.probing.files import Text, hidden, read_text
 
 __all__ = ["FileContains"]

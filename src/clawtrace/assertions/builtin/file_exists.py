@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clawtrace.assertions.probing.at_path import AtPath
+from clawtrace.assertions.probing.artifact import AtPath
 
 __all__ = ["FileExists"]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from clawtrace.assertions._call_count import CallCount
+from clawtrace.assertions.forms.calls import model_calls
 from clawtrace.assertions.forms.count import Count
-from clawtrace.assertions.forms.model_counts import model_calls
 
 __all__ = ["LlmCallCount"]
 

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from clawtrace.assertions.matching.matchers import RegexText, compile_regex, one_form
 from clawtrace.assertions.probe import Finding
-from clawtrace.assertions.probing.at_path import AtPath
+from clawtrace.assertions.probing.artifact import AtPath
 from clawtrace.assertions.probing.files import encoding_of, is_unread
 
 __all__ = ["LogEntry"]

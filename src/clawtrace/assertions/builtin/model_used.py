@@ -8,8 +8,8 @@ from pydantic import Field, model_validator
 
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.forms.bounds import need_one_of
+from clawtrace.assertions.forms.calls import ANSWERED
 from clawtrace.assertions.forms.count import Count, CountedRows
-from clawtrace.assertions.forms.model_counts import ANSWERED
 from clawtrace.assertions.forms.where import Where, among, both
 from clawtrace.assertions.matching.matchers import LimitingModel, ModelMatcher
 from clawtrace.assertions.refused import refused

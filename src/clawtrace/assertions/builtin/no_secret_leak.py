@@ -8,9 +8,8 @@ from typing import Any
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import plural
-from clawtrace.assertions.forms.evidence import rows_evidence
 from clawtrace.assertions.forms.form import Form
-from clawtrace.assertions.forms.sources import SOURCES
+from clawtrace.assertions.forms.sources import SOURCES, rows_evidence
 from clawtrace.assertions.forms.where import Where
 from clawtrace.assertions.matching.matchers import Limiting
 from clawtrace.assertions.matching.redacted import marks

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clawtrace.assertions.base import Row
-from clawtrace.assertions.commands.command_count import matching_commands
-from clawtrace.assertions.commands.command_pattern import CommandPattern
+from clawtrace.assertions.commands.command_count import CommandPattern, matching_commands
 from clawtrace.assertions.commands.commands import listed
 from clawtrace.assertions.forms.count import Count
 

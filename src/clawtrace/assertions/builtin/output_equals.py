@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from clawtrace.assertions.commands.command_result import CommandText
 from clawtrace.assertions.matching.matchers import one_form
-from clawtrace.assertions.matching.redacted import holds_mark
-from clawtrace.assertions.matching.result_text import contains
+from clawtrace.assertions.matching.redacted import contains, holds_mark
 
 __all__ = ["OutputEquals"]
 

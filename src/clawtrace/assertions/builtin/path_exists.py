@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from clawtrace.assertions.probe import Finding
-from clawtrace.assertions.probing.at_path import AtPath
+from clawtrace.assertions.probing.artifact import AtPath
 from clawtrace.assertions.probing.files import PathText
 
 __all__ = ["PathExists"]

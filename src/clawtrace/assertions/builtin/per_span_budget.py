@@ -6,8 +6,8 @@ from typing import Any
 
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.forms.bounds import Natural, interval, plural
+from clawtrace.assertions.forms.calls import ANSWERED
 from clawtrace.assertions.forms.count import Count, CountedRows
-from clawtrace.assertions.forms.model_counts import ANSWERED
 from clawtrace.assertions.forms.sources import Source
 from clawtrace.assertions.forms.where import Where, is_open
 from clawtrace.assertions.spans.named_spans import SpanName, SpanType, kind_of, name_words, named, resolve_names

@@ -6,8 +6,7 @@ from typing import Any
 
 from clawtrace.assertions._call_count import CallCount
 from clawtrace.assertions.base import Outcome
-from clawtrace.assertions.commands.command_count import matching_commands
-from clawtrace.assertions.commands.command_pattern import open_words
+from clawtrace.assertions.commands.command_count import matching_commands, open_words
 from clawtrace.assertions.commands.commands import listed
 from clawtrace.assertions.forms.bounds import interval, words
 from clawtrace.assertions.forms.count import Count

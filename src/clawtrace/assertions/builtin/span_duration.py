@@ -8,8 +8,8 @@ from pydantic import Field, model_validator
 
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.forms.bounds import Amount, milliseconds
-from clawtrace.assertions.forms.model_counts import ANSWERED
-from clawtrace.assertions.forms.share import Share, share
+from clawtrace.assertions.forms.calls import ANSWERED
+from clawtrace.assertions.forms.count import Share, share
 from clawtrace.assertions.forms.sources import Source
 from clawtrace.assertions.forms.where import Where
 from clawtrace.assertions.refused import refused

@@ -8,8 +8,7 @@ from pydantic import Field, model_validator
 
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.forms.bounds import Bounds, Counted, check_bounds, interval, words
-from clawtrace.assertions.forms.count import Count, CountedRows
-from clawtrace.assertions.forms.share import share
+from clawtrace.assertions.forms.count import Count, CountedRows, share
 from clawtrace.assertions.forms.sources import Source
 from clawtrace.assertions.forms.where import Where
 from clawtrace.assertions.refused import refused

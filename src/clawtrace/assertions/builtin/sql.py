@@ -13,8 +13,8 @@ from pydantic import AfterValidator, Field
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import plural
-from clawtrace.assertions.forms.evidence import gap_rows
 from clawtrace.assertions.forms.form import Form
+from clawtrace.assertions.forms.sources import gap_rows
 from clawtrace.assertions.probing.documents import same
 from clawtrace.assertions.refused import refused
 from clawtrace.model.query import ByRun, Query

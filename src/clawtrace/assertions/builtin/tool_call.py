@@ -11,13 +11,11 @@ from pydantic import Field, model_validator
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import Bounds, Counted, check_bounds, interval, words
 from clawtrace.assertions.forms.count import Count, CountedRows
-from clawtrace.assertions.forms.evidence import rows_evidence
-from clawtrace.assertions.forms.sources import SOURCES
+from clawtrace.assertions.forms.sources import SOURCES, rows_evidence
 from clawtrace.assertions.forms.where import AGENT_NAMES, Where, among, both, equal, name_is
 from clawtrace.assertions.matching.arguments import ArgumentMode, ArgumentPath, Arguments, match_arguments
 from clawtrace.assertions.matching.matchers import Matcher
-from clawtrace.assertions.matching.redacted import holds_mark
-from clawtrace.assertions.matching.result_text import contains
+from clawtrace.assertions.matching.redacted import contains, holds_mark
 from clawtrace.assertions.refused import refused
 from clawtrace.model.query import Query, Resolve
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from clawtrace.assertions._call_count import CallCount
+from clawtrace.assertions.forms.calls import attempts
 from clawtrace.assertions.forms.count import Count
-from clawtrace.assertions.forms.tool_counts import attempts
 from clawtrace.assertions.forms.where import ANY, name_is
 from clawtrace.assertions.matching.matchers import Matcher
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from clawtrace.assertions._log_source import LogSource
 from clawtrace.assertions.base import Outcome
+from clawtrace.assertions.forms.calls import attempts, split
 from clawtrace.assertions.forms.count import Count
-from clawtrace.assertions.forms.tool_counts import attempts, split
 from clawtrace.assertions.forms.where import name_of
 from clawtrace.assertions.matching.matchers import Limiting
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from clawtrace.assertions._log_source import LogSource
 from clawtrace.assertions.base import Outcome
+from clawtrace.assertions.forms.calls import attempts, split
 from clawtrace.assertions.forms.count import Count
-from clawtrace.assertions.forms.tool_counts import attempts, split
 from clawtrace.assertions.forms.where import name_is
 from clawtrace.assertions.matching.matchers import Matcher
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import Amount, plural
-from clawtrace.assertions.forms.model_counts import calls_evidence
+from clawtrace.assertions.forms.calls import calls_evidence
 from clawtrace.assertions.forms.total import Sum, Total
 from clawtrace.support.figures import beside
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.forms.bounds import Amount, milliseconds
-from clawtrace.assertions.forms.evidence import gap_rows
+from clawtrace.assertions.forms.sources import gap_rows
 from clawtrace.assertions.forms.total import Sum, Total
 from clawtrace.model.query import Query
 

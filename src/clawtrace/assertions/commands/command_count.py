@@ -1,16 +1,30 @@
-"""Commands as a count: a row may stand for any number of them, and so does each gap, as one tool call can run many."""
+"""Commands as a count: a row may stand for any number of them, and so does each gap, as one tool call can run many.
+
+`ran` and `not_ran` ask one question from opposite sides, whether a command was run (`CommandPattern`).
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from clawtrace.assertions.commands.commands import MATCH, hits, other_calls, resolve_commands
-from clawtrace.assertions.commands.other_tools import resolve_other_tools
+from clawtrace.assertions.base import Assertion, Outcome
+from clawtrace.assertions.commands.commands import (
+    MATCH,
+    hits,
+    listed,
+    may_be,
+    other_calls,
+    resolve_commands,
+    resolve_other_tools,
+)
+from clawtrace.assertions.forms.bounds import plural
 from clawtrace.assertions.forms.count import Count, CountedRows
+from clawtrace.assertions.forms.form import Row
 from clawtrace.assertions.forms.sources import EVERY_COMMAND, EVERY_TOOL_CALL, Source
 from clawtrace.assertions.forms.where import Where
+from clawtrace.assertions.matching.matchers import RegexText
 
-__all__ = ["FIRST", "RAN", "command_count", "matching_commands"]
+__all__ = ["FIRST", "RAN", "CommandPattern", "command_count", "matching_commands", "open_words"]
 
 RAN = "CASE WHEN p.outcome = 'blocked' THEN FALSE ELSE TRUE END"
 """Of a gap: it may hold a command; a call that was blocked ran none."""
@@ -84,3 +98,40 @@ def matching_commands(
         rows("k.span_id", f"JOIN {calls} AS k ON k.run_id = h.run_id AND k.call_no = h.call_no"),
         shown="coalesce(r.text, '(a command that was not captured)')",
     )
+
+
+class CommandPattern(Assertion):
+    """Base of the assertions that ask whether a command was run."""
+
+    main_field = "pattern"
+    requires = ("commands.text", "tool_calls.name")
+
+    pattern: RegexText
+    """Regular expression, found anywhere in the text of a command or of a simple command in it; `^` asks for its program."""
+
+    def actual(self, outcome: Outcome) -> Any:
+        """Return how many commands match, how many calls of a shell there were, and the first match."""
+        row = outcome.row
+        return {"matching": row["low"], "commands": row["low_ran"], "first": row["text"]}
+
+    def explain(self, outcome: Outcome) -> str:
+        """Say which command matches, or may."""
+        row = outcome.row
+        if outcome.holds is None:
+            which = f"one of {row['low_ran']} commands" if row["low_ran"] > 1 else "a command"
+            return f"Whether {which} matches {self.pattern!r} is unknown{open_words(row)}."
+        if row["low"]:
+            return self.match_words(row)
+        if row["kind"] == MATCH and row["high"] == 0:
+            return f"{listed(row['text'])} matches {self.pattern!r}, but did not succeed."
+        ran = f"{plural(row['low_ran'], 'command')} ran" if row["low_ran"] else "no command was run"
+        return f"No command matches {self.pattern!r}: {ran}."
+
+    def match_words(self, row: Row) -> str:
+        """Say which command matches for sure."""
+        raise NotImplementedError
+
+
+def open_words(row: Row) -> str:
+    """Say what may match, behind a colon; empty where only rows that nothing records may."""
+    return "" if row["kind"] is None else f": {may_be(row['kind'], row['text'])}"

@@ -18,8 +18,7 @@ from clawtrace.assertions.forms.bounds import plural
 from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.where import Where
 from clawtrace.assertions.matching.matchers import RegexText
-from clawtrace.assertions.matching.redacted import holds_mark
-from clawtrace.assertions.matching.result_text import contains
+from clawtrace.assertions.matching.redacted import contains, holds_mark
 from clawtrace.model.query import Resolve
 from clawtrace.support.attribute_docs import Documented
 

@@ -7,8 +7,11 @@ was redacted, or could not be split may hide a hit.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+from collections.abc import Iterator
+from typing import Any
 
 from clawtrace.assertions.matching.matchers import compile_regex
 from clawtrace.assertions.matching.redacted import holds_mark
@@ -22,6 +25,7 @@ __all__ = [
     "may_be",
     "other_calls",
     "resolve_commands",
+    "resolve_other_tools",
     "shown",
 ]
 
@@ -152,3 +156,32 @@ def may_be(kind: int, text: str | None) -> str:
         OTHER_TOOL: f"`{text}` was given a command that matches, and is not known as a shell",
         NAMELESS: "a tool call without a name may have been a shell's",
     }[kind]
+
+
+_NAMES = ("command", "cmd", "command_line", "commandLine", "shell_command", "bash_command")
+"""Arguments that hold a command, as tools of agents name them."""
+_GIVEN = " OR ".join(f"r.arguments LIKE '%\"{name}\"%'" for name in _NAMES)
+_ENDS = re.compile(r"[;&|\n]+\s*")
+"""What separates the commands of a compound one, wherever it is quoted: a part too many leaves a question open."""
+
+
+def resolve_other_tools(pattern: str, calls: str) -> Resolve:
+    """Decide once per distinct text of the arguments of `calls` that name a command whether the pattern is found in it."""
+    find = compile_regex(pattern)
+
+    def items(arguments: str) -> tuple[int, ...]:
+        return (0,) if any(find(part) for text in _texts(arguments) for part in (text, *_ENDS.split(text))) else ()
+
+    return Resolve("asked_arguments", calls, "arguments", items, _GIVEN)
+
+
+def _texts(arguments: str) -> Iterator[str]:
+    try:
+        given: Any = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return
+    for name in _NAMES if isinstance(given, dict) else ():
+        value = given.get(name)
+        words = value if isinstance(value, list) else [value]
+        if words and all(isinstance(word, str) for word in words):
+            yield " ".join(words)

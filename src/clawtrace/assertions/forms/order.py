@@ -13,9 +13,8 @@ from itertools import product
 from math import prod
 from typing import Any, NamedTuple, TypeVar
 
-from clawtrace.assertions.forms.evidence import rows_evidence
 from clawtrace.assertions.forms.form import Form, Outcome, Row
-from clawtrace.assertions.forms.sources import SOURCES, Source
+from clawtrace.assertions.forms.sources import SOURCES, Source, rows_evidence
 from clawtrace.assertions.forms.where import ANY, Where
 from clawtrace.model.query import Query, Resolve
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator
 
-from clawtrace.assertions.matching.json_path import Step, parse_path, without
+from clawtrace.assertions.matching.json_path import parse_path, without
 from clawtrace.assertions.matching.matchers import compile_matcher, composed
 from clawtrace.assertions.refused import refused
 
@@ -107,12 +107,11 @@ def match_arguments(
     It does not when the text is JSON that was cut off or names no arguments, or when a secret was redacted where the
     difference lies.
     """
+    paths = [parse_path(path) for path in ignore]
     try:
-        actual = read_arguments(recorded)
-    except ValueError:
+        wanted, actual = without(dict(expected), paths), without(read_arguments(recorded), paths)
+    except (ValueError, RecursionError):
         return None
-    paths: tuple[tuple[Step, ...], ...] = tuple(parse_path(path) for path in ignore)
-    wanted, actual = without(dict(expected), paths), without(actual, paths)
     if not isinstance(actual, dict):
         return None  # a bare value: some instrumentations record no name for a tool's only parameter
     if mode != "superset" and wanted.keys() - actual.keys():

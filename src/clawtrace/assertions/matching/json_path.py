@@ -7,6 +7,7 @@ are refused when the file is loaded.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 __all__ = ["parse_path", "without"]
@@ -58,67 +59,30 @@ def _step(found: re.Match[str]) -> Step:
     return ("name", found["name"] if quoted is None else re.sub(r"\\(.)", r"\1", quoted))
 
 
-def without(value: Any, paths: tuple[tuple[Step, ...], ...]) -> Any:
-    """Return `value` without what `paths` select; the value itself when there are no paths."""
-    if not paths:
-        return value
-    value = _copied(value)
+def without(value: Any, paths: Iterable[tuple[Step, ...]]) -> Any:
+    """Return `value` without what `paths` select, one after the other; it stays as it is itself.
+
+    Raises:
+        RecursionError: it is nested too deeply.
+    """
     for path in paths:
-        parents = [value]
-        for step in path[:-1]:
-            parents = [child for parent in parents for child in _select(parent, step)]
-        for parent in parents:
-            _remove(parent, path[-1])
+        value = _without(value, path)
     return value
 
 
-def _select(parent: Any, step: Step) -> list[Any]:
-    kind, what = step
-    if kind == "deep":
-        return [node[what] for node in _nodes(parent) if isinstance(node, dict) and what in node]
-    return [parent[key] for key in _keys(parent, kind, what)]
-
-
-def _remove(parent: Any, step: Step) -> None:
-    kind, what = step
-    if kind == "deep":
-        for node in _nodes(parent):
-            if isinstance(node, dict):
-                node.pop(what, None)
-        return
-    for key in sorted(_keys(parent, kind, what), reverse=True):
-        del parent[key]
-
-
-def _keys(parent: Any, kind: str, what: Any) -> list[Any]:
-    if isinstance(parent, dict):
-        return list(parent) if kind == "each" else [what] if kind == "name" and what in parent else []
-    if isinstance(parent, list):
-        if kind == "each":
-            return list(range(len(parent)))
-        if kind == "index" and -len(parent) <= what < len(parent):
-            return [what % len(parent)]
-    return []
-
-
-def _copied(root: Any) -> Any:
-    """Return a copy of `root` that shares nothing with it that can be changed; iterative like `_nodes`."""
-    holder = [root]
-    waiting: list[Any] = [holder]
-    while waiting:
-        node = waiting.pop()
-        for key in _keys(node, "each", None):
-            if isinstance(node[key], dict | list):
-                node[key] = node[key].copy()
-                waiting.append(node[key])
-    return holder[0]
-
-
-def _nodes(root: Any) -> list[Any]:
-    """Return `root` and everything in it; iterative, because recorded values may be nested deeply."""
-    found, waiting = [], [root]
-    while waiting:
-        node = waiting.pop()
-        found.append(node)
-        waiting.extend(node.values() if isinstance(node, dict) else node if isinstance(node, list) else ())
-    return found
+def _without(node: Any, path: tuple[Step, ...]) -> Any:
+    if not isinstance(node, dict | list):
+        return node
+    (kind, what), rest = path[0], path[1:]
+    kept: dict[Any, Any] = {}
+    for key, child in node.items() if isinstance(node, dict) else enumerate(node):
+        if isinstance(node, dict):
+            meant = kind == "each" or (kind != "index" and key == what)
+        else:
+            meant = kind == "each" or (isinstance(what, int) and key == (what if what >= 0 else len(node) + what))
+        if meant and not rest:
+            continue
+        kept[key] = _without(child, rest) if meant else child
+        if kind == "deep":
+            kept[key] = _without(kept[key], path)
+    return kept if isinstance(node, dict) else list(kept.values())

@@ -1,8 +1,8 @@
-"""What the five artifact types share: a file that the run wrote, waited for, and not a stale one."""
+"""What the probes of one path share: it is found in the run's workspace, or nothing can be said; and of a file that the run left."""
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -10,7 +10,7 @@ from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
 from clawtrace.assertions.probing.files import PathText, Timestamp, located, stale_reason, wait_until
 from clawtrace.assertions.world import World
 
-__all__ = ["ArtifactProbe"]
+__all__ = ["ArtifactProbe", "AtPath"]
 
 
 class ArtifactProbe(Probe):
@@ -68,3 +68,33 @@ class ArtifactProbe(Probe):
     def fields_of_base(cls) -> set[str]:
         """Return also how long to wait, which is not what is expected."""
         return {*super().fields_of_base(), "timeout"}
+
+
+class AtPath(Probe):
+    """Base of the assertions about what is at a path, regardless of who put it there."""
+
+    main_field = "path"
+    there: ClassVar[str] = "exists"
+    """What is said of a file that is there."""
+
+    path: PathText
+    """The file, relative to the run's workspace."""
+
+    def paths_read(self) -> tuple[str, ...]:
+        """Return the path."""
+        return (self.path,)
+
+    def probe(self, world: World) -> Finding:
+        """Look at the path."""
+        file = located(self.path, world)
+        return unknown_workspace(self.path) if file is None else self.look(file)
+
+    def expectation(self) -> Any:
+        """Return the path."""
+        return {"path": self.path, "exists": True}
+
+    def look(self, file: Path) -> Finding:
+        """Look at the absolute path: by default for a file."""
+        is_file = file.is_file()
+        what = self.there if is_file else "is a folder, expected a file" if file.is_dir() else "does not exist"
+        return Finding(is_file, f"`{self.path}` {what}.", {"exists": file.exists()})

@@ -1,4 +1,4 @@
-"""What a written document is made of: headings of Markdown, keys of YAML or JSON or of front matter."""
+"""What a written document is made of: headings of Markdown, keys of YAML or JSON or of front matter; and what a router's state says."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-__all__ = ["FoundValue", "Heading", "fields_of", "headings", "lookup", "same", "section_of", "yaml_value"]
+__all__ = [
+    "FoundValue",
+    "Heading",
+    "fields_of",
+    "headings",
+    "lookup",
+    "routed_agents",
+    "same",
+    "section_of",
+    "yaml_value",
+]
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 
@@ -109,3 +119,25 @@ def same(wanted: Any, found: Any) -> bool:
     if isinstance(wanted, str) and hasattr(found, "isoformat"):
         return wanted in (found.isoformat(), str(found))
     return bool(wanted == found)
+
+
+def routed_agents(text: str) -> list[str]:
+    """Return the agents that a router state names, in order.
+
+    Raises:
+        ValueError: the text is no router state; the message says what it is.
+    """
+    value = yaml_value(text)
+    entries = value if isinstance(value, list) else [value]
+    if not all(isinstance(entry, Mapping) for entry in entries):
+        raise ValueError("is not a router state: expected a mapping or a list of mappings")
+    named = [_agent(entry) for entry in entries]
+    return [agent for agent in named if agent is not None]
+
+
+def _agent(entry: Mapping[str, Any]) -> str | None:
+    for key in ("selected_agent", "agent", "to"):
+        value = entry.get(key)
+        if value is not None:
+            return str(value)
+    return None

@@ -124,7 +124,8 @@ def tools_passed_by(models: Playback, session: Session, found: RunResult) -> str
     if not models.unasked_tools or found.totals.get("tool_calls_high") == 0:
         return ""
     (details,) = session.details([found.run_id])
-    called = {one.name for one in details.tool_calls if one.certain and one.outcome == "ok"}
+    calls = details.data()["tool_calls"]
+    called = {one["name"] for one in calls if one["certain"] and one["outcome"] == "ok"}
     to_do = "`clawtrace mcp-proxy` must take its place, started by the agent's own processes or with the variable CLAWTRACE_RUN_SERVER"
     if live := sorted(models.unasked_tools & called):
         raise CassetteMissError(

@@ -69,8 +69,7 @@ NESTED_TOOL_SPAN = _rule(
 NAMELESS_TOOL_SPAN = _rule(
     "nameless-tool-span",
     "A tool span with neither a name nor a call id inside a tool span of the same agent is a layer of that call: a client's "
-    "request to the server that runs the tool, for example. Where there are several at one level, they may be other calls, and "
-    "how many there were is unknown.",
+    "request to the server that runs the tool, for example.",
 )
 SAME_TOOL_CALL_ID = _rule(
     "same-tool-call-id",

@@ -18,9 +18,8 @@ from clawtrace.facts.calls.agents.runners import without_runners
 from clawtrace.facts.calls.agents.silent_agents import silent_agents, without_callers
 from clawtrace.facts.calls.evidence.duplicate_instrumentations import join_duplicates
 from clawtrace.facts.calls.evidence.match_by_usage import join_by_content
-from clawtrace.facts.calls.evidence.replies import with_replies
 from clawtrace.facts.calls.evidence.split_calls import split_calls
-from clawtrace.facts.calls.evidence.stream_answers import join_answers
+from clawtrace.facts.calls.evidence.stream_answers import join_answers, with_replies
 from clawtrace.facts.calls.ledger import Ledger
 from clawtrace.facts.calls.rules import HANDOFF_TOOL, ONE_OR_TWO, RUNNER_OF_AGENTS, CallRule
 from clawtrace.facts.calls.tree.walk import walk

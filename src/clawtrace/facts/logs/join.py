@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 
 from clawtrace.dialects.schema import EventRule, JoinPair, JoinPart
@@ -80,14 +80,19 @@ def _step(
         if "latest" in step:
             unjoined += _latest(rule, together, free[key], taken)
             continue
-        rows = _Free(sorted(free[key], key=lambda row: (row.start_ns, row.sid)), rule.gather)
+        rows = sorted(free[key], key=lambda row: (row.start_ns, row.sid))
         for record in together:
-            found = rows.take(record.columns.get("input_tokens"))
+            tokens = record.columns.get("input_tokens")
+            # Never one that records other input tokens.
+            alike = (row for row in rows if tokens is None or row.column("input_tokens") in (None, tokens))
+            found = next(alike, None)
             if found is None:
                 unjoined.append(record)
-            else:
-                (found.before if rule.stands == "before" else found.fills).append(record)
-                taken.update(() if rule.gather else (found.sid,))
+                continue
+            (found.before if rule.stands == "before" else found.fills).append(record)
+            if not rule.gather:
+                rows.remove(found)
+                taken.add(found.sid)
     return unjoined
 
 
@@ -108,41 +113,6 @@ def _latest(
         (found.before if rule.stands == "before" else found.fills).append(record)
         taken.add(found.sid)
     return unjoined
-
-
-class _Free:
-    """Rows that are alike to a join, to be taken in order; never one that records other input tokens.
-
-    Args:
-        rows: in order.
-        again: whether a row may be taken more than once.
-    """
-
-    def __init__(self, rows: Sequence[JoinedRow], again: bool) -> None:
-        self._again = again
-        self._all = deque(enumerate(rows))
-        self._of_tokens: dict[int | None, deque[tuple[int, JoinedRow]]] = defaultdict(deque)
-        for entry in self._all:
-            self._of_tokens[entry[1].column("input_tokens")].append(entry)
-        self._taken: set[int] = set()
-
-    def take(self, tokens: int | None) -> JoinedRow | None:
-        """Return the first row that may record these input tokens."""
-        if tokens is None:
-            first = self._first(self._all)
-        else:
-            alike = (self._first(self._of_tokens[tokens]), self._first(self._of_tokens[None]))
-            first = min((entry for entry in alike if entry is not None), key=lambda entry: entry[0], default=None)
-        if first is None:
-            return None
-        if not self._again:
-            self._taken.add(first[0])
-        return first[1]
-
-    def _first(self, rows: deque[tuple[int, JoinedRow]]) -> tuple[int, JoinedRow] | None:
-        while rows and rows[0][0] in self._taken:
-            rows.popleft()
-        return rows[0] if rows else None
 
 
 def _key_of_record(

@@ -7,11 +7,9 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from itertools import islice
 from typing import Literal
 
-from clawtrace.facts.calls.callers import Callers
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.doubts import Doubt, Doubted
 from clawtrace.facts.spans.in_order import InOrder
@@ -62,7 +60,7 @@ def activations(run: RunSpans, requested: Mapping[int, int | None], calls: Seque
     handed, lost = _handed(run, found)
     handed = {index: giver for index, giver in requested.items() if giver is not None} | handed
     spawned, unseen = _spawned(run, found)
-    calling = Callers(run)
+    called_by = _callers(run)
     in_tool_time = _in_tool_time(run, calls)
     several = len({run.spans[index].trace_id for index in found}) > 1
     rows = []
@@ -77,7 +75,7 @@ def activations(run: RunSpans, requested: Mapping[int, int | None], calls: Seque
         told = bool({"tool", "trace"} & {*by_time})
         apart = several and run.spans[run.root[index]].parent_span_id is None
         apart = from_whom is None and (apart or run.evidence(index) == "generic")
-        callers = calling.of(index, anywhere="trace" in by_time) if told else set()
+        callers = called_by(index, anywhere="trace" in by_time) if told else set()
         if apart and not told and in_tool_time(index):
             rows.append(Activation(index, numbers[index], None, None))
             rows[-1].doubt("agent-in-tool-time", "parent_activation_no", "via")
@@ -113,6 +111,43 @@ def activations(run: RunSpans, requested: Mapping[int, int | None], calls: Seque
     return rows
 
 
+def _callers(run: RunSpans) -> Callable[..., set[int]]:
+    """Return what finds the agents in the time of whose tool spans an activation ran; to be asked in order of start.
+
+    Of tool spans inside of each other the innermost; with `anywhere` those of other traces, too.
+    """
+    spans = run.spans
+    waiting = deque(index for index in run.kinds.get("tool", ()) if run.agent[index] is not None)
+    running: list[int] = []
+
+    def find(index: int, *, anywhere: bool) -> set[int]:
+        span = spans[index]
+        while waiting and spans[waiting[0]].start_ns <= span.start_ns:
+            running.append(waiting.popleft())
+        running[:] = [tool for tool in running if spans[tool].last_ns >= span.start_ns]
+        around = [
+            tool
+            for tool in running
+            if spans[tool].last_ns >= span.last_ns
+            and run.agent[tool] != index
+            and (anywhere or spans[tool].trace_id == span.trace_id)
+        ]
+
+        def holds_another(tool: int) -> bool:
+            start_ns, last_ns = spans[tool].start_ns, spans[tool].last_ns
+            return any(
+                run.agent[one] != run.agent[tool]
+                and start_ns <= spans[one].start_ns
+                and spans[one].last_ns <= last_ns
+                and (start_ns, last_ns) != (spans[one].start_ns, spans[one].last_ns)
+                for one in around
+            )
+
+        return {agent for tool in around if (agent := run.agent[tool]) is not None and not holds_another(tool)}
+
+    return find
+
+
 def _in_tool_time(run: RunSpans, calls: Sequence[ToolCallRow]) -> Callable[[int], bool]:
     """Return a test whether an activation began while a tool call was open, whoever made it; to be asked in order of start.
 
@@ -133,9 +168,8 @@ def _in_tool_time(run: RunSpans, calls: Sequence[ToolCallRow]) -> Callable[[int]
             later = asking[call.agent][place : place + 1]
             last_ns = _LAST if call.agent is None else run.spans[call.agent].last_ns
             owner = call.agent if call.index is None else call.index
-            heappush(running, (call.end_ns or min([*later, last_ns]), -1 if owner is None else owner))
-        while running and running[0][0] < at_ns:
-            heappop(running)
+            running.append((call.end_ns or min([*later, last_ns]), -1 if owner is None else owner))
+        running[:] = [one for one in running if one[0] >= at_ns]
         return any(
             one == -1 or not (one == index or run.encloses(index, one) or run.encloses(one, index))
             for _, one in running

@@ -18,10 +18,9 @@ from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.models import unmade_request
 from clawtrace.facts.runs.final_output import ended_without_answer, final_output
 from clawtrace.facts.runs.gaps import Unfinished
-from clawtrace.facts.runs.missing_answers import missing_answers
+from clawtrace.facts.runs.missing_answers import missing_answers, unanswered
 from clawtrace.facts.runs.run_facts import RunFacts
 from clawtrace.facts.runs.sent_turns import SentTurns, already_runs
-from clawtrace.facts.runs.unanswered import unanswered
 from clawtrace.facts.spans.span import REMOTE_PARENT, Span
 from clawtrace.model.run import CARRIED, ClosedBy, IncompleteReason, RunRecord, read_record
 from clawtrace.store.api import FactSide

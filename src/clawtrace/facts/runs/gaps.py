@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.checks.findings import Findings
 from clawtrace.facts.doubts import Doubted, certain
 from clawtrace.facts.runs.agent_checks import doubt_parents
 from clawtrace.facts.runs.agents import Activation
@@ -16,10 +17,7 @@ from clawtrace.facts.runs.stated import Stated, states_uncounted_usage
 from clawtrace.facts.tools.tool_call import ToolCallRow
 from clawtrace.facts.tools.tool_calls import ToolCalls
 
-if TYPE_CHECKING:
-    from clawtrace.facts.runs.found import Found
-
-__all__ = ["UNFINISHED", "Unfinished", "add_gaps", "add_unfinished", "knows_tools", "null_reasons"]
+__all__ = ["UNFINISHED", "Found", "Unfinished", "add_gaps", "add_unfinished", "knows_tools", "null_reasons"]
 
 _CALLS = frozenset(("llm", "tool"))
 
@@ -35,6 +33,17 @@ _TOOL_COLUMNS = (
     ("name", "name-not-recorded"), ("outcome", "outcome-not-recorded"), ("arguments", "arguments-not-recorded"),
     ("result", "results-not-recorded"),
 )  # fmt: skip
+
+
+class Found(Protocol):
+    """The rows of one run, with its spans and the gaps that they show."""
+
+    spans: RunSpans
+    models: list[LlmCall]
+    tools: ToolCalls
+    agents: list[Activation]
+    failures: list[Failure]
+    findings: Findings
 
 
 class Unfinished(NamedTuple):

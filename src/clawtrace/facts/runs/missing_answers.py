@@ -1,16 +1,17 @@
-"""Answers of models that no span recorded, and that a later request repeats: model calls are missing."""
+"""What a trace shows to be missing: answers that a later request repeats, and what follows requests of which nothing came."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from clawtrace.dialects.call_ids import id_kind
 from clawtrace.dialects.message_parts import Part
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.tools.tool_calls import ToolCalls
 
-__all__ = ["missing_answers"]
+__all__ = ["missing_answers", "unanswered"]
 
 
 def missing_answers(run: RunSpans, models: Sequence[LlmCall]) -> list[int]:
@@ -62,3 +63,105 @@ def _begins_with(parts: Sequence[Part], first: Sequence[Part]) -> bool:
     """Return whether a conversation goes on from another; instructions may change."""
     both = [[(part.role, part.type, part.text) for part in one if part.role != "system"] for one in (parts, first)]
     return both[0][: len(both[1])] == both[1]
+
+
+def unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> list[LlmCall]:
+    """Return the last model call below each root, and of each conversation of bare ones, that asked for tools in vain.
+
+    Something must have come of it: an execution or a handoff after it, or the end of an agent or of the program around it. A
+    span that stands for several requests (role `turn`) tells of the last answer, too; and who makes a model call a certain tool
+    asks for an answer of that form.
+    """
+    calls = {root for root in set(run.root) if run.spans[root].kind == "llm"}
+    last = {-1 if (root := run.root[call.index]) in calls and _bare(run, call) else root: call for call in models}
+    after = _After(run, tools)
+    members = run.groups("llm")
+    found = []
+    # Results may have other ids than their requests: where every request has a result, that is no end.
+    silent = {one.group for one in tools.pending} | {
+        run.group[one.index] for one in tools.requests if one.result is None
+    }
+    bare = [call for call in models if _bare(run, call)]
+    ends = {call.group: call for call in (*last.values(), *(one for one in _ends(run, bare) if one.group in silent))}
+    for call in ends.values():
+        asked = call.group in tools.asking or call.asks is True
+        several = run.role[call.index] == "turn"
+        if (
+            call.outcome == "ok"
+            and not run.spans[call.index].unusable
+            and asked
+            and not several
+            and not after.followed(call)
+            and not _forced(run, call, members[call.group])
+        ):
+            found.append(call)
+    return sorted(found, key=lambda call: run.enter[call.index])
+
+
+def _ends(run: RunSpans, bare: Sequence[LlmCall]) -> Iterator[LlmCall]:
+    """Yield the bare model calls whose requests no later one repeats or answers, where later ones contain requests."""
+    later: set[str | tuple[str | None, str | None] | None] = set()
+    for call in reversed(bare):
+        said = run.said(call.voice, "output")
+        asked = [part for part in said if part.type == "tool_call" and part.call_id is not None]
+        if later and asked and all(part.call_id not in later and (part.name, part.text) not in later for part in asked):
+            yield call
+        for part in (part for index in _members(call) for part in run.said(index, "input")):
+            if part.type in ("tool_call", "tool_call_response"):
+                later |= {part.call_id, (part.name, part.text)}
+
+
+def _members(call: LlmCall) -> list[int]:
+    return [call.index] if call.voice in (None, call.index) else [call.index, call.voice]
+
+
+def _forced(run: RunSpans, call: LlmCall, members: Sequence[int]) -> bool:
+    """Return whether a call asked for nothing but the tool that its request made it call; `members` are its spans."""
+    forced = {run.spans[index].forced_tool for index in members} - {None}
+    said = run.said(call.voice, "output") if forced else ()
+    return bool(forced) and {part.name for part in said if part.type == "tool_call"} == forced
+
+
+def _bare(run: RunSpans, call: LlmCall) -> bool:
+    """Return whether nothing is around a call but other spans of itself."""
+    root = run.root[call.index]
+    return run.spans[root].kind == "llm" and run.group[root] == call.group
+
+
+class _After:
+    """What came of the model calls of a run: looked for once, asked for each call."""
+
+    def __init__(self, run: RunSpans, tools: ToolCalls) -> None:
+        self._run = run
+        self._executed: dict[int | None, int] = {}
+        """Start of the last execution below each root, and (None) of all."""
+        for execution in tools.executions:
+            for root in (run.root[execution.index], None):
+                self._executed[root] = max(self._executed.get(root, execution.start_ns), execution.start_ns)
+        handoffs = (span.start_ns for role, span in zip(run.role, run.spans, strict=True) if role == "handoff")
+        self._handed = max(handoffs, default=-1)
+        agents = run.kinds.get("agent", ())
+        ended = [index for index in agents if run.spans[index].end_ns is not None]
+        self._in_ended = run.inside([*ended, *_programs(run)])
+
+    def followed(self, call: LlmCall) -> bool:
+        """Return whether an execution or a handoff started after a call, or an agent or a program around it ended."""
+        root = None if _bare(self._run, call) else self._run.root[call.index]
+        started = max(self._executed.get(root, -1), self._handed)
+        return started >= call.start_ns or self._in_ended(call.index)
+
+
+def _programs(run: RunSpans) -> list[int]:
+    """Return the roots that ended and hold more than one call or failed: not a step of a program, each of which may be a trace."""
+    calls: dict[int, set[tuple[str, int | None]]] = {}
+    for kind in ("llm", "tool"):
+        for index in run.kinds.get(kind, ()):
+            calls.setdefault(run.root[index], set()).add((kind, run.group[index]))
+    return [
+        root
+        for root, held in calls.items()
+        if (len(held) > 1 or run.spans[root].failed)
+        and run.spans[root].kind in ("chain", "other")
+        and run.spans[root].parent_span_id is None
+        and run.spans[root].end_ns is not None
+    ]

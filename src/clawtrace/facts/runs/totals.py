@@ -12,7 +12,7 @@ from clawtrace.facts.runs.stated import TOKENS, Stated
 from clawtrace.facts.spans.span import NO_TIME
 
 if TYPE_CHECKING:
-    from clawtrace.facts.runs.found import Found
+    from clawtrace.facts.runs.gaps import Found
 
 __all__ = ["times", "totals"]
 

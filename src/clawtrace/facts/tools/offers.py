@@ -1,16 +1,19 @@
-"""Which tools models were offered: a name that is not among them is no tool (spec: certain-and-possible.md §4)."""
+"""Which tools models were offered, and whether a span is written for every execution of one (spec: certain-and-possible.md §4)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
+from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.json_text import read_json
+from clawtrace.facts.tools.results import Result
+from clawtrace.facts.tools.tool_call import Execution
 from clawtrace.facts.tools.tool_requests import ToolRequest
 
-__all__ = ["Offers"]
+__all__ = ["Offers", "Written"]
 
 _NUMBERED = re.compile(r"\.([0-9]{1,9})\.")
 
@@ -76,3 +79,59 @@ def _numbered(attributes: Mapping[str, Any]) -> Sequence[Any]:
     if fields.keys() != set(range(len(fields))):
         return []
     return [fields[number].get("tool.json_schema", fields[number]) for number in range(len(fields))]
+
+
+class Written:
+    """What a run shows of requests that no span executes.
+
+    Args:
+        run: the spans.
+        models: the model calls, in order of start.
+        carried_out: other requests with their executions: where one has a span, those of the same scope have one, too.
+    """
+
+    def __init__(
+        self, run: RunSpans, models: Sequence[LlmCall], carried_out: Iterable[tuple[ToolRequest, Execution]]
+    ) -> None:
+        self._run = run
+        self._last = {call.agent: call.group for call in models}
+        self._writers = run.groups("llm")
+        """The spans of each model call."""
+        self._proved = {(run.spans[one.index].scope, request.agent is None) for request, one in carried_out}
+
+    def none(self, request: ToolRequest, answer: Result | None) -> bool:
+        """Return whether a request was not carried out: it would have a span.
+
+        A program may run tools itself, around its agents or in a separate loop, and then no span tells: so a result must
+        have reached the agent at work, where others of its tools have spans; and without one the agent must have ended.
+        """
+        if request.served or "spans" not in self._said(request) or (answer is not None and answer.failed is False):
+            return False
+        if answer is not None:
+            return answer.inside and self._is_proved(request)
+        if request.agent is None:
+            return self._is_proved(request) and self._last[None] != request.group
+        return self._run.spans[request.agent].end_ns is not None
+
+    def told(self, request: ToolRequest, answer: Result, spanned: Container[str | None]) -> bool:
+        """Return whether a result says for certain that a request was carried out.
+
+        Where no span is written for executions it does, but of tools of which others write spans (`spanned`), and of one
+        that the model was made to call: it stands for the form of an answer.
+        """
+        if request.served or answer.failed is False:
+            return True
+        said = self._said(request)
+        forced = any(self._run.spans[index].forced_tool == request.name for index in self._writers[request.group])
+        silent = "none" in said and "spans" not in said and not self._is_proved(request)
+        return silent and request.name not in spanned and not forced
+
+    def _around(self, request: ToolRequest) -> set[int]:
+        return {*self._writers[request.group], *(() if request.agent is None else (request.agent,))}
+
+    def _said(self, request: ToolRequest) -> set[str | None]:
+        return set(map(self._run.executions_of, self._around(request)))
+
+    def _is_proved(self, request: ToolRequest) -> bool:
+        scopes = (self._run.spans[index].scope for index in self._around(request))
+        return any((scope, request.agent is None) in self._proved for scope in scopes)

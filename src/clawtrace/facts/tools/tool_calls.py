@@ -16,11 +16,10 @@ from clawtrace.facts.json_text import read_json
 from clawtrace.facts.spans.span import Span, merged, same_tool
 from clawtrace.facts.tools.handed_over import answered_by_handoffs, transfers
 from clawtrace.facts.tools.histories import Histories, histories
-from clawtrace.facts.tools.offers import Offers
+from clawtrace.facts.tools.offers import Offers, Written
 from clawtrace.facts.tools.results import Result, results
 from clawtrace.facts.tools.tool_call import Execution, Outcome, RequestReason, ToolCallRow, ToolRequestRow
 from clawtrace.facts.tools.tool_requests import ToolRequest, match, match_nameless, requests
-from clawtrace.facts.tools.written import Written
 
 __all__ = ["Execution", "ToolCallRow", "ToolCalls", "background_calls", "final_answers", "tool_calls"]
 

@@ -85,13 +85,13 @@ class Asked:
     """The rows of `Assertion.query`."""
     by_function: Sequence[bool]
     """Whether a function answers for the row."""
-    decided: Mapping[int, Outcome] = field(default_factory=dict)
+    decided: dict[int, Outcome] = field(default_factory=dict)
     """What Python answered, by row, where SQL left a run open."""
-    broken: Mapping[str, str] = field(default_factory=dict)
+    broken: dict[str, str] = field(default_factory=dict)
     """Why a user's own SQL could not be asked of a run, by run id; its row has no outcome."""
     own_values: Mapping[str, Mapping[str, Collection[str]]] = field(default_factory=dict)
     """The values of each run, by run id, in each resolved relation, by name, where they are kept apart."""
-    inputs: Mapping[int, DecisionInputs] = field(default_factory=dict)
+    inputs: dict[int, DecisionInputs] = field(default_factory=dict)
     """What Python answered from, by row, where it did."""
     named: Sequence[tuple[tuple[str, ...], Values]] = ()
     """The plain names that were meant (`Resolve.names`), and those that are recorded."""
@@ -265,20 +265,10 @@ def ask(
     query = assertion.form.query()
     answer = store.ask_columns(query, bound)
     by_function = left_to_function(answer)
-    if not any(by_function):
-        return Asked(assertion, store, query, tuple(bound), answer, by_function, own_values=own, named=named)
-    rows = {row: answer.row(row) for row, left in enumerate(by_function) if left}
-    details = assertion.form.details()
-    if details is not None and details.by_run is not None:
-        found = _given_by_run(store, details.sql, details.by_run, rows)
-    else:
-        found = _given(store, assertion, details, rows, bound, worlds)
-    return Asked(
-        assertion, store, query, tuple(bound), answer, by_function,
-        *_decided(assertion, rows, found), own,
-        {row: DecisionInputs(given.rows[:_SHOWN_ROWS], len(given.rows), given.world_rows) for row, given in found.given.items()},
-        named,
-    )  # fmt: skip
+    asked = Asked(assertion, store, query, tuple(bound), answer, by_function, own_values=own, named=named)
+    if any(by_function):
+        _decide(asked, worlds)
+    return asked
 
 
 def _values(
@@ -311,64 +301,53 @@ def left_to_function(answer: Columns) -> list[bool]:
     return list(map(bool, answer.column("by_function"))) if named_so else [False] * len(answer)
 
 
-class Given(NamedTuple):
-    """What functions decide from."""
-
-    given: Mapping[int, DecisionInputs]
-    """By row; with all the rows."""
-    broken: Mapping[str, str]
-    """Why a user's own SQL could not be asked of a run, by run id."""
+def _decide(asked: Asked, worlds: Mapping[str, World]) -> None:
+    """Let the assertion's function answer for the runs that SQL left open."""
+    rows = {row: asked.answer.row(row) for row, left in enumerate(asked.by_function) if left}
+    form = asked.assertion.form
+    details = form.details()
+    if details is not None and details.by_run is not None:
+        found = _given_by_run(asked, details.sql, details.by_run, rows)
+    else:
+        found = _given(asked, details, rows, worlds)
+    for number, given in found.items():
+        asked.decided[number] = form.decide(rows[number], [*given.rows, *given.world_rows])
+        asked.inputs[number] = given._replace(rows=given.rows[:_SHOWN_ROWS])
 
 
 def _given(
-    store: QueryableStore,
-    assertion: Assertion,
-    query: Query | None,
-    rows: Mapping[int, Row],
-    bound: Sequence[BoundRelation],
-    worlds: Mapping[str, World],
-) -> Given:
-    """Return what the runs that SQL left open are decided from."""
+    asked: Asked, query: Query | None, rows: Mapping[int, Row], worlds: Mapping[str, World]
+) -> dict[int, DecisionInputs]:
+    """Return what the function decides from, with all the rows."""
     details: dict[str, list[Row]] = defaultdict(list)
     world_rows: Mapping[str, Sequence[Row]] = {}
+    ids = [row["run_id"] for row in rows.values()]
     if query is not None:
-        store.select_runs([row["run_id"] for row in rows.values()])
-        for row in store.ask(query, bound).dicts():
+        asked.store.select_runs(ids)
+        for row in asked.store.ask(query, asked.bound).dicts():
             details[row["run_id"]].append(row)
-    if assertion.reads_world():
-        ids = [row["run_id"] for row in rows.values()]
-        world_rows = {run_id: assertion.world_rows(worlds.get(run_id) or World(run_id)) for run_id in ids}
-    return Given(
-        {
-            number: DecisionInputs(some := details[row["run_id"]], len(some), world_rows.get(row["run_id"], ()))
-            for number, row in rows.items()
-        },
-        {},
-    )
+    if asked.assertion.reads_world():
+        world_rows = {run_id: asked.assertion.world_rows(worlds.get(run_id) or World(run_id)) for run_id in ids}
+    return {
+        number: DecisionInputs(some := details[row["run_id"]], len(some), world_rows.get(row["run_id"], ()))
+        for number, row in rows.items()
+    }
 
 
-def _given_by_run(store: QueryableStore, sql: str, limits: ByRun, rows: Mapping[int, Row]) -> Given:
-    """Return what a user's own SQL answers of each run, and why it could not be asked."""
+def _given_by_run(asked: Asked, sql: str, limits: ByRun, rows: Mapping[int, Row]) -> dict[int, DecisionInputs]:
+    """Return what a user's own SQL answers of each run; why it could not be asked of one is noted."""
     given: dict[int, DecisionInputs] = {}
-    broken: dict[str, str] = {}
     for number, row in rows.items():
         run_id = row["run_id"]
         try:
-            answer = store.ask_user(sql, {"run_id": run_id}, time_limit_s=limits.time_limit_s, max_rows=limits.max_rows)
+            answer = asked.store.ask_user(
+                sql, {"run_id": run_id}, time_limit_s=limits.time_limit_s, max_rows=limits.max_rows
+            )
         except QueryError as error:
-            broken[run_id] = str(error)
+            asked.broken[run_id] = str(error)
         else:
             given[number] = DecisionInputs(answer.dicts(), len(answer), ())
-    return Given(given, broken)
-
-
-def _decided(
-    assertion: Assertion, rows: Mapping[int, Row], found: Given
-) -> tuple[dict[int, Outcome], Mapping[str, str]]:
-    """Let the assertion decide."""
-    return {
-        row: assertion.form.decide(rows[row], [*given.rows, *given.world_rows]) for row, given in found.given.items()
-    }, found.broken
+    return given
 
 
 def scope_of(assertion: Assertion) -> Scope | None:

@@ -112,34 +112,36 @@ class ShownFacts:
     """What reports show of each run with its verdicts, by run id.
 
     Args:
-        runs: rows of the runs, by column.
-        spans: numbers of spans, by run and dialect.
-        traces: numbers of traces, by run.
-        totals: the runs' rows of ``run_totals``, with what is known exactly.
-        states: of the runs' facts.
+        store: is asked; ``selected_runs`` is changed.
+        run_ids: of which runs.
         dialects: by name.
     """
 
-    def __init__(
-        self,
-        runs: Mapping[str, list[Any]],
-        spans: Columns,
-        traces: Columns,
-        totals: Columns,
-        states: Mapping[str, FactState],
-        dialects: Mapping[str, Dialect],
-    ) -> None:
-        self.runs = runs
+    def __init__(self, store: QueryableStore, run_ids: Sequence[str], dialects: Mapping[str, Dialect]) -> None:
+        found: dict[str, Columns] = {}
+        self.states: dict[str, FactState] = {}
+
+        def read(sql: str, side: QueryableStore) -> None:
+            side.select_runs(run_ids)
+            found[sql] = side.ask_columns(Query(sql))
+
+        def read_states(side: QueryableStore) -> None:
+            side.select_runs(run_ids)
+            self.states.update(fact_states(side))
+
+        # The first takes as long as the others together.
+        at_once(store.sides(), [*(partial(read, sql) for sql in (_SPANS, _RUNS, _TRACES, _TOTALS)), read_states])
+        self.runs = _columns(found[_RUNS])
+        """Rows of the runs, by column."""
         self.spans: dict[str, int] = {}
         self.dialects: dict[str, tuple[Dialect, ...]] = {}
-        for run_id, name, spans_of in zip(*_columns(spans).values(), strict=True):
+        for run_id, name, spans_of in zip(*_columns(found[_SPANS]).values(), strict=True):
             self.spans[run_id] = self.spans.get(run_id, 0) + spans_of
             if name in dialects:
                 self.dialects[run_id] = (*self.dialects.get(run_id, ()), dialects[name])
-        self.traces = dict(zip(*_columns(traces).values(), strict=True))
-        self.states = states
-        self._totals = totals
-        self._totals_rows = {run_id: row for row, run_id in enumerate(totals.column("run_id"))}
+        self.traces = dict(zip(*_columns(found[_TRACES]).values(), strict=True))
+        self._totals = found[_TOTALS]
+        self._totals_rows = {run_id: row for row, run_id in enumerate(self._totals.column("run_id"))}
 
     def totals(self, run_ids: Iterable[str]) -> Iterable[Mapping[str, Any]]:
         """Return the runs' rows of ``run_totals``; their values are read when they are looked up."""
@@ -157,7 +159,7 @@ def read_runs(
     today: date,
 ) -> tuple[RunInputs, ShownFacts]:
     """Read the runs; ``selected_runs`` is changed. The arguments are those of `evaluate`."""
-    shown = _read(store, run_ids, dialects)
+    shown = ShownFacts(store, run_ids, dialects)
     columns = shown.runs
     ids = columns["run_id"]
     traced = [bool(one) for one in columns["traced"]]
@@ -178,25 +180,6 @@ def read_runs(
         today=today,
     )
     return inputs, shown
-
-
-def _read(store: QueryableStore, run_ids: Sequence[str], dialects: Mapping[str, Dialect]) -> ShownFacts:
-    found: dict[str, Columns] = {}
-    states: dict[str, FactState] = {}
-
-    def read(sql: str, side: QueryableStore) -> None:
-        side.select_runs(run_ids)
-        found[sql] = side.ask_columns(Query(sql))
-
-    def read_states(side: QueryableStore) -> None:
-        side.select_runs(run_ids)
-        states.update(fact_states(side))
-
-    # The first takes as long as the others together.
-    asked = (_SPANS, _RUNS, _TRACES, _TOTALS)
-    at_once(store.sides(), [*(partial(read, sql) for sql in asked), read_states])
-    spans, runs, traces, totals = (found[sql] for sql in asked)
-    return ShownFacts(_columns(runs), spans, traces, totals, states, dialects)
 
 
 def _columns(answer: Columns) -> dict[str, list[Any]]:

@@ -15,7 +15,6 @@ from clawtrace.model.relations import COUNTED, RELATIONS
 from clawtrace.store.api import QueryableStore
 from clawtrace.verdicts.coverage import content_hint, usage_hint
 from clawtrace.verdicts.reading.known_totals import as_received, bounded, exact
-from clawtrace.verdicts.reading.reconciliation import COUNTED_SPANS, reconciliation
 from clawtrace.verdicts.reading.rows import by_run, rows_sql
 
 __all__ = ["SCHEMA", "inspect_runs"]
@@ -42,6 +41,16 @@ SELECT DISTINCT p.run_id AS run_id, p.dialect AS dialect
 FROM spans AS p JOIN selected_runs AS s ON s.run_id = p.run_id
 WHERE p.dialect <> 'opentelemetry' ORDER BY p.run_id, p.dialect
 """
+
+
+_COUNTED = """
+SELECT p.run_id AS run_id, p.kind AS kind, p.counted_as AS counted_as, count(*) AS n,
+       sum(CASE WHEN p.input_tokens IS NOT NULL OR p.output_tokens IS NOT NULL THEN 1 ELSE 0 END) AS with_usage
+FROM spans AS p JOIN selected_runs AS s ON s.run_id = p.run_id
+GROUP BY p.run_id, p.kind, p.counted_as
+ORDER BY p.run_id, p.kind, p.counted_as
+"""
+"""How many spans of each kind count as what."""
 
 
 def _owned(relation: str, number: str, columns: str) -> str:
@@ -75,7 +84,7 @@ _ASKED = {
     ),
     "errors": rows_sql("errors", ("error_no", "span_id", "name", "message", "recovered", "certain"), "error_no"),
     "totals": rows_sql("run_totals", RELATIONS["run_totals"].column_names[1:], ""),
-    "counted": COUNTED_SPANS,
+    "counted": _COUNTED,
     "doubts": rows_sql(
         "doubts", ("relation", "row_no", "column_name", "reason", "span_id"), "relation row_no column_name"
     ),
@@ -141,7 +150,7 @@ def _run(
         "doubts": [_because(row) for row in facts["doubts"]],
         "gaps": [_because(row) for row in facts["gaps"]],
         "hints": _hints(facts, [dialects[row["dialect"]] for row in facts["dialects"] if row["dialect"] in dialects]),
-        "reconciliation": reconciliation(facts["counted"], facts["llm_calls"], facts["tool_calls"], totals),
+        "reconciliation": _reconciliation(facts["counted"], facts["llm_calls"], facts["tool_calls"], totals),
     }
 
 
@@ -204,3 +213,72 @@ def _totals(
 def _iso(ns: int) -> str:
     moment = datetime.fromtimestamp(ns // 1_000_000_000, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{ns // 1_000_000 % 1000:03d}Z"
+
+
+_REPEATED = ("agent span repeats its children", "agent spans repeat their children")
+_STATED = ("states usage of calls that were not recorded", "state usage of calls that were not recorded")
+
+_Rows = list[dict[str, Any]]
+
+
+def _reconciliation(rows: _Rows, llm_calls: _Rows, tool_calls: _Rows, totals: dict[str, Any]) -> list[str]:
+    """Return one line for model calls and one for tool calls.
+
+    Args:
+        rows: of `COUNTED_SPANS`.
+        llm_calls: all of the run, answered or not.
+        tool_calls: all of the run.
+        totals: of the run; where one is unknown, the calls are those that were recorded.
+    """
+    lines = []
+    usage = sum(row["with_usage"] for row in rows)
+    calls = _n(rows, "llm", "call")
+    if usage or calls:
+        answered = sum(call["outcome"] == "ok" for call in llm_calls)
+        unclear = sum(call["outcome"] is None for call in llm_calls)
+        failed = "call that got no answer is not counted", "calls that got no answer are not counted"
+        perhaps = "call that may have got none is not counted", "calls that may have got none are not counted"
+        embeddings = _n(rows, "embedding", "accounting", "with_usage")
+        why = [
+            _count(calls - answered - unclear, *failed),
+            _count(unclear, *perhaps),
+            _count(calls - _n(rows, "llm", "call", "with_usage"), "call without usage", "calls without usage"),
+            _count(_n(rows, "llm", "wrapper"), "wraps the call's span", "wrap the call's span"),
+            _count(_n(rows, "llm", "duplicate"), "repeats the same call", "repeat the same call"),
+            _count(embeddings, "embedding is no model call", "embeddings are no model calls"),
+            _count(_n(rows, None, "accounting", "with_usage") - embeddings, *(_REPEATED if calls else _STATED)),
+        ]
+        lines.append(_line(usage, "span", " with usage", answered, _noun(totals, "llm_calls", "model call"), why))
+    tools = _n(rows, "tool", None)
+    counted = _n(rows, "tool", "call")
+    unseen = max(len(tool_calls) - counted, 0)
+    if tools or unseen:
+        why = [
+            _count(_n(rows, "tool", "duplicate"), "repeats the same call", "repeat the same call"),
+            _count(tools - counted - _n(rows, "tool", "duplicate"), "is not a call", "are not calls"),
+            _count(unseen, "call known from messages only", "calls known from messages only"),
+        ]
+        lines.append(_line(tools, "tool span", "", counted + unseen, _noun(totals, "tool_calls", "tool call"), why))
+    return lines
+
+
+def _noun(totals: dict[str, Any], total: str, noun: str) -> str:
+    return noun if totals.get(total) is not None else f"recorded {noun}"
+
+
+def _n(rows: _Rows, kind: str | None, counted_as: str | None, what: str = "n") -> int:
+    return sum(row[what] for row in rows if kind in (None, row["kind"]) and counted_as in (None, row["counted_as"]))
+
+
+def _count(number: int, one: str, many: str | None = None) -> str:
+    """Return the number with its words, an empty text for none."""
+    if not number:
+        return ""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def _line(spans: int, of: str, which: str, calls: int, noun: str, why: list[str]) -> str:
+    reasons = ", ".join(filter(None, why))
+    return f"{spans} {of}{'' if spans == 1 else 's'}{which} -> {_count(calls, noun) or f'0 {noun}s'}" + (
+        f": {reasons}" if reasons else ""
+    )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, make_dataclass
 from typing import Any
 
 from clawtrace.model.reasons import REASONS
+from clawtrace.model.relations import RELATIONS
 from clawtrace.store.api import QueryableStore
 from clawtrace.verdicts.reading.rows import by_run, rows_sql
 
@@ -32,196 +33,7 @@ _BATCH = 100
 """Runs that are read with one set of queries."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpanDetails:
-    """One span, in depth-first order."""
-
-    span_id: str
-    parent_span_id: str | None
-    trace_id: str
-    depth: int
-    """Number of received ancestors."""
-    name: str
-    kind: str
-    dialect: str
-    service: str | None
-    scope: str | None
-    start_us: float | None
-    """Microseconds since the first span of the run started; null when the start is unknown."""
-    duration_us: float | None
-    """Microseconds; null when the span never ended, or its duration is unknown."""
-    ended: bool
-    turn: int | None
-    model: str | None
-    """Responding model, else the requested one."""
-    input_tokens: int | None
-    output_tokens: int | None
-    cost_usd: float | None
-    agent: str | None
-    """The agent that it names."""
-    tool: str | None
-    call_id: str | None
-    error: str | None
-    counted_as: str
-    counted_in: str | None
-    counted_by: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class MessagePart:
-    """One part of a message."""
-
-    span_id: str
-    direction: str
-    """input or output."""
-    message_no: int
-    role: str | None
-    type: str | None
-    call_id: str | None
-    name: str | None
-    text: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCallDetails:
-    """One attempt at a tool call."""
-
-    call_no: int
-    span_id: str | None
-    agent_span_id: str | None
-    name: str | None
-    call_id: str | None
-    arguments: str | None
-    result: str | None
-    outcome: str | None
-    error: str | None
-    certain: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ToolRequestDetails:
-    """One tool call that a model asked for and that was not carried out."""
-
-    request_no: int
-    span_id: str | None
-    """The span of the model call that asked."""
-    agent_span_id: str | None
-    name: str | None
-    arguments: str | None
-    reason: str
-    """not-offered, not-run or handed-over."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelCallDetails:
-    """One logical model call."""
-
-    call_no: int
-    span_id: str
-    agent_span_id: str | None
-    model: str | None
-    input_tokens: int | None
-    output_tokens: int | None
-    cache_read_tokens: int | None
-    reasoning_tokens: int | None
-    cost_usd: float | None
-    outcome: str | None
-    attempts: int | None
-    finish_reason: str | None
-    certain: bool
-
-
-@dataclass(frozen=True, slots=True)
-class AgentDetails:
-    """One period in which an agent works."""
-
-    activation_no: int
-    span_id: str | None
-    name: str | None
-    parent_activation_no: int | None
-    via: str | None
-    certain: bool
-
-
-@dataclass(frozen=True, slots=True)
-class CommandDetails:
-    """The whole text of one shell command that a tool call ran."""
-
-    tool_call_no: int
-    text: str | None
-    exit_code: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class DoubtDetails:
-    """Something that the spans leave open of a row."""
-
-    relation: str
-    row_no: int | None
-    """Null for every row where the column is null."""
-    column_name: str | None
-    """Null where the row itself is not certain."""
-    because: str
-    """One sentence."""
-    span_id: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class GapDetails:
-    """A place where rows may exist that nothing records."""
-
-    relation: str
-    at_most: int | None
-    """Null for any number."""
-    name: str | None
-    because: str
-    """One sentence."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunDetails:
-    """A run as the page shows it."""
-
-    run_id: str
-    started_ns: int | None
-    """Start of its first span, nanoseconds since the Unix epoch."""
-    final_output: str | None
-    spans: list[SpanDetails]
-    messages: list[MessagePart]
-    tool_calls: list[ToolCallDetails]
-    tool_requests: list[ToolRequestDetails]
-    model_calls: list[ModelCallDetails]
-    agents: list[AgentDetails]
-    commands: list[CommandDetails]
-    doubts: list[DoubtDetails]
-    gaps: list[GapDetails]
-    """Those of a trace that is not complete left out: the run says why it is not."""
-
-    def data(self) -> dict[str, Any]:
-        """Return it as data for JSON."""
-        return {name: _plain(getattr(self, name)) for name in RunDetails.__slots__}
-
-
-def _plain(value: Any) -> Any:
-    """Return dataclasses as dictionaries; `dataclasses.asdict` would also copy each text."""
-    if not isinstance(value, list):
-        return value
-    names = type(value[0]).__slots__ if value else ()
-    return [{name: getattr(item, name) for name in names} for item in value]
-
-
-_SHOWN: Mapping[str, tuple[type, str, str]] = {
-    "spans": (SpanDetails, "spans", "tree_enter"),
-    "messages": (MessagePart, "messages", "span_id direction message_no part_no"),
-    "tool_calls": (ToolCallDetails, "tool_calls", "call_no"),
-    "tool_requests": (ToolRequestDetails, "tool_requests", "request_no"),
-    "model_calls": (ModelCallDetails, "llm_calls", "call_no"),
-    "agents": (AgentDetails, "agents", "activation_no"),
-    "commands": (CommandDetails, "commands", "tool_call_no"),
-    "doubts": (DoubtDetails, "doubts", "relation row_no column_name"),
-    "gaps": (GapDetails, "gaps", "relation reason name"),
-}
-"""The lists of a run: what one of a list is, the relation that it is a row of, and their order."""
+_TYPES: Mapping[str, Any] = {"text": str, "bigint": int, "double": float, "boolean": bool}
 
 _INSTEAD = {
     "spans": {
@@ -236,6 +48,103 @@ _INSTEAD = {
     "gaps": {"because": "r.reason"},
 }
 """SQL of what is called otherwise than in the relation, or computed."""
+
+_SHOWN: dict[str, tuple[Any, str, str]] = {}
+"""The lists of a run: what one of a list is, the relation that it is a row of, and their order."""
+
+
+def _rows(shown: str, name: str, relation: str, order: str, columns: str, meaning: str) -> Any:
+    """Declare a list of a run; return what one of it is, a dataclass with these columns.
+
+    Args:
+        shown: the name of the list.
+        columns: of the relation, in order; with `?` where it may be null, with a type where the relation has no such column.
+    """
+    types = {column.name: column.type for column in RELATIONS[relation].columns}
+    fields_of: list[tuple[str, Any]] = []
+    for written in columns.split():
+        column, _, given = written.removesuffix("?").partition(":")
+        kind = _TYPES[given or types[column]]
+        fields_of.append((column, kind | None if written.endswith("?") else kind))
+    made = make_dataclass(
+        name, fields_of, frozen=True, slots=True, namespace={"__doc__": meaning, "__module__": __name__}
+    )
+    _SHOWN[shown] = made, relation, order
+    return made
+
+
+SpanDetails = _rows(
+    "spans", "SpanDetails", "spans", "tree_enter",
+    "span_id parent_span_id? trace_id depth name kind dialect service? scope? start_us:double? duration_us:double? ended turn? "
+    "model:text? input_tokens? output_tokens? cost_usd? agent:text? tool:text? call_id:text? error? counted_as counted_in? counted_by?",
+    "One span, in depth-first order.",
+)  # fmt: skip
+MessagePart = _rows(
+    "messages", "MessagePart", "messages", "span_id direction message_no part_no",
+    "span_id direction message_no role? type? call_id? name? text?", "One part of a message.",
+)  # fmt: skip
+ToolCallDetails = _rows(
+    "tool_calls", "ToolCallDetails", "tool_calls", "call_no",
+    "call_no span_id? agent_span_id? name? call_id? arguments? result? outcome? error? certain", "One attempt at a tool call.",
+)  # fmt: skip
+ToolRequestDetails = _rows(
+    "tool_requests", "ToolRequestDetails", "tool_requests", "request_no",
+    "request_no span_id? agent_span_id? name? arguments? reason",
+    "One tool call that a model asked for and that was not carried out.",
+)  # fmt: skip
+ModelCallDetails = _rows(
+    "model_calls", "ModelCallDetails", "llm_calls", "call_no",
+    "call_no span_id agent_span_id? model? input_tokens? output_tokens? cache_read_tokens? reasoning_tokens? cost_usd? outcome? "
+    "attempts? finish_reason? certain", "One logical model call.",
+)  # fmt: skip
+AgentDetails = _rows(
+    "agents", "AgentDetails", "agents", "activation_no",
+    "activation_no span_id? name? parent_activation_no? via? certain", "One period in which an agent works.",
+)  # fmt: skip
+CommandDetails = _rows(
+    "commands", "CommandDetails", "commands", "tool_call_no",
+    "tool_call_no text? exit_code?", "The whole text of one shell command that a tool call ran.",
+)  # fmt: skip
+DoubtDetails = _rows(
+    "doubts", "DoubtDetails", "doubts", "relation row_no column_name",
+    "relation row_no? column_name? because:text span_id?", "Something that the spans leave open of a row.",
+)  # fmt: skip
+GapDetails = _rows(
+    "gaps", "GapDetails", "gaps", "relation reason name",
+    "relation at_most? name? because:text", "A place where rows may exist that nothing records.",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RunDetails:
+    """A run as the page shows it."""
+
+    run_id: str
+    started_ns: int | None
+    """Start of its first span, nanoseconds since the Unix epoch; the times of spans are microseconds since then."""
+    final_output: str | None
+    spans: list[SpanDetails]  # type: ignore[valid-type]
+    messages: list[MessagePart]  # type: ignore[valid-type]
+    tool_calls: list[ToolCallDetails]  # type: ignore[valid-type]
+    tool_requests: list[ToolRequestDetails]  # type: ignore[valid-type]
+    model_calls: list[ModelCallDetails]  # type: ignore[valid-type]
+    agents: list[AgentDetails]  # type: ignore[valid-type]
+    commands: list[CommandDetails]  # type: ignore[valid-type]
+    doubts: list[DoubtDetails]  # type: ignore[valid-type]
+    gaps: list[GapDetails]  # type: ignore[valid-type]
+    """Those of a trace that is not complete left out: the run says why it is not."""
+
+    def data(self) -> dict[str, Any]:
+        """Return it as data for JSON."""
+        return {name: _plain(getattr(self, name)) for name in RunDetails.__slots__}
+
+
+def _plain(value: Any) -> Any:
+    """Return dataclasses as dictionaries; `dataclasses.asdict` would also copy each text."""
+    if not isinstance(value, list):
+        return value
+    names = type(value[0]).__slots__ if value else ()
+    return [{name: getattr(item, name) for name in names} for item in value]
 
 
 def _cut(name: str) -> str:

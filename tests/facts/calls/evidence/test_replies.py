@@ -6,7 +6,7 @@ import pytest
 from building import Lab, S
 from instrumented import oi
 
-from clawtrace.facts.calls.evidence.replies import with_replies
+from clawtrace.facts.calls.evidence.stream_answers import with_replies
 from clawtrace.facts.spans.span import Span
 
 MODEL = "gpt-4o-2024-08-06"

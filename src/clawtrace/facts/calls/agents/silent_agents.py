@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence, Set
 
@@ -52,35 +51,19 @@ def without_callers(
     """
     if "caller" not in role:
         return role
-    at_work: dict[str, _AtWork] = defaultdict(_AtWork)
-    for index, span in enumerate(spans):  # in order of start
+    at_work: dict[str, list[int]] = defaultdict(list)
+    for index, span in enumerate(spans):
         if span.kind == "agent" and span.agent_name is not None and index not in silent:
-            at_work[span.agent_name].add(span, root[index])
-    found: list[str | None] = [None if part == "caller" else part for part in role]
-    for index in silent:
-        named = at_work.get(spans[index].agent_name or "")
-        if role[index] == "caller" and named is not None and named.elsewhere(spans[index], root[index]):
-            found[index] = "wrapper"
-    return found
+            at_work[span.agent_name].append(index)
 
+    def works_elsewhere(caller: int) -> bool:
+        span = spans[caller]
+        return any(
+            root[one] != root[caller] and spans[one].start_ns <= span.last_ns and spans[one].last_ns >= span.start_ns
+            for one in at_work.get(span.agent_name or "", ())
+        )
 
-class _AtWork:
-    """When agents of one name were at work."""
-
-    def __init__(self) -> None:
-        self._starts: list[int] = []
-        self._latest: list[tuple[tuple[int, int], ...]] = []
-        """Of the agents so far the latest end and its root, and the latest under another root."""
-
-    def add(self, span: Span, root: int) -> None:
-        """Take in an agent; they come in order of start."""
-        ends = {at: last_ns for last_ns, at in (self._latest[-1] if self._latest else ())}
-        ends[root] = max(span.last_ns, ends.get(root, 0))
-        self._starts.append(span.start_ns)
-        self._latest.append(tuple(sorted(((last_ns, at) for at, last_ns in ends.items()), reverse=True)[:2]))
-
-    def elsewhere(self, span: Span, root: int) -> bool:
-        """Return whether one worked under another root in the time of a span."""
-        place = bisect_right(self._starts, span.last_ns)
-        latest = self._latest[place - 1] if place else ()
-        return any(at != root and last_ns >= span.start_ns for last_ns, at in latest)
+    return [
+        part if part != "caller" else "wrapper" if index in silent and works_elsewhere(index) else None
+        for index, part in enumerate(role)
+    ]

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 from clawtrace.dialects.load import Dialect
@@ -121,22 +119,19 @@ def _match(
     inner: Sequence[int],
     found: dict[int, int],
 ) -> None:
-    waiting = sorted((index for index in inner if spans[index].tool_name is not None), key=lambda n: spans[n].start_ns)
-    started: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
-    """What started in the time of the next dispatcher or later, by whether it failed or was blocked, in order of the ends."""
+    free = [index for index in inner if spans[index].tool_name is not None]
     for index in sorted(outer, key=lambda n: (-spans[n].start_ns, spans[n].last_ns)):
         span, call = spans[index], named[index]
-        while waiting and spans[waiting[-1]].start_ns >= span.start_ns:
-            other = waiting.pop()
-            insort(started[_stopped(spans[other])], (spans[other].last_ns, other))
         last_ns = NO_TIME if span.end_ns is None else span.last_ns
-        last: list[tuple[int, int]] = []
-        for ends in started.values() if call is not None else (started[span.failed],):
-            fitting = (ends[place] for place in range(bisect_right(ends, (last_ns, len(spans))) - 1, -1, -1))
-            last += islice((one for one in fitting if call is None or same_tool(call[0], spans[one[1]].tool_name)), 1)
-        if last:
-            _, found[index] = one = max(last)
-            started[_stopped(spans[one[1]])].remove(one)
+        fitting = [
+            (other.last_ns, n)
+            for n in free
+            if span.start_ns <= (other := spans[n]).start_ns and other.last_ns <= last_ns
+            and (_stopped(other) == span.failed if call is None else same_tool(call[0], other.tool_name))
+        ]  # fmt: skip
+        if fitting:
+            _, found[index] = max(fitting)
+            free.remove(found[index])
 
 
 def _object(text: str | None) -> dict[str, Any] | None:

@@ -11,7 +11,6 @@ from bisect import bisect_left, insort
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
 from fnmatch import fnmatchcase
-from itertools import islice
 
 from clawtrace.dialects.load import Dialect
 from clawtrace.dialects.rules import LayerRule
@@ -110,26 +109,13 @@ def _exchanges(spans: Sequence[Span]) -> dict[int, int]:
             sides.setdefault((span.exchange_id, span.exchange_session, span.tool_name), []).append(index)
     found: dict[int, int] = {}
     for of_id in sides.values():
-        found |= _held_once(spans, of_id)
+        for inner in of_id:
+            around = [outer for outer in of_id if _holds(spans[outer], spans[inner])]
+            if len(around) == 1:
+                found[inner] = around[0]
     # A far side that holds another one, or a near side that is held twice, shows that ids are used again.
     outers = Counter(found.values())
     return {inner: outer for inner, outer in found.items() if outer not in found and outers[outer] == 1}
-
-
-def _held_once(spans: Sequence[Span], of_id: Sequence[int]) -> dict[int, int]:
-    """Return for each span that lies in the time of exactly one other, of another trace, that other."""
-    found: dict[int, int] = {}
-    running: list[tuple[int, int]] = []
-    """Spans that have started, by their ends."""
-    for inner in sorted(of_id, key=lambda index: (spans[index].start_ns, -spans[index].last_ns, index)):
-        span = spans[inner]
-        del running[: bisect_left(running, (span.start_ns, -1))]
-        later = islice(running, bisect_left(running, (span.last_ns, -1)), None)
-        around = list(islice((outer for _, outer in later if _holds(spans[outer], span)), 2))
-        if len(around) == 1:
-            found[inner] = around[0]
-        insort(running, (span.last_ns, inner))
-    return found
 
 
 def _holds(outer: Span, inner: Span) -> bool:

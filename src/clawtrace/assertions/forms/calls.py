@@ -1,20 +1,70 @@
-"""Model calls as a count, and as evidence of a sum."""
+"""Calls as a count: attempts at tools by name and outcome, model calls, and what sentences and evidence say of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from clawtrace.assertions.forms.bounds import interval
 from clawtrace.assertions.forms.count import Count, CountedRows
-from clawtrace.assertions.forms.evidence import doubts_of, gap_rows
-from clawtrace.assertions.forms.where import ANY, Where
+from clawtrace.assertions.forms.form import Row
+from clawtrace.assertions.forms.sources import doubts_of, gap_rows
+from clawtrace.assertions.forms.where import ANY, Where, both
 from clawtrace.model.query import Query
 
-__all__ = ["ANSWERED", "calls_evidence", "model_calls"]
+__all__ = ["ANSWERED", "NOT_BLOCKED", "attempts", "calls_evidence", "model_calls", "split"]
+
+_OUTCOMES = {
+    "ok": "r.outcome = 'ok'",
+    "failed": "r.outcome = 'error'",
+    "blocked": "r.outcome = 'blocked'",
+    "of unknown outcome": "r.outcome IS NULL",
+}
+
+_SHOWN = """coalesce(r.name, '(tool without a name)') || ': ' || coalesce(r.outcome, 'how it ended is unknown')
+         || CASE WHEN r.error IS NULL THEN '' ELSE ': ' || r.error END"""
+
+NOT_BLOCKED = Where(
+    "CASE WHEN r.outcome = 'blocked' THEN FALSE WHEN r.outcome IS NULL THEN NULL ELSE TRUE END", columns=("outcome",)
+)
+"""An attempt that nothing denied."""
+
+
+def attempts(
+    named: Where, *, min: int | None = None, max: int | None = None, of: str, noun: str = "attempt",
+    count_blocked: bool = True, everywhere: bool = False,
+) -> Count:  # fmt: skip
+    """Return the count of attempts at tools.
+
+    Args:
+        named: the condition on their names.
+        min: fewest.
+        max: most.
+        of: what follows the noun in the sentence.
+        noun: what they are called.
+        count_blocked: whether a denied attempt counts.
+        everywhere: whether work that a timer started is looked at, too.
+    """
+    where = named if count_blocked else both(named, NOT_BLOCKED)
+    return Count(
+        "every_tool" if everywhere else "run_tools",
+        (CountedRows(where, min, max, noun, of),),
+        parts=_OUTCOMES,
+        label="r.name",
+        named=named if named.columns else None,
+        shown=_SHOWN,
+    )
+
+
+def split(row: Row, noun: str = "time") -> str:
+    """Say the attempts: "3 times (1 ok, 2 blocked)", "1 to 2 times (1 ok)"."""
+    said = ", ".join(f"{row[f'part_{n}']} {word}" for n, word in enumerate(_OUTCOMES) if row[f"part_{n}"])
+    return f"{interval(row['low'], row['high'], noun)}{f' ({said})' if said else ''}"
+
 
 ANSWERED = Where("r.outcome = 'ok'", "CASE WHEN p.outcome = 'error' THEN FALSE ELSE TRUE END", ("outcome",))
 """A call that got an answer."""
 
-_SHOWN = "coalesce(r.model, 'unknown model') || ', ' || coalesce(r.outcome, 'whether it was answered is unknown')"
+_SHOWN_CALL = "coalesce(r.model, 'unknown model') || ', ' || coalesce(r.outcome, 'whether it was answered is unknown')"
 
 _RECONCILED = """
 SELECT b.run_id AS run_id, b.span_id AS span_id, b.why AS why, b.reason AS reason, b.rank AS rank
@@ -46,7 +96,7 @@ def model_calls(minimum: int | None, maximum: int | None, *, include_failed: boo
     """Return the count of calls that were answered; with `include_failed` of requests, answered or not."""
     source, noun = ("model_requests", "model request") if include_failed else ("llm_calls", "answered model call")
     counted = CountedRows(ANY if include_failed else ANSWERED, minimum, maximum, noun)
-    return _ModelCalls(source, (counted,), shown=_SHOWN, stated="t.llm_calls_low")
+    return _ModelCalls(source, (counted,), shown=_SHOWN_CALL, stated="t.llm_calls_low")
 
 
 def calls_evidence(why: str, size: str, unknown: str, columns: Sequence[str]) -> Query:

@@ -29,42 +29,42 @@ _METRICS = {
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-class _Part(BaseModel):
+class _ContentPart(BaseModel):
     """What is read of a set; other fields may be there."""
 
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, validate_by_alias=True)
 
 
-class _Call(_Part):
+class _Call(_ContentPart):
     name: str
     args: dict[str, Any] | None = None
 
 
-class _ContentPart(_Part):
+class _ContentPart(_ContentPart):
     text: str | None = None
     function_call: _Call | None = None
 
 
-class _Content(_Part):
+class _Content(_ContentPart):
     parts: list[_ContentPart] | None = None
 
 
-class _Event(_Part):
+class _Event(_ContentPart):
     content: _Content | None = None
 
 
-class _Between(_Part):
+class _Between(_ContentPart):
     tool_uses: list[_Call] | None = None
     invocation_events: list[_Event] | None = None
 
 
-class _Turn(_Part):
+class _Turn(_ContentPart):
     user_content: _Content
     final_response: Any = None
     intermediate_data: _Between | None = None
 
 
-class _Case(_Part):
+class _Case(_ContentPart):
     eval_id: str
     conversation: list[_Turn] | None = None
     rubrics: Any = None
@@ -73,7 +73,7 @@ class _Case(_Part):
     conversation_scenario: Any = None
 
 
-class _EvalSet(_Part):
+class _EvalSet(_ContentPart):
     eval_cases: list[_Case]
 
 

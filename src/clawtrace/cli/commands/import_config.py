@@ -80,7 +80,7 @@ def command(file: Path, agent: str | None, traces: tuple[Path, ...], suite: str,
 
 
 def import_config(path: Path) -> Import:
-    """Read a configuration of promptfoo, or an eval set or a configuration of agentevals; told apart by their keys.
+    """Read a configuration of promptfoo, or an eval set or a configuration of agentevals, as its keys say.
 
     Raises:
         ConfigError: it cannot be read, or is none of these; every problem in it.

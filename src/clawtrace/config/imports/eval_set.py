@@ -26,55 +26,55 @@ _METRICS = {
     "final_response_match_v2": "asks a judge; `llm_judge` needs a rubric and an evaluation profile",
 }
 
-_Model = TypeVar("_Model", bound=BaseModel)
+_Form = TypeVar("_Form", bound=BaseModel)
 
 
-class _ContentPart(BaseModel):
+class _AdkPart(BaseModel):
     """What is read of a set; other fields may be there."""
 
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, validate_by_alias=True)
 
 
-class _Call(_ContentPart):
+class _AdkCall(_AdkPart):
     name: str
     args: dict[str, Any] | None = None
 
 
-class _ContentPart(_ContentPart):
+class _AdkContentPart(_AdkPart):
     text: str | None = None
-    function_call: _Call | None = None
+    function_call: _AdkCall | None = None
 
 
-class _Content(_ContentPart):
-    parts: list[_ContentPart] | None = None
+class _AdkContent(_AdkPart):
+    parts: list[_AdkContentPart] | None = None
 
 
-class _Event(_ContentPart):
-    content: _Content | None = None
+class _AdkEvent(_AdkPart):
+    content: _AdkContent | None = None
 
 
-class _Between(_ContentPart):
-    tool_uses: list[_Call] | None = None
-    invocation_events: list[_Event] | None = None
+class _AdkBetween(_AdkPart):
+    tool_uses: list[_AdkCall] | None = None
+    invocation_events: list[_AdkEvent] | None = None
 
 
-class _Turn(_ContentPart):
-    user_content: _Content
+class _AdkTurn(_AdkPart):
+    user_content: _AdkContent
     final_response: Any = None
-    intermediate_data: _Between | None = None
+    intermediate_data: _AdkBetween | None = None
 
 
-class _Case(_ContentPart):
+class _AdkCase(_AdkPart):
     eval_id: str
-    conversation: list[_Turn] | None = None
+    conversation: list[_AdkTurn] | None = None
     rubrics: Any = None
     session_input: Any = None
     final_session_state: Any = None
     conversation_scenario: Any = None
 
 
-class _EvalSet(_ContentPart):
-    eval_cases: list[_Case]
+class _AdkEvalSet(_AdkPart):
+    eval_cases: list[_AdkCase]
 
 
 class _Evaluator(BaseModel):
@@ -106,12 +106,12 @@ def read_eval_set(found: Import) -> None:
         if asked is None:
             return
         found.document = read_document(Path(configuration.eval_set))
-    cases = _read(_EvalSet, found)
+    cases = _read(_AdkEvalSet, found)
     for index, case in enumerate(cases.eval_cases):
         _read_case(found, case, (_key(found.document.data, "eval_cases"), index), asked)
 
 
-def _read(model: type[_Model], found: Import) -> _Model:
+def _read(model: type[_Form], found: Import) -> _Form:
     problems: list[ConfigProblem] = []
     read = validated(model, found.document.data, in_document(found.document), problems)
     if read is None:
@@ -119,7 +119,7 @@ def _read(model: type[_Model], found: Import) -> _Model:
     return read
 
 
-def _read_case(found: Import, case: _Case, path: KeyPath, asked: _Evaluator | None) -> None:
+def _read_case(found: Import, case: _AdkCase, path: KeyPath, asked: _Evaluator | None) -> None:
     written = found.document.data[path[0]][path[1]]
     for name in ("rubrics", "session_input", "final_session_state", "conversation_scenario"):
         if getattr(case, name):
@@ -147,11 +147,11 @@ def _read_case(found: Import, case: _Case, path: KeyPath, asked: _Evaluator | No
     found.add(case.eval_id, messages, assertions)
 
 
-def _calls(turn: _Turn, match: str) -> Written:
+def _calls(turn: _AdkTurn, match: str) -> Written:
     """Return the tool calls of a turn as an assertion."""
     steps = [
         {"tool": f"literal:{call.name}", "args": literal_arguments(call.args or {}), "match": "exact"}
-        for call in _tool_uses(turn.intermediate_data or _Between())
+        for call in _tool_uses(turn.intermediate_data or _AdkBetween())
     ]
     if match == "ANY_ORDER" and len(steps) > 1:
         return {"type": "tool_sequence", "steps": [{"any_order": steps}]}
@@ -161,7 +161,7 @@ def _calls(turn: _Turn, match: str) -> Written:
     return {"type": "tool_sequence", "steps": steps, **mode, "order": "start_time"}
 
 
-def _tool_uses(between: _Between) -> Iterator[_Call]:
+def _tool_uses(between: _AdkBetween) -> Iterator[_AdkCall]:
     """Yield the calls of a turn, in either form that ADK writes."""
     yield from between.tool_uses or ()
     for event in between.invocation_events or ():

@@ -108,7 +108,7 @@ def measure(peer: Peer, folder: Path, times: int) -> Figures:
 
 
 def waited(peer: Peer, folder: Path) -> float:
-    """Return the seconds from an agent's end to that of the command that started and judged it."""
+    """Return the seconds from an agent's end until the command that started and judged it has ended."""
     spent(command(peer, peer.runs), folder)
     return time.time() - int((folder / "ended").read_text()) / 1e9
 

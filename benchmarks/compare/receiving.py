@@ -41,6 +41,8 @@ def receive(server: Served, times: int, seconds: float) -> Figures:
         senders = [http_sender(address, "application/x-protobuf", server.server.headers) for _ in range(clients)]
         before, stored = server.usage()[0], server.count()
         sent = spans * load(senders, template, lambda so_far: so_far >= requests, as_json=False)
+        if not sent:
+            raise NotRunError("it acknowledged nothing")
         wait_for(server, stored + sent)
         return sent, max(server.usage()[0] - before, 1 / TICKS)
 

@@ -2,7 +2,7 @@
 
     python benchmarks/compare [PEER…] [--times 3] [--seconds 1] [--out FILE]
 
-Each peer gets an environment of its own from PyPI or npm, in the cache of the soak's environments; the first call needs the network
+Each peer gets a separate environment from PyPI or npm, in the cache of the soak's environments; the first call needs the network
 and about 3 GB. How each row is measured: docs/comparison.md.
 """
 
@@ -13,6 +13,7 @@ import json
 import math
 import os
 import platform
+import sqlite3
 import statistics
 import sys
 import tempfile
@@ -40,7 +41,7 @@ def measured(peer: Peer, given: argparse.Namespace) -> tuple[Figures, list[str]]
         began = time.perf_counter()
         try:
             figures.update(measure())
-        except (NotRunError, OSError) as error:
+        except (NotRunError, OSError, sqlite3.Error, SystemExit) as error:
             reasons.append(str(error))
         print(f"{peer.name}: {time.perf_counter() - began:.0f} s {reasons or ''}", file=sys.stderr, flush=True)
 
@@ -78,7 +79,7 @@ def shown(values: list[float] | None, ours: list[float] | None) -> str:
     middle, least, most = statistics.median(values), min(values), max(values)
     spread = f" ({number(least)}–{number(most)})" if len(values) > 1 else ""
     base = statistics.median(ours) if ours else 0
-    return f"{number(middle)}{spread}" + (f", {middle / base:.2g} ×" if ours is not values and base else "")
+    return f"{number(middle)}{spread}" + (f", {number(middle / base)} ×" if ours is not values and base else "")
 
 
 def number(value: float) -> str:
@@ -102,6 +103,7 @@ def main() -> None:
     for peer in chosen:
         results[peer.name] = measured(peer, given)
     ours = results.get("clawtrace", ({}, []))[0]
+    ours = {row: values for row, values in ours.items() if "(%)" not in row and row != "spans received"}
     rows = dict.fromkeys(row for figures, _ in results.values() for row in figures)
     print(
         f"\n{platform.machine()}, {os.cpu_count()} cores, load {load:.1f} before and {os.getloadavg()[0]:.1f} after; medians of"

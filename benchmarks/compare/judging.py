@@ -91,15 +91,15 @@ def measure(peer: Peer, folder: Path, times: int) -> Figures:
         figures[name] = taken
         return min(taken)
 
-    repeat("start-up, help or import (s)", peer.starts)
+    repeat("start-up, help or import (CPU s)", peer.starts)
     if peer.judges:
-        one = repeat("one recorded run, whole process (s)", peer.judges, recording="one.json")
+        one = repeat("one recorded run, whole process (CPU s)", peer.judges, recording="one.json")
         taken = [spent(command(peer, peer.judges, recording="many.jsonl"), folder)[0] for _ in range(times)]
-        figures["judging a recording of many runs (runs/s)"] = [(RUNS - 1) / (cpu - one) for cpu in taken]
+        figures["judging a recording of many runs (runs/CPU s)"] = [(RUNS - 1) / (cpu - one) for cpu in taken]
     if peer.asks:
         script = str(Path(__file__).with_name("inside.py"))
         asked = command(peer, ("python", script, peer.asks, str(ASKED)))
-        figures["8 questions of runs at hand (runs/s)"] = [float(spent(asked, folder)[1]) for _ in range(times)]
+        figures["8 questions of runs at hand (runs/CPU s)"] = [float(spent(asked, folder)[1]) for _ in range(times)]
     if peer.runs:
         figures["agent's exit to the end of its command (s, wall)"] = [waited(peer, folder) for _ in range(times + 1)][
             1:
@@ -108,7 +108,7 @@ def measure(peer: Peer, folder: Path, times: int) -> Figures:
 
 
 def waited(peer: Peer, folder: Path) -> float:
-    """Return the seconds from an agent's end to that of the command that started and judged it."""
+    """Return the seconds from an agent's end until the command that started and judged it has ended."""
     spent(command(peer, peer.runs), folder)
     return time.time() - int((folder / "ended").read_text()) / 1e9
 

@@ -139,7 +139,7 @@ PEERS = (
 
 @cache
 def installed(peer: Peer) -> Path:
-    """Return the folder with a peer's own environment; it is made where it is not there yet.
+    """Return the folder with a peer's environment; it is made where it is not there yet.
 
     Raises:
         CannotInstallError: this machine cannot have it.

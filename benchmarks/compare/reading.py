@@ -66,7 +66,7 @@ def spans(recording: Path) -> Iterable[dict[str, Any]]:
 
 
 def linked(found: list[Path], folder: Path) -> dict[str, Path]:
-    """Give the recordings' files names of their own in `folder`; return the recordings by them."""
+    """Link the recordings in `folder`, each with a different name; return the recordings by name."""
     named = {f"{recording.parent.name}-{recording.name}.otlp.jsonl": recording for recording in found}
     for name, recording in named.items():
         (folder / name).symlink_to(recording / "traces.otlp.jsonl")

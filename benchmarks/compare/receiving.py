@@ -13,6 +13,7 @@ from peers import Peer
 from serving import TICKS, NotRunError, Served
 
 LOADS = tuple((spans, clients) for spans in (512, 5) for clients in (1, 4, 32))
+WARM_UP = 100
 MOST_SECONDS = 60.0
 """CPU time of a server above which a load is left out."""
 IDLE_SHARE = 0.05
@@ -28,7 +29,7 @@ Figures = dict[str, list[float]]
 def receive(server: Served, times: int, seconds: float) -> Figures:
     """Measure each load `times` times, each of so much work that it takes the server so many seconds of CPU.
 
-    A load of one request a client comes first: it warms up and says how much that is. Where it takes the server longer than
+    A load of one request a client, or 100 spans, comes first: it warms up and says how much that is. Where it takes the server longer than
     that already, it is the figure.
     """
     LOADED[0], total = 1, 0
@@ -39,8 +40,10 @@ def receive(server: Served, times: int, seconds: float) -> Figures:
         """Send so many requests, or one a client; return spans and CPU seconds until they are in the database."""
         address = f"http://{server.address}"
         senders = [http_sender(address, "application/x-protobuf", server.server.headers) for _ in range(clients)]
-        before, stored = server.usage()[0], server.count()
+        stored, before = server.count(), server.usage()[0]
         sent = spans * load(senders, template, lambda so_far: so_far >= requests, as_json=False)
+        if not sent:
+            raise NotRunError("it acknowledged nothing")
         wait_for(server, stored + sent)
         return sent, max(server.usage()[0] - before, 1 / TICKS)
 
@@ -49,7 +52,7 @@ def receive(server: Served, times: int, seconds: float) -> Figures:
         if cost * spans * clients > MOST_SECONDS:  # one request a client, as dear as those of the load before
             continue
         template = request(spans, as_json=False, extra=extra)
-        sent, cpu = loaded(1)
+        sent, cpu = loaded(max(1, WARM_UP // spans))
         done = [(sent, cpu)]
         if cpu < seconds:
             done += [loaded(round(sent / cpu * seconds / spans)) for _ in range(times)]
@@ -57,7 +60,7 @@ def receive(server: Served, times: int, seconds: float) -> Figures:
             total += round(sent)
         total += round(sum(count for count, _ in done))
         cost = min(used / count for count, used in done)
-        figures[f"receiving, {spans} × {clients} (spans/s)"] = [count / used for count, used in done]
+        figures[f"receiving, {spans} × {clients} (spans/CPU s)"] = [count / used for count, used in done]
     figures["spans received"], figures["memory after them (MB)"] = [total], [server.usage()[1]]
     return figures
 

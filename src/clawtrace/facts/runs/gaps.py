@@ -262,6 +262,15 @@ def _knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, age
     recorded = all(_tells(run, call) or not _may_ask(run, call) for call in answered)
     at_work = (*run.kinds.get("tool", ()), *run.kinds.get("agent", ()))
     working = [index for index in at_work if run.records(index, "tool_calls") is True]
+    # What a program runs itself, for a model whose requests are not recorded, has a span only where the program writes one.
+    if any(
+        not _tells(run, call)
+        and _may_ask(run, call)
+        and run.executions_of(call.index) == "none"
+        and (call.agent is None or run.executions_of(call.agent) != "spans")
+        for call in answered
+    ):
+        return False
     # That an agent's framework writes spans of tools is not known where only general rules read the agent's own; what a product's
     # log records, its dialect reads.
     sums = not models and any(run.spans[n].rollup_input_tokens or run.spans[n].rollup_output_tokens for n in working)

@@ -8,7 +8,8 @@
     ├── InputError                 a recording that cannot be read; exit code 2
     ├── StoreError                 the span store cannot do what was asked
     │   ├── StoreLockedError       another process holds the file
-    │   └── StoreSchemaError       the file was written by another schema version
+    │   ├── StoreDamagedError      the file, or one next to it, is not whole; exit code 2
+    │   └── StoreSchemaError       the file was written by another schema version, or is no store; exit code 2
     ├── QueryError                 SQL that the store refused (a user's own query: exit code 2)
     ├── ReceiverError              the receiver cannot start or has failed
     ├── ProviderError              a model cannot be asked: a package or a key is missing
@@ -39,6 +40,7 @@ __all__ = [
     "QueryError",
     "ReceiverError",
     "RunnerError",
+    "StoreDamagedError",
     "StoreError",
     "StoreLockedError",
     "StoreSchemaError",
@@ -119,8 +121,16 @@ class StoreLockedError(StoreError):
     """Another process holds the store's file; the message names it where it is known."""
 
 
+class StoreDamagedError(StoreError):
+    """The store's file, its log or its journal is not whole; the message says what to do."""
+
+    exit_code = ExitCode.USAGE
+
+
 class StoreSchemaError(StoreError):
-    """The store's file was written by another schema version; the message says what to do."""
+    """The store's file was written by another schema version, or is no store; the message says what to do."""
+
+    exit_code = ExitCode.USAGE
 
 
 class QueryError(ClawtraceError):

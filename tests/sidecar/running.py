@@ -50,7 +50,7 @@ class Running:
         )
         assert self.process.stderr is not None
         line = self.process.stderr.readline()
-        assert line.startswith("listening on http://127.0.0.1:"), line
+        assert line.startswith("listening on http://"), line
         self.said: dict[str, Any] = json.loads(self.ready.read_text())
         self.http: str = self.said["http"]
 

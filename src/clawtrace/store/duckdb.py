@@ -20,7 +20,7 @@ from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.run import RunRecord, read_record, write_record
 from clawtrace.store.files.cached_blocks import CachedBlocks, move_log
-from clawtrace.store.files.failures import as_store_errors, store_error, try_to_write
+from clawtrace.store.files.failures import as_store_errors, keep_unread_log, store_error, try_to_write
 from clawtrace.store.files.owner import PATIENCE_SECONDS, connect, load_duckdb, patiently
 from clawtrace.store.files.schema import create_tables, holds_store, renew
 from clawtrace.store.questions.question_side import QuestionSide
@@ -88,6 +88,8 @@ class DuckStore(QuestionSide):
 
         self._db = patiently(partial(connect, self.path), patience_s)
         try:
+            if self.path != MEMORY:
+                keep_unread_log(self._db, self.path)
             stored = self.path != MEMORY and holds_store(self._db, self.path)
             if stored:
                 renew(self._db, self.path)

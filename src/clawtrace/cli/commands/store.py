@@ -1,4 +1,4 @@
-"""`clawtrace store`: clawtrace's own tables in a ClickHouse."""
+"""`clawtrace store`: clawtrace's own tables in a ClickHouse, and what is left of a damaged store."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from clawtrace.cli.sources.clickhouse import ClickHouseSource, StoreType
 __all__ = ["command"]
 
 
-@click.group(epilog="Example: clawtrace store init --store clickhouse://writer@clickhouse:8123/otel")
+@click.group(epilog="Example: clawtrace store salvage outputs/serve/spans.duckdb -o saved.duckdb")
 def command() -> None:
-    """Make clawtrace's own tables in a ClickHouse, in which `clawtrace eval` keeps facts and verdicts."""
+    """Make clawtrace's own tables in a ClickHouse, in which `clawtrace eval` keeps facts and verdicts, or save a damaged store."""
 
 
 @command.command(
@@ -58,3 +58,28 @@ def init(store: Path | ClickHouseSource | None, prints: bool) -> None:
         for sql in ddl(address.own):
             connection.run(sql)
     click.echo(f"The tables of {address.own!r} are there.", err=True)
+
+
+@command.command(
+    "salvage",
+    short_help="Write what can be read of a damaged store into a new one.",
+    epilog="Example: clawtrace store salvage outputs/serve/spans.duckdb -o saved.duckdb",
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The new store; it must not exist.")
+def salvage(file: Path, out: Path) -> int:
+    """Read a store that is damaged, its log and its journal as far as they can be read, and write a new store.
+
+    Nothing is written to FILE; a copy of it is made in the folder of the new store for as long as this takes. Of a run that
+    may have lost something no verdict counts on its being complete. Exit codes: 0 everything was read, 1 something is lost.
+    """
+    from clawtrace.store.salvage import salvage as salvaged
+
+    found = salvaged(file, out)
+    for table, (rows, lost) in found.rows.items():
+        click.echo(f"{table}: {rows} rows" + (f", {lost} lost" if lost else ""))
+    for what in found.lost:
+        click.echo(f"lost: {what}")
+    lacking = f", {found.incomplete} of them incomplete through the damage" if found.incomplete else ""
+    click.echo(f"{str(out)!r} has {found.runs} runs{lacking}.")
+    return 1 if found.lost or any(lost for _, lost in found.rows.values()) else 0

@@ -21,7 +21,6 @@ from clawtrace.errors import ReceiverError
 from clawtrace.receiver.transport.admission import Desk
 
 if TYPE_CHECKING:
-    from clawtrace.receiver.transport.first_bytes import FirstBytes
     from clawtrace.receiver.transport.questions import Questions
     from clawtrace.receiver.transport.site import Site
 
@@ -31,6 +30,8 @@ _LOG = logging.getLogger("clawtrace.receiver")
 
 _STOP_SECONDS = 5.0
 _SILENT_SECONDS = 60.0
+_KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""A connection whose machine or network is gone ends after a minute, in seconds; gRPC would hold it for two hours."""
 _QUIET_TURNS = 6
 """Turns of the event loop without anything to do; asyncio takes four from accepting a connection to reading it."""
 
@@ -134,6 +135,10 @@ class Ports:
         # Connections inherit it. asyncio sets it only where the socket itself says TCP, which this one does not; and an
         # answer of two parts, as JSON's is, waits 40 ms for the sender's delayed acknowledgement without it.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in _KEEPALIVE.items():
+            if hasattr(socket, option):  # not every system has them
+                listening.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
         self._sockets.append(listening)
         return int(listening.getsockname()[1])
 
@@ -149,9 +154,8 @@ class Ports:
             self._ready.set()
 
     async def _serve(self) -> None:
-        from clawtrace.receiver.transport.first_bytes import FirstBytes
         from clawtrace.receiver.transport.http_app import HttpApp
-        from clawtrace.receiver.transport.http_protocol import HttpConnection
+        from clawtrace.receiver.transport.http_connection import HttpConnection
         from clawtrace.receiver.transport.site import Site
 
         loop = self._loop = asyncio.get_running_loop()
@@ -159,13 +163,9 @@ class Ports:
         self._stopping = asyncio.Event()
         self._site = Site(self._desk, head_seconds=self._settings.body_timeout_s)
         app = HttpApp(self._desk, self._site, self._questions)
-
-        def over_http(new: FirstBytes) -> asyncio.Protocol:
-            return HttpConnection(self._site, new.link, app)
-
         servers = [
             await loop.create_server(
-                partial(FirstBytes, self._site, listening.getsockname()[1], over_http, self._grpc()),
+                partial(HttpConnection, self._site, listening.getsockname()[1], app, self._grpc()),
                 sock=listening,
                 ssl=self._tls,
                 backlog=2048,

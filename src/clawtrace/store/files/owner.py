@@ -105,7 +105,7 @@ def read_owner(store: str | Path) -> Owner | None:
     return owner if _alive(owner.pid) else None
 
 
-def connect(path: str) -> DuckDBPyConnection:
+def connect(path: str, *, read_only: bool = False) -> DuckDBPyConnection:
     """Open a DuckDB file.
 
     Raises:
@@ -117,7 +117,7 @@ def connect(path: str) -> DuckDBPyConnection:
 
     try:
         path.encode()
-        return duckdb.connect(path, config=_settings(path))
+        return duckdb.connect(path, read_only=read_only, config=_settings(path))
     except UnicodeEncodeError as error:
         raise StoreError(f"the path of the store {path!r} is not UTF-8, as DuckDB needs it; rename it") from error
     except duckdb.Error as error:

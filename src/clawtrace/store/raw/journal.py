@@ -11,13 +11,14 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from clawtrace.errors import StoreError
+from clawtrace.errors import StoreDamagedError, StoreError
 from clawtrace.model.raw import Batch, LogBatch, MapColumn, NestedMap, Receipt, SpanBatch, StrList
 from clawtrace.store.files.failures import store_error
 
@@ -117,21 +118,38 @@ class Journal:
         Raises:
             StoreError: the file is of another store, damaged, or cannot be read.
         """
-        try:
-            data = self.path.read_bytes()
-        except FileNotFoundError:
+        data = self._bytes()
+        if data is None:
             return
-        except OSError as error:
-            raise StoreError(f"cannot read {str(self.path)!r}: {error.strerror or error}") from error
         origin, newline, rest = data.partition(b"\n")
-        if not newline:
+        expected = f"{_ORIGIN}{store_id}\n".encode()
+        if expected.startswith(data) or not data.strip(b"\0"):
             return  # not even its first line was written
-        if origin.decode("utf-8", "replace") != f"{_ORIGIN}{store_id}":
+        if origin + newline != expected:
             raise StoreError(
                 f"{str(self.path)!r} holds spans that another store, or another version of clawtrace, acknowledged and "
                 "did not store: put that store back, or remove this file if they are not needed."
             )
         yield from self._read(rest, last)
+
+    def whole_groups(self) -> tuple[dict[int, Group], bool]:
+        """Return every group that can be read, by number, of whatever store; and whether anything else is in the file.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        data = self._bytes() or b""
+        found = {start: (number, body) for number, start, body in _later(data, 0)}
+        known = (data.find(b"\n") + 1) + sum(_HEAD.size + len(body) for _, body in found.values())
+        return {number: _read_group(body) for number, body in found.values()}, known != len(data)
+
+    def _bytes(self) -> bytes | None:
+        try:
+            return self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StoreError(f"cannot read {str(self.path)!r}: {error.strerror or error}") from error
 
     def _read(self, data: bytes, last: int) -> Iterator[tuple[int, Group]]:
         place = 0
@@ -140,10 +158,11 @@ class Journal:
             place += _HEAD.size + len(body)
             last = max(last, number)
             yield number, _read_group(body)
-        if any(number > last for number in _later(data, place)):
-            raise StoreError(
-                f"{str(self.path)!r} is damaged: the acknowledged spans in it cannot be read, and none was imported. Restore a "
-                "complete copy, or move the file away, which loses all spans in it."
+        if any(number > last for number, _, _ in _later(data, place)):
+            raise StoreDamagedError(
+                f"{str(self.path)!r} is damaged: acknowledged spans in it cannot be read, and none was imported. Put a copy of it "
+                "back, move it away, which loses all spans in it, or write what can be read into another store: "
+                f"`clawtrace store salvage {shlex.quote(self._store)} -o NEW`."
             )
 
     def _open(self, store_id: str) -> int:
@@ -170,12 +189,12 @@ def _group_at(data: bytes, place: int) -> tuple[int, bytes] | None:
     return (number, body) if 0 < length == len(body) and zlib.crc32(body) == checksum else None
 
 
-def _later(data: bytes, place: int) -> Iterator[int]:
-    """Yield the numbers of whole groups behind `place`, wherever they begin."""
+def _later(data: bytes, place: int) -> Iterator[tuple[int, int, bytes]]:
+    """Yield (number, where, JSON) of each whole group behind `place`, wherever it begins; some twice."""
     for zeros in _ZEROS.finditer(data, place):
         for start in range(max(zeros.start() - _NUMBER_BYTES, place), zeros.start() + 1):
             if found := _group_at(data, start):
-                yield found[0]
+                yield found[0], start, found[1]
 
 
 def _write(file: int, data: bytes, place: int) -> None:

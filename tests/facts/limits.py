@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +19,10 @@ import conformance
 __all__ = ["SETTINGS", "rewritten"]
 
 Attributes = list[dict[str, Any]]
+
+_SAID = re.compile(
+    r"message|argument|result|entity\.(in|out)put|^gen_ai\.(prompt|completion)|^(in|out)put|\.(in|out)put$"
+)
 
 
 def _cut(length: int) -> Callable[[Attributes], Attributes]:
@@ -36,6 +41,7 @@ SETTINGS: dict[str, Callable[[Attributes], Attributes]] = {
     "values of 200": _cut(200),
     "the first 20 attributes": lambda attributes: attributes[:20],
     "the last 20 attributes": lambda attributes: attributes[-20:],
+    "nothing that was said": lambda attributes: [one for one in attributes if not _SAID.search(one["key"])],
 }
 """What is left of attributes. SDKs of JavaScript and Java drop the last ones, the one of Python the first ones."""
 

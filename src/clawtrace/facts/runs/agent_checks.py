@@ -11,10 +11,10 @@ from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
 from clawtrace.facts.doubts import certain
-from clawtrace.facts.runs.agents import Activation
+from clawtrace.facts.runs.agents import Activation, doubt_parents
 from clawtrace.facts.tools.tool_call import ToolCallRow
 
-__all__ = ["check_agents", "doubt_parents"]
+__all__ = ["check_agents"]
 
 _CALLS = frozenset(("llm", "tool"))
 _STEP = 2
@@ -67,14 +67,6 @@ def check_agents(
     doubt_parents(activations)
 
 
-def doubt_parents(activations: Sequence[Activation]) -> None:
-    """Make it unknown who delegated to an activation, where that one is not certain."""
-    unsure = {one.number: one.index for one in activations if one.seen and not certain(one.doubts)}
-    for one in activations:
-        if one.parent in unsure:
-            _forget_parent(one, "agent-inside-doubtful", unsure[one.parent])
-
-
 def _may_be_of_another(run: RunSpans, call: LlmCall) -> bool:
     """Return whether an agent without a span may be between a model call and its agent.
 
@@ -91,15 +83,6 @@ def _doubt(one: Activation, reason: str, findings: Findings) -> None:
     """Make an activation uncertain, where a check holds."""
     if findings.holds(reason, one.index):
         one.doubt(reason)
-
-
-def _forget_parent(one: Activation, reason: str, index: int) -> None:
-    """Make it unknown which agent delegated to an activation, and where it is only inside of one, whether any did."""
-    one.parent = None
-    one.doubt(reason, "parent_activation_no", span=index)
-    if one.via in ("root", "nesting"):
-        one.via = None
-        one.doubt(reason, "via", span=index)
 
 
 def _find_unseen(
@@ -170,7 +153,7 @@ def _doubt_after_another(
         span = run.spans[index]
         before = names[run.agent[index]]
         if before - {span.agent_name} and span.parent_agent is None and findings.holds("agent-after-another", index):
-            _forget_parent(one, "agent-after-another", index)
+            one.forget_parent("agent-after-another", index)
         before.add(span.agent_name)
 
 
@@ -183,6 +166,6 @@ def _doubt_in_time_of_another(run: RunSpans, rows: Mapping[int, Activation]) -> 
         others = [end_ns for top, end_ns in latest.items() if top != root]
         apart = one.via == "root" and run.spans[root].parent_span_id is None and not run.words(index).by_time
         if apart and max(others, default=0) >= span.start_ns:
-            _forget_parent(one, "agent-in-tool-time", index)
+            one.forget_parent("agent-in-tool-time", index)
         latest[root] = max(span.last_ns, latest.get(root, 0))
         latest = dict(sorted(latest.items(), key=itemgetter(1))[-2:])

@@ -11,11 +11,11 @@ from itertools import islice
 from typing import Literal
 
 from clawtrace.facts.calls.run_spans import RunSpans
-from clawtrace.facts.doubts import Doubt, Doubted
+from clawtrace.facts.doubts import Doubt, Doubted, certain
 from clawtrace.facts.spans.in_order import InOrder
 from clawtrace.facts.tools.tool_call import ToolCallRow
 
-__all__ = ["Activation", "activations"]
+__all__ = ["Activation", "activations", "doubt_parents"]
 
 _LAST = sys.maxsize
 """Behind the index of every span."""
@@ -39,6 +39,22 @@ class Activation(Doubted):
     stated: str | None = None
     """Its name, where that span alone says it."""
     doubts: list[Doubt] = field(default_factory=list)
+
+    def forget_parent(self, reason: str, span: int) -> None:
+        """Make it unknown which agent delegated to it, and where it is only inside of one, whether any did; `span` shows it."""
+        self.parent = None
+        self.doubt(reason, "parent_activation_no", span=span)
+        if self.via in ("root", "nesting"):
+            self.via = None
+            self.doubt(reason, "via", span=span)
+
+
+def doubt_parents(activations: Sequence[Activation]) -> None:
+    """Make it unknown who delegated to an activation, where that one is not certain."""
+    unsure = {one.number: one.index for one in activations if one.seen and not certain(one.doubts)}
+    for one in activations:
+        if one.parent in unsure:
+            one.forget_parent("agent-inside-doubtful", unsure[one.parent])
 
 
 def activations(run: RunSpans, requested: Mapping[int, int | None], calls: Sequence[ToolCallRow]) -> list[Activation]:

@@ -10,8 +10,7 @@ from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
 from clawtrace.facts.doubts import Doubted, certain
-from clawtrace.facts.runs.agent_checks import doubt_parents
-from clawtrace.facts.runs.agents import Activation
+from clawtrace.facts.runs.agents import Activation, doubt_parents
 from clawtrace.facts.runs.failures import Failure
 from clawtrace.facts.runs.stated import Stated, states_uncounted_usage
 from clawtrace.facts.tools.tool_call import ToolCallRow
@@ -273,6 +272,15 @@ def knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, agen
     recorded = all(_tells(run, call) or not _may_ask(run, call) for call in answered)
     at_work = (*run.kinds.get("tool", ()), *run.kinds.get("agent", ()))
     working = [index for index in at_work if run.records(index, "tool_calls") is True]
+    # What a program runs itself, for a model whose requests are not recorded, has a span only where the program writes one.
+    if any(
+        not _tells(run, call)
+        and _may_ask(run, call)
+        and run.executions_of(call.index) == "none"
+        and (call.agent is None or run.executions_of(call.agent) != "spans")
+        for call in answered
+    ):
+        return False
     # That an agent's framework writes spans of tools is not known where only general rules read the agent's own; what a product's
     # log records, its dialect reads.
     sums = not models and any(run.spans[n].rollup_input_tokens or run.spans[n].rollup_output_tokens for n in working)

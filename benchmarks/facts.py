@@ -35,7 +35,7 @@ def main() -> None:
             text = one.replace(f'"{7:032x}"', f'"{number + 1:032x}"')
             Path(recordings, f"{number:06}.json").write_text(text, encoding="utf-8")
         with Session.open(Path(folder, "store.duckdb")) as session:
-            session.load_recordings(sorted(recordings.iterdir()), Grouping.run_per_file())
+            session.load_recordings(sorted(recordings.iterdir()), Grouping("file"))
             run_ids = session.run_ids()
             wall, cpu = time.perf_counter(), time.process_time()
             session.evaluate(run_ids, [])

@@ -695,9 +695,9 @@ def no_loops(
     """No tool is called more than `max_repeats` times in a row with the same arguments.
 
     An agent that repeats itself burns money without getting anywhere. In a row means without another call in
-    between, among all calls of the run by start or among those of one agent. Executed, failed and blocked calls
-    count. Arguments are compared as JSON values; where they were not captured or were cut off, calls of one tool
-    may be the same. A call that nothing records may part a row as well as lengthen it.
+    between, among all calls of the run by start or among those of one agent that the spans show. Executed, failed
+    and blocked calls count. Arguments are compared as JSON values; where they were not captured or were cut off,
+    calls of one tool may be the same. A call that nothing records may part a row as well as lengthen it.
 
     Args:
         max_repeats: Most calls in a row of one tool with the same arguments; 1 allows no repetition.

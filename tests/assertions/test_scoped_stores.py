@@ -37,7 +37,7 @@ def asked_in_sql():
 def test_both_stores_answer_alike_within_a_scope(chdb, recording):
     """A quarter of the cases of all types, of the part of a recorded run; the other store is given the rows that ours holds."""
     with Session.open() as session:
-        session.load_recordings([RECORDINGS / recording], Grouping.one_run("r"))
+        session.load_recordings([RECORDINGS / recording], Grouping("one", "r"))
         engine, store = session._current(["r"]), session._store
         within = engine.facts.scoped([PARTS[recording]], ["r"])[PARTS[recording]]
         assert not within.runs["r"].empty

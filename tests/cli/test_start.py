@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 UNUSED = {
-    "asyncio", "concurrent", "difflib", "fastapi", "genai_prices", "google", "grpc", "h11", "http", "httptools", "httpx",
+    "asyncio", "concurrent", "difflib", "fastapi", "genai_prices", "google", "grpc", "h11", "http", "httpx",
     "jinja2", "jsonschema_rs", "logging", "multiprocessing", "numpy", "opentelemetry", "pandas", "pyarrow", "regex",
     "requests", "rich", "sqlite3", "ssl", "starlette", "unittest", "xml",
 }  # fmt: skip

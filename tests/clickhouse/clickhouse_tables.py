@@ -73,7 +73,7 @@ class ClickHouseServer:
     def write(self, recordings: Sequence[Path], database: str = "otel") -> None:
         """Write recordings as the exporter does, secrets included."""
         store = DuckStore()
-        load_recordings(recordings, Grouping.by_attribution(), store, redaction=RedactionSettings(enabled=False))
+        load_recordings(recordings, Grouping(), store, redaction=RedactionSettings(enabled=False))
         connection = ServerSession(self.address(database))
         for table, columns in COLUMNS.items():
             store.stream(f"SELECT {columns} FROM {table}", lambda rows, into=table: connection.insert_arrow(into, rows))

@@ -89,7 +89,7 @@ def asked(server: Any, database: str, clients: Sequence[str], every: int) -> lis
     client_of: dict[str, str] = {}
     with Session.open() as ours, tempfile.TemporaryDirectory() as copies:
         for folder in [_without_flags(name, Path(copies)) for name in clients]:
-            client_of |= dict.fromkeys(ours.load_recordings([folder], Grouping.by_attribution()).run_ids, folder.name)
+            client_of |= dict.fromkeys(ours.load_recordings([folder], Grouping()).run_ids, folder.name)
         run_ids = ours.run_ids()
         expected = ours.evaluate(run_ids, assertions)
     with ClickHouseSession.open_at(server.address(database)) as there:

@@ -48,7 +48,7 @@ def post_recordings(collector, folders):
     """Send all that recordings hold, log records without a run among it."""
     for folder in folders:
         with Session.open() as session:
-            session.load_recordings([folder], Grouping.one_run("all"))
+            session.load_recordings([folder], Grouping("one", "all"))
             for line in session.exported("all"):
                 post(collector, "traces" if line.startswith('{"resourceSpans"') else "logs", line)
 

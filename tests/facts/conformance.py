@@ -49,7 +49,7 @@ def loaded(paths: Iterable[Path]) -> Iterator[Session]:
     """Open a session whose runs are the recordings, each named ``client/scenario``."""
     with Session.open() as session:
         for path in paths:
-            session.load_recordings([path], Grouping.one_run(name(path)))
+            session.load_recordings([path], Grouping("one", name(path)))
         yield session
 
 

@@ -25,7 +25,7 @@ def relations() -> dict[str, list[tuple[object, ...]]]:
     """Every row of every relation of the recordings, whose facts are computed together."""
     with Session.open() as session:
         for number, path in enumerate(RECORDINGS):
-            session.load_recordings([path], Grouping.one_run(f"r{number:02}"))
+            session.load_recordings([path], Grouping("one", f"r{number:02}"))
         session.inspect()
         return {
             name: sorted(session.query(f"SELECT * FROM {name}").rows, key=repr)

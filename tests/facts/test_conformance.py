@@ -8,6 +8,7 @@ differs is wrong. A new recording is a new folder in tests/recordings; no list i
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -48,6 +49,7 @@ reads OpenTelemetry's instrumentations, of which LangChain's writes them."""
 COUNTED = ("llm_calls", "input_tokens", "output_tokens")
 SDK = "opentelemetry.instrumentation.openai.v1"
 ANTHROPIC = "com.anthropic.sdk.python"
+SAID = re.compile(r"message|argument|result|entity\.(in|out)put|^gen_ai\.(prompt|completion)")
 PAIRINGS: dict[str, tuple[str, ...]] = {
     "LangChain's callbacks over the SDK": ("openinference.instrumentation.langchain", SDK),
     "LangSmith over the SDK": ("langsmith", SDK),
@@ -257,6 +259,26 @@ def test_a_pairing_of_instrumentations_counts_nothing_twice(
 
     assert [_of(of_one, "wrong") for of_one in facts] == [{}] * len(facts)
     assert any(all(of_one[fact][0] == "true" for fact in COUNTED) for of_one in facts)
+
+
+@pytest.mark.parametrize(
+    "client", ["agentscope", "agentscope-java", "agno+openllmetry", "llama-index+openllmetry", "rig"]
+)
+def test_a_tool_that_only_its_result_shows_as_failed_is_not_ok_without_it(client: str, tmp_path: Path) -> None:
+    """As where a Collector removes what was said."""
+    source, path = RECORDINGS / client / "tool_error", tmp_path / client / "tool_error"
+    path.mkdir(parents=True)
+    (path / "truth.json").write_bytes((source / "truth.json").read_bytes())
+    with (path / "traces.otlp.jsonl").open("w", encoding="utf-8") as file:
+        for line in (source / "traces.otlp.jsonl").open(encoding="utf-8"):
+            request = json.loads(line)
+            for span in (s for r in request["resourceSpans"] for scope in r["scopeSpans"] for s in scope["spans"]):
+                span["attributes"] = [a for a in span.get("attributes", ()) if not SAID.search(a["key"])]
+            file.write(json.dumps(request) + "\n")
+    with conformance.loaded([path]) as session:
+        found = conformance.compare(path, conformance.inspected(session)[conformance.name(path)])
+
+    assert {fact: found[fact][0] for fact in ("tool_calls", "errors")} == {"tool_calls": "unknown", "errors": "unknown"}
 
 
 class TestReasons:

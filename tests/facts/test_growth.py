@@ -74,7 +74,7 @@ def counted(folder: Path, runs: Sequence[tuple[str, int]]) -> Work:
     found: Work = {}
     store = DuckStore()
     try:
-        names = load_recordings(files, Grouping.run_per_file(), store).run_ids
+        names = load_recordings(files, Grouping("file"), store).run_ids
         rows = normaliser.rows(store, {store.run_no(name): name for name in names})
         whole = Completeness(store, normaliser.dialects, ())
         spans_of_runs = normaliser._runs(rows)

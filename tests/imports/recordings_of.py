@@ -76,7 +76,7 @@ def _unspaced(value: Any) -> Any:
 def facts_of(path: Path) -> Facts:
     """Return every row of every relation of a file that is one run, but for times and what spans look like."""
     with Session.open() as session:
-        session.load_recordings([path], Grouping.one_run("r"))
+        session.load_recordings([path], Grouping("one", "r"))
         session.inspect()
         found = {}
         for name in RELATIONS:

@@ -130,7 +130,7 @@ def test_to_a_file(tmp_path, start):
     subprocess.run([sys.executable, agent, "flush", "read"], env=os.environ | settings, check=True)
     collector.stop()
     with Session.open() as session:
-        session.load_recordings([written], Grouping.one_run("r"))
+        session.load_recordings([written], Grouping("one", "r"))
         assert {node.name for node in session.tree("r")} == {"invoke_agent helper", "execute_tool read"}
 
 

@@ -29,7 +29,7 @@ def inspected(case: Path, *, with_spans: bool = False) -> dict[str, Any]:
     name = conformance.name(case)
     with Session.open() as session:
         if with_spans:
-            session.load_recordings([case / "traces.otlp.jsonl"], Grouping.one_run(name))
+            session.load_recordings([case / "traces.otlp.jsonl"], Grouping("one", name))
         session.load_logs(files_of(case), lambda _: name)
         (run,) = session.inspect([name])["runs"]
     return run
@@ -72,7 +72,7 @@ def test_what_a_transcript_recorded_is_marked() -> None:
     """The run says which transcript recorded more of how many calls than its spans do."""
     case = HERE / "openclaw" / "one_tool"
     with Session.open() as session:
-        session.load_recordings([case / "traces.otlp.jsonl"], Grouping.one_run("r"))
+        session.load_recordings([case / "traces.otlp.jsonl"], Grouping("one", "r"))
         session.load_logs(files_of(case), lambda _: "r")
         (result,) = session.evaluate(["r"], [])
 
@@ -86,7 +86,7 @@ def test_a_transcript_of_other_work_fills_nothing() -> None:
     """A transcript whose turns are not the run's leaves the run's facts unknown, and the run says so."""
     spans, other = HERE / "openclaw" / "one_tool", HERE / "openclaw" / "two_tools_repeat"
     with Session.open() as session:
-        session.load_recordings([spans / "traces.otlp.jsonl"], Grouping.one_run("r"))
+        session.load_recordings([spans / "traces.otlp.jsonl"], Grouping("one", "r"))
         session.load_logs(files_of(other), lambda _: "r")
         (run,) = session.inspect(["r"])["runs"]
         (result,) = session.evaluate(["r"], [])
@@ -104,7 +104,7 @@ def test_the_same_turn_twice_fills_nothing(tmp_path: Path) -> None:
     twin = tmp_path / "another.jsonl"
     twin.write_text("\n".join([json.dumps(json.loads(first) | {"id": "another"}), *others]) + "\n", encoding="utf-8")
     with Session.open() as session:
-        session.load_recordings([case / "traces.otlp.jsonl"], Grouping.one_run("r"))
+        session.load_recordings([case / "traces.otlp.jsonl"], Grouping("one", "r"))
         session.load_logs([path, twin], lambda _: "r")
         (run,) = session.inspect(["r"])["runs"]
 

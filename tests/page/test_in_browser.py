@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 from traces_of_pages import HOSTILE, Evaluate, agent_and_tools, changed, recorded
@@ -298,7 +299,7 @@ def test_everyone_can_use_it(
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_compared_with_an_earlier_campaign(page: Page, axe: str, width: int, tmp_path: Path) -> None:
-    """`view --compare` shows what got worse than in the earlier results, and marks it in the matrix."""
+    """`view --compare` shows what got worse than in the earlier results, and marks it in the matrix; a failed run says what was edited."""
 
     def clawtrace(*words: object) -> str:
         command = [sys.executable, "-m", "clawtrace", *map(str, words)]
@@ -340,4 +341,11 @@ def test_compared_with_an_earlier_campaign(page: Page, axe: str, width: int, tmp
     page.evaluate(axe)
     found = page.evaluate("axe.run()")
     assert [(one["id"], one["nodes"][0]["html"]) for one in found["violations"]] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+    failed = json.loads((tmp_path / "second.json").read_text())["cases"][0]["runs"][0]["run_id"]
+    page.goto(f"{address}#/run/{quote(failed, safe='')}")
+    green = page.locator("section.outcome p", has_text="Last green: ")
+    assert [Path(name).name for name in green.locator("code").all_inner_texts()] == ["agent.py"]
+    assert "Edited since: " in green.inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -45,7 +45,7 @@ PRODUCTS = (
 CONVENTIONS = ("transfer_to_", "handoff_to_", "tool_use", "end_turn", "function_call")
 """Words of providers and frameworks that only a dialect, or what reads messages there, may know."""
 
-STANDARDS = frozenset(("opentelemetry", "otel-genai", "mcp", "botocore", "google-genai"))
+STANDARDS = frozenset(("opentelemetry", "otel-genai", "mcp", "botocore", "google-genai", "azure-ai-inference"))
 """Dialects that are called as a standard is, or a provider's name."""
 
 

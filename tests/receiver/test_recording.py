@@ -345,7 +345,7 @@ class TestGrouping:
 
     def test_run_per_dir(self, load, sink, tree):
         """Each folder with a recording is a run, named by its path, also when the recording is empty."""
-        report = load(tree, grouping=Grouping.run_per_dir())
+        report = load(tree, grouping=Grouping("dir"))
 
         assert report.run_ids == ["client/one", "client/two", "other/empty", "other/nothing", "other/one"]
         assert sink.runs() == {"client/one": ["a"], "client/two": ["b", "e"], "other/one": ["c"]}
@@ -353,14 +353,14 @@ class TestGrouping:
 
     def test_run_per_file(self, load, sink, tree):
         """Each recording file is a run, named by its path."""
-        report = load(tree / "client", grouping=Grouping.run_per_file())
+        report = load(tree / "client", grouping=Grouping("file"))
 
         assert report.run_ids == ["one/traces.jsonl", "two/logs.jsonl", "two/traces.jsonl"]
         assert sink.runs() == {"one/traces.jsonl": ["a"], "two/traces.jsonl": ["b"], "two/logs.jsonl": ["e"]}
 
     def test_one_run(self, load, sink, tree):
         """Everything is one run, whatever the spans say."""
-        report = load(tree, grouping=Grouping.one_run("mine"))
+        report = load(tree, grouping=Grouping("one", "mine"))
 
         assert report.run_ids == ["mine"]
         assert {"mine"} == set(sink.runs())
@@ -369,7 +369,7 @@ class TestGrouping:
     def test_one_run_of_no_spans(self, load, sink, tmp_path):
         """A folder without any recording is one run all the same."""
         (tmp_path / "nothing").mkdir()
-        report = load(tmp_path / "nothing", grouping=Grouping.one_run())
+        report = load(tmp_path / "nothing", grouping=Grouping("one"))
 
         assert report.run_ids == ["nothing"]
         assert sink.id_of(1) == "nothing"
@@ -377,15 +377,15 @@ class TestGrouping:
     @pytest.mark.parametrize(
         ("grouping", "paths", "expected"),
         [
-            (Grouping.one_run(), ["client/one/traces.jsonl"], ["traces.jsonl"]),
-            (Grouping.one_run(), ["client"], ["client"]),
-            (Grouping.one_run(), ["client", "other"], ["recording"]),
-            (Grouping.run_per_file(), ["client/one/traces.jsonl"], ["traces.jsonl"]),
-            (Grouping.run_per_dir(), ["client/one"], ["one"]),
-            (Grouping.run_per_dir(), ["client/one/traces.jsonl"], ["one"]),
-            (Grouping.run_per_dir(), ["client", "other"], ["one", "two", "empty", "nothing", "other/one"]),
+            (Grouping("one"), ["client/one/traces.jsonl"], ["traces.jsonl"]),
+            (Grouping("one"), ["client"], ["client"]),
+            (Grouping("one"), ["client", "other"], ["recording"]),
+            (Grouping("file"), ["client/one/traces.jsonl"], ["traces.jsonl"]),
+            (Grouping("dir"), ["client/one"], ["one"]),
+            (Grouping("dir"), ["client/one/traces.jsonl"], ["one"]),
+            (Grouping("dir"), ["client", "other"], ["one", "two", "empty", "nothing", "other/one"]),
             (
-                Grouping.run_per_dir(),
+                Grouping("dir"),
                 ["client/.."],
                 ["client/one", "client/two", "other/empty", "other/nothing", "other/one"],
             ),
@@ -401,10 +401,10 @@ class TestGrouping:
         for name in ("sp\udce8n.json", "sp\udce9n.json"):
             (tmp_path / name).write_text(json.dumps(as_json(A)))
         store = DuckStore()
-        report = load_recordings([tmp_path], Grouping.run_per_file(), store)
+        report = load_recordings([tmp_path], Grouping("file"), store)
 
         assert report.run_ids == ["sp\ufffdn.json", f"{tmp_path.name}/sp\ufffdn.json"]
-        assert load_recordings([tmp_path], Grouping.one_run("\udcff"), store).run_ids == ["\ufffd"]
+        assert load_recordings([tmp_path], Grouping("one", "\udcff"), store).run_ids == ["\ufffd"]
         store.close()
 
     def test_a_file_that_does_not_fit_into_memory(self, load, tmp_path, monkeypatch):
@@ -421,20 +421,20 @@ class TestGrouping:
 
     def test_standard_input_as_given_run(self, load):
         """Standard input has a run id of its own."""
-        for grouping in (Grouping.one_run(), Grouping.run_per_file(), Grouping.run_per_dir()):
+        for grouping in (Grouping("one"), Grouping("file"), Grouping("dir")):
             assert load("-", grouping=grouping, stdin=LINES).run_ids == ["stdin"]
-        assert load("-", grouping=Grouping.one_run("no"), stdin=b"").run_ids == ["no"]
+        assert load("-", grouping=Grouping("one", "no"), stdin=b"").run_ids == ["no"]
 
     def test_the_same_trace_in_two_folders(self, load, sink, tree):
         """A recording that was copied is two runs of equal spans."""
         shutil.copytree(tree / "client/one", tree / "client/copy")
-        load(tree / "client", grouping=Grouping.run_per_dir())
+        load(tree / "client", grouping=Grouping("dir"))
 
         assert ["a"] == sink.runs()["copy"] == sink.runs()["one"]
 
     def test_a_file_given_twice_is_read_once(self, load, tree):
         """A file reached by two paths is read once."""
-        report = load(tree / "client/one/traces.jsonl", tree / "client", grouping=Grouping.one_run())
+        report = load(tree / "client/one/traces.jsonl", tree / "client", grouping=Grouping("one"))
 
         assert (report.files, report.duplicates) == (3, 0)
 
@@ -449,7 +449,7 @@ class TestGrouping:
 
 
 def test_reading_json_imports_neither_servers_nor_protobuf(tmp_path):
-    """Start-up matters: a JSON recording is read without grpc, httptools, asyncio, protobuf or opentelemetry."""
+    """Start-up matters: a JSON recording is read without grpc, h11, asyncio, protobuf or opentelemetry."""
     (tmp_path / "a.json").write_bytes(LINES)
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
@@ -459,7 +459,7 @@ def test_reading_json_imports_neither_servers_nor_protobuf(tmp_path):
         "sink = MemorySink()\n"
         "load_recordings([Path(sys.argv[2])], Grouping(), sink)\n"
         "assert sink.runs(), 'nothing was read'\n"
-        "print([n for n in ('grpc', 'httptools', 'asyncio', 'google', 'opentelemetry', 'regex') if n in sys.modules])\n"
+        "print([n for n in ('grpc', 'h11', 'asyncio', 'google', 'opentelemetry', 'regex') if n in sys.modules])\n"
     )
     command = [sys.executable, "-c", code, str(Path(__file__).parent), str(tmp_path / "a.json")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

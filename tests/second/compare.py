@@ -3,7 +3,7 @@
     python tests/second/compare.py [--traces 1000] [--seed 1] [--show 3]
 
 Prints how many verdicts agree, contradict each other or the truth, and are undecided by one of the two alone, by type, with
-cases that can be repeated (`--only SEED` shows one program with all that is asked of it).
+cases that can be repeated (`--only SEED` asks of one program what was asked of its group, and prints its spans and facts).
 """
 
 from __future__ import annotations
@@ -155,6 +155,9 @@ def judged(programs: dict[int, Program], asked: list[dict[str, Any]], folder: Pa
             if "turn" in one and not program.rooted:
                 continue
             told = not (program.silent or program.mute) and one["type"] not in ("no_span_errors", "trace_duration")
+            told &= bool(
+                one["type"] != "no_loops" or program.style["agents"]
+            )  # in a row are calls of one agent that spans show
             truth = verdict(program.truth, one) if told else ""
             yield Answer(seed, one, str(said.status), verdict(readings[seed], one), truth, said.message)
 
@@ -166,7 +169,7 @@ def by_clawtrace(runs: dict[str, list[Any]], asked: list[dict[str, Any]], folder
         for run, requests in runs.items():
             path = folder / f"{run}.jsonl"
             path.write_text("".join(json.dumps(one) + "\n" for one in requests), encoding="utf-8")
-            session.load_recordings([path], Grouping.one_run(run))
+            session.load_recordings([path], Grouping("one", run))
         return {
             one.run_id: list(one.verdicts) for one in session.evaluate(list(runs), parsed, evidence_of_passes=False)
         }
@@ -187,18 +190,47 @@ def table(answers: list[Answer]) -> Iterator[str]:
     yield f"{total} verdicts, {100 * counts['together']['undecided by the engine'] / total:.2f} % undecided although the spans tell, {100 * left / total:.1f} % undecided at all"
 
 
+def described(program: Program) -> Iterator[str]:
+    """Yield the spans of a program as a tree with times in milliseconds, what the second reading finds in them, and the truth."""
+    yield str(program.style)
+    reading = Reading(program.spans)
+    begin = reading.spans[0]["start"]
+    for span in reading.spans:
+        times = [None if at is None else (at - begin) / 1e6 for at in (span["start"], span["end"])]
+        said = {
+            key.removeprefix("gen_ai."): value for key, value in span["attributes"].items() if "definitions" not in key
+        }
+        lost = " (parent lost)" if span["parent"] and span["parent"] not in reading.of else ""
+        yield f"{'  ' * len(reading.above(span))}{span['id'][:4]} {span['trace'][:4]} {times} {span['name']} {span['status'] or ''} {said}{lost}"
+    for name, facts in (("second", reading.facts), ("truth", program.truth)):
+        yield from (
+            f"{name} {relation}: {row}"
+            for relation in ("llm", "tools", "agents", "errors")
+            for row in getattr(facts, relation)
+        )
+        yield f"{name}: gaps {facts.gaps}, turns {facts.turns}, reasons {facts.reasons}"
+
+
 def main() -> int:
     """Compare what the command line says; return 1 where answers contradict each other or the truth."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--traces", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", type=int, help="the seed of one program; what is asked of it is drawn with its group")
     parser.add_argument("--show", type=int, default=3, help="cases of each difference")
     parser.add_argument("--state", help="show cases of this state alone")
     parser.add_argument("--type", help="and of this type")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         first = options.seed * 1_000_000
-        answers = list(compared(range(first, first + options.traces), Path(folder)))
+        if options.only is None:
+            answers = list(compared(range(first, first + options.traces), Path(folder)))
+        else:
+            program = Program(options.only)
+            print(*described(program), sep="\n")
+            answers = list(
+                judged({options.only: program}, questions(options.only // TOGETHER * TOGETHER), Path(folder))
+            )
     print(*table(answers), sep="\n")
     shown: Counter[tuple[str, str]] = Counter()
     for one in answers:

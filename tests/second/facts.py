@@ -157,7 +157,8 @@ class Reading:
                 continue
             seen |= {answer} if answer else set()
             ok: Any = not failed(span)
-            if ok and not answered(span) and tells and self._given_up(span):
+            tells_here = tells or any(failed(one) for one in self.above(span))
+            if ok and not answered(span) and tells_here and self._given_up(span):
                 ok = UNKNOWN
             row = {
                 "ok": ok, "request": said.get("gen_ai.request.model"), "response": said.get("gen_ai.response.model"),
@@ -268,7 +269,11 @@ class Reading:
         ]
 
     def _ran_after(self, span: Row, rows: list[Any]) -> bool:
-        """Whether executions follow a model call in its agent before that asks again: what was asked for has spans."""
+        """Whether executions follow a model call in its agent before that asks again: what was asked for has spans.
+
+        A span of an MCP client is of one tool's way to its server, and says nothing of tools that have no server.
+        """
+        rows = [one for one in rows if "mcp.method.name" not in one[1]["attributes"]]
         later = [
             one
             for _, one in self.calls

@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from facts import UNKNOWN, Facts, answered
+from facts import UNKNOWN, Facts, answered, kind_of
 
 TOOLS = {"search": ("q", ("paris", "oslo")), "fetch": ("page", (1, 2, 3)), "refund": ("order", ("A-1", "B-7")), "send": ("to", ("ann", "bob"))}  # fmt: skip
 STRANGE = "teleport"
@@ -78,7 +78,7 @@ class Program:
             self._turn()
             self.now += 50_000_000
         self.truth.turns = self.turn
-        self.mute |= not any(answered(span) for span in self.spans)
+        self.mute |= not any(answered(span) for span in self.spans if kind_of(span) == "llm")
         self._lose()
 
     def _chance(self, share: float) -> bool:
@@ -264,25 +264,22 @@ class Program:
             self._attempt(agent, call, "error", certain=shown)
             call["result"] = f"Error: {call['name']} cannot be called so"
             span = self._tool_span(parent, call) if shown else None
+            self.truth.tools[-1]["start"] = span["start"] if span else self.now
             self.now += 1_000_000
             self.truth.tools[-1]["end"] = self.now
             if span is not None:
                 self._fail(span, call["result"])
                 self._close(span)
             return
-        if not (self.style["tool_ids"] or self.style["agents"]) and any(
-            one["name"] == call["name"] and one["end"] is None for one in self.truth.tools
-        ):
-            self.mute = True  # a tool inside of itself, and no agent or id between: two spans of one call look the same
         row = self._attempt(agent, call, "error" if "fails" in how else "ok")
         span = self._tool_span(parent, call)
+        row["start"] = span["start"] if span else row["start"]
         inside = span or parent
         self.now += 1_000_000
         try:
             if how == "helper":
                 self._agent(call["helper"], inside, agent["id"], depth + 1)
             elif how == "thread":
-                self.mute |= span is None  # nothing shows that a tool was at work when the thread's trace began
                 self._agent(call["helper"], None, agent["id"], depth + 1)
             elif how.startswith("mcp"):
                 self._mcp(inside, call, failed=how == "mcp_fails")

@@ -70,12 +70,12 @@ def test_a_recording_gets_the_same_verdicts(client: str, tmp_path: Path) -> None
     names = sorted({path.parent.name for path in (RECORDINGS / client).glob("*/*.otlp.jsonl*")})
     with Session.open() as session:
         for name in names:
-            session.load_recordings([RECORDINGS / client / name], Grouping.one_run(f"as recorded/{name}"))
+            session.load_recordings([RECORDINGS / client / name], Grouping("one", f"as recorded/{name}"))
         for name in names:
             lines = list(session.exported(f"as recorded/{name}"))
             for form in FORMS:
                 write(form, name, lines, tmp_path / form / name)
-        session.load_recordings([tmp_path], Grouping.run_per_dir())
+        session.load_recordings([tmp_path], Grouping("dir"))
         said = judged(session, [f"{form}/{name}" for form in ("as recorded", *FORMS) for name in names])
     for name in names:
         for form in FORMS:
@@ -92,4 +92,4 @@ def test_parquet_of_others_is_refused(tmp_path: Path) -> None:
         Session.open() as session,
         pytest.raises(InputError, match=r"other\.parquet` is not OTLP: it is a Parquet file of neither"),
     ):
-        session.load_recordings([tmp_path / "other.parquet"], Grouping.by_attribution())
+        session.load_recordings([tmp_path / "other.parquet"], Grouping())

@@ -20,7 +20,7 @@ def test_a_question_about_secrets_cannot_be_asked_without_redaction() -> None:
     """It would pass whatever leaked: a verdict that is not true is refused."""
     settings = SessionSettings(redaction=RedactionSettings(enabled=False))
     with Session.open(settings=settings) as session:
-        session.load_recordings([RECORDING], Grouping.one_run("r"))
+        session.load_recordings([RECORDING], Grouping("one", "r"))
         with pytest.raises(UsageError, match="redaction is off"):
             session.evaluate(["r"], [parse_assertion({"type": "no_secret_leak"})])
 
@@ -38,7 +38,7 @@ def test_a_verdict_on_secrets_says_what_was_not_looked_for(redaction: RedactionS
     """Narrower redaction is never a silent pass; verdicts that do not rest on marks say nothing of it."""
     asked = [parse_assertion({"type": "no_secret_leak"}), parse_assertion({"type": "no_span_errors"})]
     with Session.open(settings=SessionSettings(redaction=redaction)) as session:
-        session.load_recordings([RECORDING], Grouping.one_run("r"))
+        session.load_recordings([RECORDING], Grouping("one", "r"))
         leak, errors = session.evaluate(["r"], asked)[0].verdicts
 
     assert words in leak.message
@@ -59,7 +59,7 @@ def test_a_session_that_does_not_receive_says_so() -> None:
 def test_a_store_on_disk_keeps_runs_facts_and_numbers(tmp_path: Path) -> None:
     """What one session recorded, the next one is asked about, without computing it again."""
     with Session.open(tmp_path / "spans.duckdb") as session:
-        session.load_recordings([RECORDING], Grouping.one_run("r"))
+        session.load_recordings([RECORDING], Grouping("one", "r"))
         first = session.inspect()
     with Session.open(tmp_path / "spans.duckdb") as session:
         assert session.run_ids() == ["r"]
@@ -69,7 +69,7 @@ def test_a_store_on_disk_keeps_runs_facts_and_numbers(tmp_path: Path) -> None:
 def test_evidence_of_passes_can_be_left_out() -> None:
     called = parse_assertion({"type": "tool_was_called", "tool": "get_weather"})
     with Session.open() as session:
-        session.load_recordings([RECORDING], Grouping.one_run("r"))
+        session.load_recordings([RECORDING], Grouping("one", "r"))
         ((full,), (bare,)) = (
             session.evaluate(["r"], [called], evidence_of_passes=wanted)[0].verdicts for wanted in (True, False)
         )

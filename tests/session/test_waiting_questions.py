@@ -44,7 +44,7 @@ def comparable(result: RunResult) -> RunResult:
 def recorded():
     """Return a session with a run of each folder of every fifth client, and one without spans."""
     with Session.open() as session:
-        report = session.load_recordings(sorted(RECORDINGS.glob("*/"))[::5], Grouping.run_per_dir())
+        report = session.load_recordings(sorted(RECORDINGS.glob("*/"))[::5], Grouping("dir"))
         session.open_run(RunRecord("silent", "silent"))
         yield session, [*report.run_ids, "silent"]
 
@@ -108,7 +108,7 @@ def test_looked_is_called_before_the_store_is_asked() -> None:
     """It is called while another thread has the store, once what looks at the world is done."""
     looked = threading.Event()
     with Session.open() as session, ThreadPoolExecutor(1) as pool:
-        session.load_recordings([RECORDINGS / "pydantic-ai/one_tool"], Grouping.one_run("r"))
+        session.load_recordings([RECORDINGS / "pydantic-ai/one_tool"], Grouping("one", "r"))
         with session._store.lock:
             waiting = pool.submit(session.evaluate, ["r"], [parse_assertion(NEVER)], looked=looked.set)
             assert looked.wait(30)

@@ -15,7 +15,7 @@ FACTS = ("traces", "spans", "dialects", "llm_calls", "tool_calls", "agents", "de
 def facts_of(store, path):
     """Store a recording as one run and return its facts."""
     with Session.open(store) as session:
-        session.load_recordings([path], Grouping.one_run("x"))
+        session.load_recordings([path], Grouping("one", "x"))
         (run,) = session.inspect(["x"])["runs"]
         return {key: run[key] for key in FACTS}
 

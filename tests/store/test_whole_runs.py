@@ -21,7 +21,7 @@ def first(tmp_path):
     path = tmp_path / "first.duckdb"
     with Session.open(path) as session:
         for name in ("pydantic-ai/one_tool", "pydantic-ai/delegation"):
-            session.load_recordings([RECORDINGS / name], Grouping.one_run(name))
+            session.load_recordings([RECORDINGS / name], Grouping("one", name))
         session.inspect()
     return path
 
@@ -36,7 +36,7 @@ def test_a_copied_run_has_the_same_facts_and_verdicts(first, tmp_path):
     """Spans, record and counts come along, and only that run's."""
     second = tmp_path / "second.duckdb"
     with Session.open(second) as session:
-        session.load_recordings([RECORDINGS / "pydantic-ai/one_tool"], Grouping.one_run("other"))
+        session.load_recordings([RECORDINGS / "pydantic-ai/one_tool"], Grouping("one", "other"))
     source, target = DuckStore(first), DuckStore(second)
     copy_run(source, target, "pydantic-ai/delegation")
     copy_run(source, target, "pydantic-ai/delegation")
@@ -65,7 +65,7 @@ def test_a_forgotten_run_leaves_nothing_and_no_number_is_used_again(first):
     assert (rows, spans, new) == ([(0,)], [(0,)], 3)
     assert facts(first, "pydantic-ai/one_tool") == before
     with Session.open(first) as session:
-        session.load_recordings([RECORDINGS / "pydantic-ai/delegation"], Grouping.one_run("pydantic-ai/delegation"))
+        session.load_recordings([RECORDINGS / "pydantic-ai/delegation"], Grouping("one", "pydantic-ai/delegation"))
         assert session.inspect(["pydantic-ai/delegation"])["runs"][0]["spans"] > 0
 
 

@@ -25,7 +25,7 @@ def test_no_verdict_on_a_finding_contradicts_what_happened(folder):
     asked = read_yaml((folder / "assertions.yaml").read_text(encoding="utf-8"))["assertions"]
     parsed = [parse_assertion(dict(one)) for one in asked]
     with Session.open() as session:
-        session.load_recordings([folder], Grouping.one_run("r"))
+        session.load_recordings([folder], Grouping("one", "r"))
         (result,) = session.evaluate(["r"], parsed)
     contrary = [
         (one.id, one.message)

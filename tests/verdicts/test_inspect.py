@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from building import Lab, agent, chat, tool
+from building import Lab, S, agent, chat, tool
 
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.verdicts.reading.inspect import inspect_runs
@@ -38,3 +38,13 @@ def test_without_a_span_of_an_agent_no_agent_is_known(lab: Lab) -> None:
 
     assert (run["agents"], run["delegations"]) == (None, None)
     assert [call["name"] for call in run["tool_calls"]] == ["get_weather"]
+
+
+def test_an_embedding_with_usage_is_no_agent_that_repeats_its_calls(lab: Lab) -> None:
+    """Each span with usage that is no model call is accounted for as what it is."""
+    embedding = {"gen_ai.operation.name": "embeddings", "gen_ai.usage.input_tokens": 100}
+    lab.put(agent("a", to=40), chat("m", "a", at=10), S("e", "a", at=20, attrs=embedding))
+    lab.facts.ensure(["r"])
+    (run,) = inspect_runs(lab.store, ["r"], {})["runs"]
+
+    assert run["reconciliation"] == ["2 spans with usage -> 1 model call: 1 embedding is no model call"]

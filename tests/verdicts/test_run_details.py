@@ -9,7 +9,7 @@ from clawtrace.verdicts.reading import run_details as reading
 def test_details_are_those_of_the_relations(recordings) -> None:
     """Spans, calls, agents and messages of several runs, each in its own run."""
     with Session.open(settings=SessionSettings()) as session:
-        session.load_recordings([recordings / "pydantic-ai"], Grouping.run_per_dir())
+        session.load_recordings([recordings / "pydantic-ai"], Grouping("dir"))
         runs = session.run_ids()
         found = list(session.details(runs))
         counts = {
@@ -31,7 +31,7 @@ def test_details_are_those_of_the_relations(recordings) -> None:
 def test_a_long_text_is_cut(monkeypatch, recordings) -> None:
     """It ends with an ellipsis; the page cannot hold megabytes of one text."""
     with Session.open(settings=SessionSettings()) as session:
-        session.load_recordings([recordings / "pydantic-ai" / "delegation"], Grouping.one_run("r"))
+        session.load_recordings([recordings / "pydantic-ai" / "delegation"], Grouping("one", "r"))
         short = {name: sql.replace(str(reading.LONGEST_TEXT), "10") for name, sql in reading._ASKED.items()}
         monkeypatch.setattr(reading, "_ASKED", short)  # ten characters, so that a recording has longer ones
         (details,) = session.details(["r"])

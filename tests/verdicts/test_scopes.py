@@ -454,7 +454,7 @@ SELECT (SELECT count(*) FROM llm_calls WHERE agent_span_id IN (SELECT m.span_id 
 def recorded(request: pytest.FixtureRequest) -> Iterator[Session]:
     """A session with one recording as the run `r`, its facts current."""
     with Session.open() as session:
-        session.load_recordings([RECORDINGS / request.param], Grouping.one_run("r"))
+        session.load_recordings([RECORDINGS / request.param], Grouping("one", "r"))
         session.inspect(["r"])
         yield session
 

@@ -42,6 +42,7 @@ COMMANDS = {
     "view": "Open results as a page in the browser.",
     "diff": "Compare two runs: tools, calls, tokens, cost, time, tree.",
     "compare": "Compare two campaigns statistically, and list what got worse.",
+    "history": "Show how each case went over the campaigns: when it broke, after which edit.",
     "baseline": "Keep a campaign as a baseline, and compare later ones with it.",
     "query": "Query recorded or stored runs in SQL, or rerun a verdict.",
     "judge": "Measure how far judges agree with people.",

@@ -7,6 +7,7 @@ it is not certain that all of the work is there, nothing is read.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +18,12 @@ from clawtrace.dialects.python_repr import read_repr
 __all__ = ["crewai_history", "haystack_history", "haystack_messages", "smolagents_history"]
 
 _CALLING = "Calling tools:\n"
+
+_SMOLAGENTS_FAILURE = re.compile(
+    r"(^|\n)Error:\n(?P<text>Error executing tool '(?P<tool>[^'\n]+)' with arguments .+?)"
+    r"\nPlease try again or use another tool\nNow let's retry: take care not to repeat previous errors!",
+    re.DOTALL,
+)
 
 _NOT_RUN = frozenset(("unknown_tool", "usage_limit", "repeated_call"))
 """CrewAI's reasons of a failure of a call that it did not begin to carry out."""
@@ -113,7 +120,8 @@ def _crewai_part(piece: Piece, asked: dict[str | None, Piece], failures: list[di
 def smolagents_history(payload: str, direction: str) -> Iterator[Message]:  # noqa: ARG001
     """OpenTelemetry's messages in which smolagents tells in an assistant's text which tools it ran, as representations of Python.
 
-    The user's text after it holds their results, all in one.
+    It does so where all of a step succeeded; the user's text after it holds their results, all in one. Where one failed, that text
+    says which, without the call's id.
     """
     ran: list[Piece] = []
     for message in json.loads(payload):
@@ -122,14 +130,15 @@ def smolagents_history(payload: str, direction: str) -> Iterator[Message]:  # no
         if who == "assistant":
             pieces = [one for piece in pieces for one in _smolagents_calls(piece)]
             ran = [piece for piece in pieces if piece.type == "tool_call"]
-        elif ran:
-            text = (
-                pieces[0].text.removeprefix("Observation:\n")
-                if len(ran) == len(pieces) == 1 and pieces[0].text
-                else None
-            )
-            pieces = [Piece("tool_call_response", one.call_id, one.name, text) for one in ran]
-            ran = []
+        elif who == "user":
+            said = pieces[0].text or "" if len(pieces) == 1 else ""
+            failed = list(_SMOLAGENTS_FAILURE.finditer(said))
+            if ran:
+                text = said[: failed[0].start()] if failed else said
+                only = text.removeprefix("Observation:\n") if len(ran) == 1 and text else None
+                pieces = [Piece("tool_call_response", one.call_id, one.name, only, failed=False) for one in ran]
+                ran = []
+            pieces += [Piece("tool_call_response", None, one["tool"], one["text"], failed=True) for one in failed]
         yield who, pieces
 
 

@@ -234,8 +234,8 @@ _OF_AGENTS = (
     ),
     Reason(
         "agent-in-tool-time",
-        "An agent in a trace of its own, or of an instrumentation that only general rules read, began while a tool call was open: "
-        "the tool may have called it.",
+        "An agent in a trace of its own, or of an instrumentation that only general rules read, began while a tool call was open, or "
+        "an agent at work whose tool calls are not all recorded: a tool may have called it.",
         "a thread or a process that is started without the context begins a trace of its own",
         "Pass the context on to what tools start (a `traceparent`, or the context of the thread).", always=True,
     ),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from queue import SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -251,21 +251,14 @@ class Receiver:
         Raises:
             ReceiverError: it cannot be queued: the receiver is stopping, or the body is larger than the queue.
         """
-        answers: list[RequestAnswer] = []
-        answered = threading.Event()
-
-        def answer(given: RequestAnswer) -> None:
-            answers.append(given)
-            answered.set()
-
+        answers: SimpleQueue[RequestAnswer] = SimpleQueue()
         size, budget = len(body), self._writer.budget
         if not budget.take(size) and not (self.flush() and budget.take(size)):
             raise ReceiverError(f"{size} bytes of spans do not fit into the receiver's queue")
-        request = Request("traces", "sdk", body, False, time.time_ns(), given_run=run_id, answer=answer)
+        request = Request("traces", "sdk", body, False, time.time_ns(), given_run=run_id, answer=answers.put)
         if not self._writer.submit(request):
             raise ReceiverError("the receiver is stopping")
-        answered.wait()
-        return answers[0]
+        return answers.get()
 
     def admit(self, producers: Mapping[str, str]) -> None:
         """Let in who carries the token of one of these producers, by name, from now on; no other producer."""

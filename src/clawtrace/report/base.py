@@ -16,7 +16,7 @@ from clawtrace.model.verdict import RunResult, Status, Verdict
 from clawtrace.verdicts.gating.gate import Gate, most_severe
 
 if TYPE_CHECKING:
-    from clawtrace.report.results import NotRun, Suite
+    from clawtrace.report.results import LastGreen, NotRun, Suite
     from clawtrace.report.struct import Struct
     from clawtrace.verdicts.gating.thresholds import SuiteRate
     from clawtrace.verdicts.reading.tree_view import SpanNode
@@ -99,6 +99,8 @@ class CampaignReport(NamedTuple):
     """What would make figures of the runs known that are not, a sentence each; for display."""
     comparison: Struct | None = None
     """What comparing the campaign with an earlier one says (`clawtrace.compare/1`), for the page and the comment; None where none was compared."""
+    last_green: Mapping[tuple[str, str | None], LastGreen] = MappingProxyType({})
+    """Of cases that are not green, by case and model: the last earlier campaign in which they were."""
     duration_ms: float | None = None
     """From start to the last verdict; None when it was not measured."""
     thresholds: Sequence[SuiteRate] = ()

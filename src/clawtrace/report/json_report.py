@@ -137,6 +137,7 @@ def _case(case_id: str, model_id: str | None, runs: Sequence[RunResult], report:
         **labels._asdict(),
         **_shares(rate_of_runs(runs)),
         assertions=_repeated_assertions(runs, report.gate),
+        last_green=report.last_green.get((case_id, model_id)),
         runs=[_run(run, report) for run in runs],
     )
 

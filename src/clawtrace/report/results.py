@@ -16,6 +16,7 @@ from clawtrace.verdicts.gating.pass_rate import Stability
 __all__ = [
     "Case",
     "GateFlags",
+    "LastGreen",
     "NotRun",
     "ReceivedTrace",
     "RepeatedAssertion",
@@ -121,6 +122,28 @@ class RepeatedAssertion(Struct):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LastGreen(Struct):
+    """The last earlier campaign in which a case was green: all its runs were made, and nothing that counts did not pass."""
+
+    campaign: str
+    """The campaign's folder below `campaigns` of the folder of results; this one's where the results were written over since."""
+    started_at: str
+    """When it began, ISO 8601 in UTC."""
+    edited: list[str]
+    """What was edited since that an agent's run or its verdicts depend on, in words; empty where nothing known was."""
+    unknown: str
+    """Why an edit of the agent may be missing there; empty where none can."""
+
+    @property
+    def in_words(self) -> str:
+        """When and where it was, and what was edited since."""
+        when = f"{self.started_at[:16].replace('T', ' ')} UTC, {self.campaign}"
+        if self.edited:
+            return f"{when}. Edited since: {', '.join(self.edited)}."
+        return f"{when}. Nothing known was edited since" + (f": {self.unknown}." if self.unknown else ".")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Case(Struct):
     """All repetitions of one case with one model."""
 
@@ -160,6 +183,8 @@ class Case(Struct):
     """By k: the chance that all of k runs pass (pass^k), unbiased; undecided runs count as not passed."""
     assertions: list[RepeatedAssertion]
     """Each assertion over the repetitions; empty when fewer than two runs were judged."""
+    last_green: LastGreen | None
+    """Of a case that is not green: the last earlier campaign of the suite and run profile in which it was; null where none is known."""
     runs: list[Run]
     """The repetitions, in order."""
 

@@ -10,7 +10,7 @@ from typing import Any
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict
 from clawtrace.report.base import AssertionLines, CampaignReport, CaseLabels, RunsSource
-from clawtrace.report.results import NotRun, Suite
+from clawtrace.report.results import LastGreen, NotRun, Suite
 from clawtrace.verdicts.gating.gate import Gate
 from clawtrace.verdicts.gating.pass_rate import rate_of_runs
 from clawtrace.verdicts.gating.thresholds import SuiteRate
@@ -38,6 +38,11 @@ def report_of(results: Mapping[str, Any], folder: Path) -> CampaignReport:
         ExitCode(results["exit_code"]),
         gate,
         left_out=[NotRun(**one) for one in results["not_run"]],
+        last_green={
+            (case["case_id"], case["model_id"]): LastGreen(**green)
+            for case in cases
+            if (green := case.get("last_green")) is not None
+        },
         duration_ms=results["duration_ms"],
         thresholds=[_threshold(one, runs) for one in results["thresholds"]],
         labels={case["case_id"]: _labels(case) for case in cases if case["title"] is not None},

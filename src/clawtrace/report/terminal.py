@@ -60,6 +60,7 @@ def print_campaign(
         for hint in report.hints:
             console.paragraph(hint, first="hint: ", indent="      ", style="cyan")
         print_verdicts(report, console, verbose=verbose)
+        _print_last_green(report, console)
         print_scores(report.results, console)
         print_conversations(report.results, console, verbose=verbose)
         retried = [f"{title_of(one)}: {'; '.join(one.retried)}" for one in report.results if one.retried]
@@ -146,6 +147,15 @@ def _print_each(texts: Sequence[str], first: str, console: ConsoleOutput, *, ind
         console.line()
     for text in texts:
         console.paragraph(text, first=first, indent=indent)
+
+
+def _print_last_green(report: CampaignReport, console: ConsoleOutput) -> None:
+    """Say of the cases that are not green when they last were, and what was edited since; once where several have the same to say."""
+    alike: dict[str, list[str]] = {}
+    for key, green in report.last_green.items():
+        alike.setdefault(green.in_words, []).append(case_title(*key))
+    texts = [f"{', '.join(titles[:3])}{' …' * (len(titles) > 3)}: {text}" for text, titles in alike.items()]
+    _print_each(texts, "LAST GREEN  ", console)
 
 
 def _print_left_out(left_out: Sequence[NotRun], console: ConsoleOutput) -> None:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from typing import Protocol as TypingProtocol
 
 from pydantic import ConfigDict, Field, StrictStr
@@ -20,6 +21,10 @@ from pydantic import ConfigDict, Field, StrictStr
 from clawtrace._discover import subclasses_in
 from clawtrace.runners.workspace import AgentFiles, ArtifactFile
 from clawtrace.support.attribute_docs import Documented
+
+if TYPE_CHECKING:
+    from clawtrace.model.run import RunRecord
+    from clawtrace.receiver.limits import Endpoints
 
 __all__ = [
     "ALREADY_RAN",
@@ -227,6 +232,20 @@ class TelemetryTarget:
     """Trace id and parent span id of the turns after the first: each is sent with its own ``traceparent``."""
     resource: Mapping[str, str] = field(default_factory=dict)
     """Resource attributes of the agent's spans, in addition to the run's id."""
+
+    @classmethod
+    def of_run(
+        cls,
+        record: RunRecord,
+        endpoints: Endpoints,
+        switches: Mapping[str, bool | str],
+        resource: Mapping[str, str] = MappingProxyType({}),
+    ) -> TelemetryTarget:
+        """Return the target of an announced run, whose spans are received at the endpoints."""
+        first, *later = record.turns
+        more = tuple((turn.trace_id, turn.parent_span_id) for turn in later)
+        where = endpoints.grpc, endpoints.http, first.trace_id, first.parent_span_id
+        return cls(*where, switches, endpoints.token, more, resource)
 
     @property
     def traceparent(self) -> str:

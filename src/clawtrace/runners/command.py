@@ -20,7 +20,6 @@ from clawtrace.runners.base import (
     RunnerSettings,
     RunOutcome,
     RunRequest,
-    RunStatus,
     StopSignal,
     TelemetryTarget,
 )
@@ -30,7 +29,7 @@ from clawtrace.runners.starting.process import ProcessEnd, supervise
 from clawtrace.runners.starting.templates import names_in
 from clawtrace.runners.workspace import changes, collect_artifacts, digests, fresh_workspace, snapshot
 
-__all__ = ["CommandRunner", "CommandSettings", "cut_off", "left_out", "notes"]
+__all__ = ["CommandRunner", "CommandSettings", "cut_off", "left_out", "notes", "outcome_of"]
 
 
 class CommandRunner(Runner):
@@ -93,12 +92,23 @@ class CommandRunner(Runner):
         artifacts, said = collect_artifacts(
             workspace, changed, request.folder / "artifacts", settings.artifacts, request.expected_artifact
         )
-        outcome = _outcome(request, settings, together(ends), workspace, changed)
+        end = together(ends)
+        outcome = outcome_of(end)
         return replace(
             outcome,
+            run_status="invalid" if end.stopped else outcome.run_status,
+            cut_off=None if settings.leftover_may_be_killed else outcome.cut_off,
+            stdout=request.folder / "stdout",
+            stderr=request.folder / "stderr",
+            workspace=workspace,
+            runner_error="interrupted" if end.stopped else None,
+            changes=changed,
+            agent=settings.agent,
+            settle_ms=settings.settle_ms,
+            logs=_logs(settings.logs, workspace),
             turns_started_ns=tuple(end.started_ns for end in ends),
             final_output=read_output(last / "stdout") or None,
-            notes=(*outcome.notes, *_unfinished(ends, request), *said),
+            notes=(*notes(end, settings.leftover_seconds), *_unfinished(ends, request), *said),
             artifacts=tuple(artifacts),
             digests={"before": digests(before), "after": digests(now)},
         )
@@ -182,16 +192,10 @@ def left_out(ran: int, turns: int, ended_with: str | None) -> str:
     return f"turn {ran} of {turns} {how}; {left} further turn{'s were' if left > 1 else ' was'} not run"
 
 
-def _outcome(
-    request: RunRequest, settings: CommandSettings, end: ProcessEnd, workspace: Path, changed: dict[str, list[str]]
-) -> RunOutcome:
-    status: RunStatus = "success" if end.exit_code == 0 else "failed"
-    if end.timed_out:
-        status = "timed_out"
-    if end.stopped:
-        status = "invalid"
+def outcome_of(end: ProcessEnd) -> RunOutcome:
+    """Return how a command ended as the end of a run."""
     return RunOutcome(
-        run_status=status,
+        run_status="timed_out" if end.timed_out else "success" if end.exit_code == 0 else "failed",
         started_ns=end.started_ns,
         ended_ns=end.ended_ns,
         ended=end.ended,
@@ -199,16 +203,7 @@ def _outcome(
         ended_by_signal=end.signal,
         timed_out=end.timed_out,
         processes_gone=end.gone,
-        cut_off=None if settings.leftover_may_be_killed else cut_off(end),
-        stdout=request.folder / "stdout",
-        stderr=request.folder / "stderr",
-        workspace=workspace,
-        runner_error="interrupted" if end.stopped else None,
-        notes=notes(end, settings.leftover_seconds),
-        changes=changed,
-        agent=settings.agent,
-        settle_ms=settings.settle_ms,
-        logs=_logs(settings.logs, workspace),
+        cut_off=cut_off(end),
     )
 
 

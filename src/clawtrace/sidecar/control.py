@@ -110,10 +110,7 @@ class Control:
             self._session.open_run(record)
             self._open.add(run_id)
         self._feed.put("run.begun", run_id=run_id, case_id=record.case_id, model_id=record.model_id)
-        endpoints = self._session.endpoints
-        target = TelemetryTarget(
-            endpoints.grpc, endpoints.http, turn.trace_id, turn.parent_span_id, self._switches, endpoints.token
-        )
+        target = TelemetryTarget.of_run(record, self._session.endpoints, self._switches)
         variables = {one.name: value for one, value in telemetry_variables(target, asked.protocol, run_id)}
         return BegunRun(run_id, target.traceparent, variables)
 

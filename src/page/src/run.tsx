@@ -1,7 +1,7 @@
 // One run: what it did as a waterfall of spans, its verdicts, and what the chosen span holds.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Conversation } from "./conversation";
-import { type Results, type RunDetails, type RunOfCase, readRun, runsOf } from "./data";
+import { type Case, type Results, type RunDetails, type RunOfCase, readRun, runsOf } from "./data";
 import { doubtsOf, useHits, wantedOf } from "./find";
 import { amount, costOf, count, dollars, duration, tokensOf } from "./format";
 import { Keys } from "./keys";
@@ -126,6 +126,7 @@ function Head({ found, all, place }: { found: RunOfCase; all: RunOfCase[]; place
         {one.model_id && <small> {one.model_id}</small>} <small>repetition {run.repetition}</small>
       </h1>
       {run.error && <p class="fail"><Said>{run.error}</Said></p>}
+      {run.outcome !== "passed" && one.last_green && <LastGreen green={one.last_green} />}
       <dl class="facts">
         <Fact name="duration">{duration(run.trace.duration_ms)}</Fact>
         <Fact name="tokens">{tokensOf(run).text}</Fact>
@@ -141,6 +142,16 @@ function Head({ found, all, place }: { found: RunOfCase; all: RunOfCase[]; place
       {run.trace.incomplete_because.map((reason) => <p key={reason} class="note">Incomplete: <Said>{reason}</Said></p>)}
       {run.diagnostics.map((note) => <p key={note} class="note"><Said>{note}</Said></p>)}
     </section>
+  );
+}
+
+/** The last earlier campaign in which the case was green, and what was edited since. */
+function LastGreen({ green }: { green: NonNullable<Case["last_green"]> }) {
+  const said = green.edited.length > 0 ? `Edited since: ${green.edited.join(", ")}` : `Nothing known was edited since${green.unknown && `: ${green.unknown}`}`;
+  return (
+    <p>
+      Last green: {green.started_at.slice(0, 16).replace("T", " ")} UTC, <Data>{green.campaign}</Data>. <Said>{`${said}.`}</Said>
+    </p>
   );
 }
 

@@ -127,7 +127,7 @@ def test_instrumentations_that_drift_are_a_warning(program: Program, tmp_path: P
     for name, written in (("known", text), ("newer", renamed)):
         with Session.open(tmp_path / f"{name}.duckdb") as session:
             (tmp_path / "traces.jsonl").write_text(written, encoding="utf-8")
-            session.load_recordings([tmp_path / "traces.jsonl"], Grouping.one_run("r"))
+            session.load_recordings([tmp_path / "traces.jsonl"], Grouping("one", "r"))
     checks = {}
     for name in ("known", "newer"):
         (tmp_path / "clawtrace.yaml").write_text(f"store: {{url: {name}.duckdb}}\n")

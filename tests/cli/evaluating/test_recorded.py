@@ -381,7 +381,7 @@ class TestStore:
         path = tmp_path / "spans.duckdb"
         with Session.open(path) as session:
             folders = [recordings / "pydantic-ai" / name for name in THREE]
-            session.load_recordings(folders, Grouping.run_per_dir())
+            session.load_recordings(folders, Grouping("dir"))
         return path
 
     def test_inspect_and_query_read_it(self, store, invoke) -> None:

@@ -148,7 +148,7 @@ def test_results_and_store_may_move_together(invoke, tmp_path) -> None:
 
     (tmp_path / "one").mkdir()
     with Session.open(tmp_path / "one/spans.duckdb") as session:
-        session.load_recordings([RECORDINGS / "pydantic-ai/one_tool"], Grouping.one_run("a/b#c"))
+        session.load_recordings([RECORDINGS / "pydantic-ai/one_tool"], Grouping("one", "a/b#c"))
     (tmp_path / "checks.yaml").write_text("assertions: [{type: tool_was_called, tool: rm}]")
     evaluated = invoke(
         "eval", "--store", "one/spans.duckdb", "--assertions", "checks.yaml", "--report", "json=one/r.json"

@@ -19,7 +19,7 @@ def store(tmp_path):
     path = tmp_path / "spans.duckdb"
     with Session.open(path) as session:
         for name in ("one_tool", "delegation"):
-            session.load_recordings([RECORDINGS / name], Grouping.one_run(name))
+            session.load_recordings([RECORDINGS / name], Grouping("one", name))
     (tmp_path / "checks.yaml").write_text("assert:\n- no_span_errors\n")
     return path
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
 with Session.open(sys.argv[1], receive=sys.argv[2] == "receive") as session:
-    session.load_recordings([Path(sys.argv[3])], Grouping.run_per_dir())
+    session.load_recordings([Path(sys.argv[3])], Grouping("dir"))
     print(session.run_ids(), flush=True)
     sys.stdin.read()
 """

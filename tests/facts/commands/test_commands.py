@@ -120,7 +120,7 @@ class TestRows:
 def recorded(paths: list[Path]) -> Session:
     session = Session.open()
     for path in paths:
-        session.load_recordings([path], Grouping.one_run(f"{path.parent.name}/{path.name}"))
+        session.load_recordings([path], Grouping("one", f"{path.parent.name}/{path.name}"))
     return session
 
 

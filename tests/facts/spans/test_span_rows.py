@@ -25,7 +25,7 @@ RECORDINGS = sorted((Path(__file__).parents[2] / "recordings").glob("**/*.otlp.j
 def loaded(session: Session, recordings: Sequence[Path]) -> list[str]:
     """Load each recording as a separate run; return the runs."""
     for number, path in enumerate(recordings):
-        session.load_recordings([path], Grouping.one_run(f"r{number:02}"))
+        session.load_recordings([path], Grouping("one", f"r{number:02}"))
     return session.run_ids()
 
 

@@ -65,7 +65,7 @@ def test_both_forms_are_one(form: str, tmp_path: Path) -> None:
     path = tmp_path / "traces.json"
     path.write_text(json.dumps(request), encoding="utf-8")
     with Session.open() as session:
-        session.load_recordings([path], Grouping.one_run("r"))
+        session.load_recordings([path], Grouping("one", "r"))
         (run,) = session.inspect()["runs"]
 
     assert [(c["name"], c["arguments"], c["result"], c["outcome"]) for c in run["seen"]["tool_calls"]] == [

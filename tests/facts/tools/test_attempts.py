@@ -264,7 +264,7 @@ class TestOffers:
 def test_recorded_frameworks(client: str, reason: str) -> None:
     """The model asks for `get_weather`; the agent has `get_forecast` alone."""
     with Session.open() as session:
-        session.load_recordings([RECORDINGS / client / "unknown_tool"], Grouping.one_run("r"))
+        session.load_recordings([RECORDINGS / client / "unknown_tool"], Grouping("one", "r"))
         calls = session.query("SELECT name, outcome FROM tool_calls").rows
         requests = session.query("SELECT name, reason FROM tool_requests").rows
 
@@ -290,7 +290,7 @@ class TestAutoGenThroughOpenInference:
         recording = tmp_path / "traces.otlp.jsonl"
         recording.write_text(json.dumps(request), encoding="utf-8")
         with Session.open() as session:
-            session.load_recordings([recording], Grouping.one_run("r"))
+            session.load_recordings([recording], Grouping("one", "r"))
             return session.query("SELECT name, outcome FROM tool_calls ORDER BY start_ns, call_no").rows
 
     RAN = (("get_weather", "ok"), ("get_weather", "ok"))

@@ -145,6 +145,8 @@ class DelegationPath(Assertion):
 
     def _in_order(self, rows: Sequence[Row], gaps: Sequence[Row]) -> tuple[bool | None, int]:
         """Return the answer, and how many agents are met for sure, or at all where they cannot all be."""
+        # None goes before the one that it is in, also where both started at once: its place is when it started.
+        rows = [one if one["start_ns"] is None else {**one, "start_ns": place} for place, one in enumerate(rows)]
         try:
             holds = self._order.answer(rows, gaps)
         except SearchLimitError:

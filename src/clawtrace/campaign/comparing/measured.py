@@ -33,6 +33,7 @@ __all__ = [
     "measured_of",
     "read_json",
     "set_baseline",
+    "values_of",
 ]
 
 MEASURES = ("duration_ms", "tokens", "cost_usd", "llm_calls", "tool_calls")
@@ -172,24 +173,30 @@ def measured_of(data: Mapping[str, Any], source: str) -> Measured:
 
 
 def _run(run: Mapping[str, Any]) -> MeasuredRun:
-    totals: Mapping[str, Any] = run["totals"]
-    known = [totals[side] for side in ("input_tokens", "output_tokens") if totals.get(side) is not None]
-    found = {
-        "duration_ms": run["trace"]["duration_ms"],
-        "tokens": sum(known) if len(known) == 2 else None,
-        "cost_usd": totals.get("cost_usd"),
-        "llm_calls": totals.get("llm_calls"),
-        "tool_calls": totals.get("tool_calls"),
-    }
-    whole = run["trace"]["complete"] is True
+    trace = run["trace"]
     return MeasuredRun(
         outcome=run["outcome"],
-        values={name: float(value) for name, value in found.items() if value is not None and whole},
+        values=values_of(run["totals"], trace["duration_ms"]) if trace["complete"] is True else {},
         assertions={one["id"]: one["status"] for one in run["assertions"]},
         run_id=run["run_id"],
         quarantined=run.get("quarantined", False),
         stale=any(one.get("stale") for one in run["assertions"]),
     )
+
+
+def values_of(totals: Mapping[str, Any], duration_ms: float | None) -> dict[str, float]:
+    """Return what is known of a run whose trace is complete, by name in `MEASURES`.
+
+    Args:
+        totals: its row of `run_totals`.
+    """
+    known = [totals[side] for side in ("input_tokens", "output_tokens") if totals.get(side) is not None]
+    found = {
+        "duration_ms": duration_ms,
+        "tokens": sum(known) if len(known) == 2 else None,
+        **{name: totals.get(name) for name in ("cost_usd", "llm_calls", "tool_calls")},
+    }
+    return {name: float(value) for name, value in found.items() if value is not None}
 
 
 # --- baselines --------------------------------------------------------------------------------------------------------

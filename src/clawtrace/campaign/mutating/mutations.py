@@ -107,7 +107,7 @@ def mutation_score(
     tracing = [one for one in assertions if type(one).needs_trace]
     with TemporaryDirectory(prefix="clawtrace-mutate-") as folder, Session.open(settings=settings) as session:
         _write(Path(folder), lines, faults)
-        names = session.load_recordings([Path(folder)], Grouping.run_per_dir()).run_ids
+        names = session.load_recordings([Path(folder)], Grouping("dir")).run_ids
         if record is not None:
             for number, name in enumerate(names):
                 session.put_record(_renamed(record, name, number))

@@ -24,7 +24,7 @@ from clawtrace.runners.inputs.content import Tree, file_digest, tree
 from clawtrace.runners.starting.templates import names_in, render_tree
 from clawtrace.runners.workspace import STANDARD_FILES, placeholder
 
-__all__ = ["SCHEMA", "agent_files", "evaluation_fingerprint", "forget_workspaces", "run_parts"]
+__all__ = ["SCHEMA", "agent_files", "forget_workspaces", "judging_parts", "run_parts"]
 
 SCHEMA = 1
 """Raised when the same edit would give another agent or another judgement than before."""
@@ -107,19 +107,17 @@ def _stands_for(env: Mapping[str, str], name: str) -> str:
     return "sha256:" + hashlib.sha256(env.get(name.removeprefix("env."), "").encode()).hexdigest()
 
 
-def evaluation_fingerprint(
+def judging_parts(
     planned: PlannedRun,
-    run: str,
     profile: Mapping[str, Any] | None,
     project: Mapping[str, Any],
     judging: Mapping[str, str],
     env: Mapping[str, str],
     doubts: Mapping[str, str] | None = None,
-) -> str:
-    """Return the fingerprint of what judges a run, as 64 hex digits.
+) -> dict[str, str]:
+    """Return what judges the runs of a case, as one digest a part, by the part's name in words; what there is not is left out.
 
     Args:
-        run: the fingerprint of the run itself.
         profile: the evaluation profile, as written.
         project: what the project says about closing, normalising, prices and redaction.
         judging: digests of the files next to the case that judge (golden files, word lists, hooks), by path.
@@ -127,22 +125,21 @@ def evaluation_fingerprint(
         doubts: why judges are not relied on, by judge.
     """
     case = planned.case
-    return canonical_digest(
-        {
-            "schema": SCHEMA,
-            "clawtrace": __version__,
-            "run": run,
-            "assertions": [
-                {"version": assertion.version, **render_tree(entry.fields, partial(_stands_for, env))}
-                for assertion, entry in zip(case.assertions.parsed, case.assertions.entries, strict=True)
-            ],
-            "preconditions": [entry.fields for entry in case.preconditions.entries],
-            "expectations": case.config.expectations.model_dump(mode="json"),
-            "rubric": None if case.config.rubric is None else case.config.rubric.model_dump(mode="json"),
-            "day": date.today().isoformat() if any(one.until is not None for one in case.assertions.parsed) else None,
-            "profile": profile,
-            "judges": None if not (profile or {}).get("judges") else [PROMPT_VERSION, doubts],
-            "project": project,
-            "judging": judging,
-        }
-    )
+    given = {
+        "the version of clawtrace": [SCHEMA, __version__],
+        "the assertions": [
+            {"version": assertion.version, **render_tree(entry.fields, partial(_stands_for, env))}
+            for assertion, entry in zip(case.assertions.parsed, case.assertions.entries, strict=True)
+        ],
+        "the preconditions": [entry.fields for entry in case.preconditions.entries],
+        "the expectations": case.config.expectations.model_dump(mode="json"),
+        "the rubric": None if case.config.rubric is None else case.config.rubric.model_dump(mode="json"),
+        "the day of `until`": (
+            date.today().isoformat() if any(one.until is not None for one in case.assertions.parsed) else None
+        ),
+        "the evaluation profile": profile,
+        "the judges": None if not (profile or {}).get("judges") else [PROMPT_VERSION, doubts],
+        "the project's settings": project,
+        "files that judge": judging,
+    }
+    return {name: canonical_digest(part)[:16] for name, part in given.items() if part}

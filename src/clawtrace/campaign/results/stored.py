@@ -26,6 +26,7 @@ __all__ = [
     "StoredRun",
     "StoredRuns",
     "campaign_lock",
+    "edited",
     "fresh_folder",
     "kept_runs",
     "read_run",
@@ -136,10 +137,7 @@ class StoredRun:
         if self.data.get("fingerprint") is None:
             return "it has no fingerprint"
         if self.data["fingerprint"] != fingerprint:
-            before = self.data.get("fingerprint_parts") or {}
-            names = [name for name in {**before, **parts} if before.get(name) != parts.get(name)]
-            more = {name: describe(name, before.get(name)) for name in names}
-            return "edited since: " + ", ".join(f"{name} ({more[name]})" if more[name] else name for name in names)
+            return "edited since: " + ", ".join(edited(self.data.get("fingerprint_parts") or {}, parts, describe))
         status = self.data.get("run_status")
         if status not in _WELL_ENDED:
             return f"the stored run ended as `{status}`"
@@ -148,6 +146,19 @@ class StoredRun:
         if not self.store.is_file():
             return "its span store no longer exists"
         return ""
+
+
+def edited(
+    before: Mapping[str, str], parts: Mapping[str, str], describe: Callable[[str, str | None], str]
+) -> list[str]:
+    """Return which parts of a fingerprint differ, in words.
+
+    Args:
+        describe: says more of an edited part, given its name and what it was before; empty where nothing is known.
+    """
+    names = [name for name in {**before, **parts} if before.get(name) != parts.get(name)]
+    more = {name: describe(name, before.get(name)) for name in names}
+    return [f"{name} ({more[name]})" if more[name] else name for name in names]
 
 
 def read_run(folder: Path, campaign: Path) -> StoredRun | None:

@@ -207,7 +207,7 @@ def _read_logs(session: Session, logs: Sequence[Path], run_id: str) -> tuple[str
 def _load(session: Session, recordings: Sequence[Path], run_id: str) -> None:
     from clawtrace.receiver.recordings.recording import Grouping
 
-    session.load_recordings(recordings, Grouping.one_run(run_id))
+    session.load_recordings(recordings, Grouping("one", run_id))
 
 
 def failed_result(planned: PlannedRun, error: str) -> RunResult:
@@ -248,14 +248,8 @@ def _live(
     spoken: Playback | None,
 ) -> tuple[RunRecord, RunOutcome]:
     """Announce the run, run the agent, and note how it ended; a run that broke is closed as well."""
-    assert record.trace_id is not None
-    assert record.parent_span_id is not None
-    endpoints = context.session.endpoints
-    later = tuple((turn.trace_id, turn.parent_span_id) for turn in record.turns[1:])
-    target = TelemetryTarget(
-        endpoints.grpc, endpoints.http, record.trace_id, record.parent_span_id, context.switches, endpoints.token, later,
-        {} if models is None else models.resource,
-    )  # fmt: skip
+    resource = {} if models is None else models.resource
+    target = TelemetryTarget.of_run(record, context.session.endpoints, context.switches, resource)
     context.session.open_run(record)
     if user is not None:
         request = replace(request, turns=user.opening, reply=user.reply)

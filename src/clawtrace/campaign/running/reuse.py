@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from clawtrace.campaign.planning.expand import Plan, PlannedRun, canonical_digest
 from clawtrace.campaign.planning.fingerprint import (
     agent_files,
-    evaluation_fingerprint,
     forget_workspaces,
+    judging_parts,
     run_parts,
 )
 from clawtrace.campaign.results.stored import StoredRun, StoredRuns, read_run, why_no_run, write_json
@@ -49,8 +49,10 @@ class Decision:
 
     fingerprint: RunFingerprint | None
     """Of the run; None where nothing is kept of it."""
+    judged_by: Mapping[str, str]
+    """One digest a part of what judges it, by its name in words."""
     evaluation: str | None
-    """Of its judgement; None like the run's."""
+    """Of its judgement: of both of the above; None like the run's."""
     stored: StoredRun | None
     """The run that is reused for it; None when its agent is run."""
     why: str
@@ -78,7 +80,8 @@ def _decisions(
     prints, edits = _Fingerprints(plan, env), EditedFiles(plan.outputs)
     for planned in plan.runs:
         run, unknown = prints.run(planned)
-        evaluation = prints.evaluation(planned, run.digest)
+        judged_by = prints.judging(planned)
+        evaluation = canonical_digest([run.digest, judged_by])
         use = planned.case.cassette
         if not reuse:
             stored, why = None, "`--no-reuse`"
@@ -86,7 +89,7 @@ def _decisions(
             stored, why = None, "its cassette may be recorded"
         else:
             stored, why = _stored(plan, planned, run, unknown, found, edits)
-        yield planned, Decision(run, evaluation, stored, why, unknown=unknown)
+        yield planned, Decision(run, judged_by, evaluation, stored, why, unknown=unknown)
 
 
 def _stored(
@@ -143,6 +146,7 @@ class _Fingerprints:
         self._runners: dict[str, Runner] = {name: cls() for name, cls in runner_types().items()}
         self._runs: dict[tuple[str, str | None], tuple[RunFingerprint, str]] = {}
         self._judging: dict[str, dict[str, str]] = {}
+        self._named: dict[str, dict[str, str]] = {}
         self._inputs: dict[str, tuple[RunnerSettings, AgentInputs]] = {}
 
     def run(self, planned: PlannedRun) -> tuple[RunFingerprint, str]:
@@ -177,19 +181,21 @@ class _Fingerprints:
         self._inputs[case.config.case_id] = planned.settings, inputs
         return inputs
 
-    def evaluation(self, planned: PlannedRun, run: str) -> str:
-        """Return the fingerprint of a run's judgement."""
-        return evaluation_fingerprint(
-            planned, run, self._profile, self._project, self._files(planned.case), self._env, self._doubts
-        )
+    def judging(self, planned: PlannedRun) -> dict[str, str]:
+        """Return what judges the runs of a case."""
+        case = planned.case
+        if (case_id := case.config.case_id) not in self._judging:
+            self._judging[case_id] = judging_parts(
+                planned, self._profile, self._project, self._files(case), self._env, self._doubts
+            )
+        return self._judging[case_id]
 
     def _files(self, case: LoadedCase) -> dict[str, str]:
         """Return the digests of the files next to a case that its assertions name, by path as written."""
-        case_id = case.config.case_id
-        if case_id not in self._judging:
+        if (case_id := case.config.case_id) not in self._named:
             folder = case.path.parent
-            self._judging[case_id] = {name: file_digest(folder / name) for name in _judging_files(case)}
-        return self._judging[case_id]
+            self._named[case_id] = {name: file_digest(folder / name) for name in _judging_files(case)}
+        return self._named[case_id]
 
 
 def _recording(config: ProjectConfig) -> dict[str, Any]:

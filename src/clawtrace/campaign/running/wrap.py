@@ -7,19 +7,19 @@ import secrets
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clawtrace.campaign.running.at_work import interrupts, preparing
-from clawtrace.campaign.running.ended import asked_of_the_end
+from clawtrace.campaign.running.ended import asked_of_the_end, with_outcome
 from clawtrace.config.base import is_slug
 from clawtrace.config.cases.assertion_list import AssertionList
 from clawtrace.errors import RunnerError
 from clawtrace.model.run import RunRecord, SentTurn
 from clawtrace.model.verdict import RunResult, Status
-from clawtrace.runners.base import RunStatus, StopSignal, TelemetryTarget
-from clawtrace.runners.command import cut_off, notes
+from clawtrace.runners.base import StopSignal, TelemetryTarget
+from clawtrace.runners.command import notes, outcome_of
 from clawtrace.runners.starting.command_turn import not_started
 from clawtrace.runners.starting.environment import with_telemetry
 from clawtrace.runners.starting.process import ProcessEnd, ProcessSpec, supervise
@@ -90,7 +90,19 @@ def run_command(
     )
     values = RunValues(record.run_id, case_id, str(folder), None, str(folder), started_at, env)
     asked = assertions.for_run(values) if assertions is not None else []
-    spec = _spec(argv, record, session, env, switches or {}, timeout_seconds, streams, folder)
+    target = TelemetryTarget.of_run(record, session.endpoints, switches or {})
+    spec = ProcessSpec(
+        argv=list(argv),
+        env=with_telemetry(env, {}, target, "http/protobuf", record.run_id),
+        cwd=str(folder),
+        stdin=streams[0],
+        stdout=streams[1],
+        stderr=streams[2],
+        limit_s=timeout_seconds,
+        grace_s=GRACE_SECONDS,
+        leftover_s=LEFTOVER_SECONDS,
+        own_group=False,
+    )
     session.open_run(record)
     stop = stop or StopSignal()
     interrupted = _Interrupts(stop)
@@ -101,7 +113,9 @@ def run_command(
         except RunnerError as error:
             session.close_run(record._replace(run_status="invalid", runner_error=str(error)), processes_gone=True)
             raise
-        record = session.close_run(_ended(record, end), processes_gone=end.gone, ended=end.ended, waiting=waiting)
+        record = session.close_run(
+            _ended(record, end, folder), processes_gone=end.gone, ended=end.ended, waiting=waiting
+        )
     asked = asked_of_the_end(asked, record.run_status) if asked else asked
     case_dir = assertions.folder if assertions is not None else None
     (result,) = session.evaluate([record.run_id], asked, case_dir=case_dir)
@@ -114,48 +128,8 @@ def run_command(
     return WrappedRun(result, record, code, ended_by_it)
 
 
-def _spec(
-    argv: Sequence[str],
-    record: RunRecord,
-    session: Session,
-    env: Mapping[str, str],
-    switches: Mapping[str, bool | str],
-    timeout_seconds: float | None,
-    streams: tuple[int, int, int],
-    folder: Path,
-) -> ProcessSpec:
-    assert record.trace_id is not None
-    assert record.parent_span_id is not None
-    endpoints = session.endpoints
-    target = TelemetryTarget(
-        endpoints.grpc, endpoints.http, record.trace_id, record.parent_span_id, switches, endpoints.token
-    )
-    return ProcessSpec(
-        argv=list(argv),
-        env=with_telemetry(env, {}, target, "http/protobuf", record.run_id),
-        cwd=str(folder),
-        stdin=streams[0],
-        stdout=streams[1],
-        stderr=streams[2],
-        limit_s=timeout_seconds,
-        grace_s=GRACE_SECONDS,
-        leftover_s=LEFTOVER_SECONDS,
-        own_group=False,
-    )
-
-
-def _ended(record: RunRecord, end: ProcessEnd) -> RunRecord:
-    status: RunStatus = "timed_out" if end.timed_out else "success" if end.exit_code == 0 else "failed"
-    return record._replace(
-        started_ns=end.started_ns,
-        ended_ns=end.ended_ns,
-        agent_exit_code=end.exit_code,
-        run_status=status,
-        ended_by_signal=end.signal,
-        timed_out=end.timed_out,
-        cut_off=cut_off(end),
-        turns=tuple(turn._replace(started_ns=end.started_ns) for turn in record.turns),
-    )
+def _ended(record: RunRecord, end: ProcessEnd, folder: Path) -> RunRecord:
+    return with_outcome(record, replace(outcome_of(end), workspace=folder, turns_started_ns=(end.started_ns,)))
 
 
 def _shell_code(end: ProcessEnd) -> int:

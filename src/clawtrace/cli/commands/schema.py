@@ -19,6 +19,7 @@ def schemas() -> dict[str, dict[str, Any]]:
 
     from clawtrace._scripted_model.script import Script
     from clawtrace.campaign.comparing.comparison import Comparison
+    from clawtrace.campaign.comparing.history import History
     from clawtrace.campaign.mutating.mutations import Mutations
     from clawtrace.cassettes.file import CassetteHead, RecordedExchange
     from clawtrace.cli.projects.checkup import Checkup
@@ -37,6 +38,7 @@ def schemas() -> dict[str, dict[str, Any]]:
         "conformance": Conformance,
         "diff": Difference,
         "doctor": Checkup,
+        "history": History,
         "inspect": Inspection,
         "mutations": Mutations,
     }

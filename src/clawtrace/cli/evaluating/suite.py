@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from clawtrace.config.projects.project_file import Project
     from clawtrace.config.projects.session_settings import SessionSettings
     from clawtrace.report.base import CampaignReport
-    from clawtrace.report.results import Suite
+    from clawtrace.report.results import LastGreen, Suite
     from clawtrace.session.session import Session
     from clawtrace.verdicts.gating.gate import Gate
 
@@ -195,18 +195,36 @@ def _evaluate(
         trees = trees_of(session, done.results, quiet=output.quiet)
         hints = hints_of(session, done.results, quiet=output.quiet)
         details = details_of(session, done.results)
+        last_green = _kept_history(done, decisions, gate)
         if note := session.keep_verdicts(done.results):
             click.echo(f"note: {note}", err=True)
     for sentence in [*done.blind_spots, *_stale_verdicts(done)]:
         click.echo(f"warning: {sentence}", err=True)
     report = _report_of(plan, done, gate, trees, session.clean)
     report = report._replace(
-        reuse=grounds_of_reuse(plan, decisions), details=details, hints=hints, interrupted=done.interrupted
+        reuse=grounds_of_reuse(plan, decisions),
+        details=details,
+        hints=hints,
+        last_green=last_green,
+        interrupted=done.interrupted,
     )
     if not output.quiet:
         _say_how_to_connect(plan, done)
     code = finish(report, output, folder=plan.folder)
     return _INTERRUPTED if done.interrupted else code
+
+
+def _kept_history(
+    done: CampaignResult, decisions: Mapping[str, Decision], gate: Gate
+) -> dict[tuple[str, str | None], LastGreen]:
+    """Add the campaign to its history; return of the cases that are not green when they last were."""
+    from clawtrace.campaign.running.kept_history import keep_history
+
+    try:
+        return keep_history(done, decisions, gate)
+    except OSError as error:
+        click.echo(f"warning: the campaign is not in its history, {error.filename!r}: {error.strerror}", err=True)
+        return {}
 
 
 def _joining(server: str, project: Project) -> Callable[[Path, SessionSettings], Session]:

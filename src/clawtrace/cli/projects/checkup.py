@@ -34,7 +34,7 @@ __all__ = ["Checkup", "CheckupFinding", "checkup"]
 
 _SECONDS = 10.0
 _LEAST_FREE = 1 << 30
-_LIBRARIES = ("clawtrace-eval", "duckdb", "grpcio", "protobuf", "httptools", "pydantic", "click")
+_LIBRARIES = ("clawtrace-eval", "duckdb", "grpcio", "protobuf", "h11", "pydantic", "click")
 _EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 _HANDLED = ("OTEL_RESOURCE_ATTRIBUTES", "OTEL_SERVICE_NAME")
 """Variables of the user's own that agents keep: they are merged, or harmless."""

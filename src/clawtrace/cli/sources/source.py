@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from clawtrace.config.projects.session_settings import SessionSettings
     from clawtrace.logs.model import LogReading
     from clawtrace.model.progress import Progress
-    from clawtrace.receiver.recordings.recording import Grouping
     from clawtrace.session.session import Session
     from clawtrace.store.duckdb import DuckStore
     from clawtrace.store.files.owner import Owner
@@ -58,18 +57,6 @@ class Recordings(NamedTuple):
     def __bool__(self) -> bool:
         """Whether there is anything to read."""
         return bool(self.paths or self.logs)
-
-    def grouping(self) -> Grouping:
-        """Return the grouping for the session."""
-        from clawtrace.receiver.recordings.recording import Grouping
-
-        if self.mode == "one":
-            return Grouping.one_run(self.run_id)
-        return {
-            "rules": Grouping.by_attribution,
-            "file": Grouping.run_per_file,
-            "dir": Grouping.run_per_dir,
-        }[self.mode]()
 
 
 class TraceSource(NamedTuple):
@@ -187,7 +174,9 @@ def load_recordings(session: Session, recordings: Recordings) -> list[str]:
 
 
 def _load_traces(session: Session, recordings: Recordings) -> list[str]:
-    loaded = session.load_recordings(recordings.paths, recordings.grouping())
+    from clawtrace.receiver.recordings.recording import Grouping
+
+    loaded = session.load_recordings(recordings.paths, Grouping(recordings.mode, recordings.run_id))
     for form, name in loaded.foreign.items():
         click.echo(f"note: {name} is {form.name}, which does not hold {form.lacks} (docs/imports.md)", err=True)
     if loaded.passed_over:

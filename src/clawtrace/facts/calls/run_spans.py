@@ -281,7 +281,8 @@ def _turns(
 
     A conversation whose calls are separate traces belongs to one agent: its turns are those of that agent's trace.
 
-    Work that a tool call may have begun is of the call's turn or of one of its own, so turns that began later have no known number.
+    Work that a tool call may have begun, which perhaps no span shows, is of the call's turn or of another one, so turns that began
+    later have no known number.
     """
     asked: dict[str, list[tuple[int, str]]] = {}
     for span, top in zip(spans, root, strict=True):
@@ -296,7 +297,7 @@ def _turns(
             (trace, _prompt(asked[trace], span.start_ns) if trace in asked else "")
             for span, (trace, _) in zip(spans, turns, strict=True)
         ]
-    called = _in_tool_time(spans, root)
+    called = _in_time_of_others(spans, root)
     starts: dict[tuple[str, str], int] = {}
     telling: set[tuple[str, str]] = set()
     for index, (span, turn) in enumerate(zip(spans, turns, strict=True)):  # in order of start
@@ -313,21 +314,27 @@ def _turns(
     return [None if top in called else numbers.get(turn) for top, turn in zip(root, turns, strict=True)]
 
 
-def _in_tool_time(spans: Sequence[Span], root: Sequence[int]) -> dict[int, int]:
-    """Return the trees, by root, whose work lies within the time of a tool call of another trace, and when it began."""
+def _in_time_of_others(spans: Sequence[Span], root: Sequence[int]) -> dict[int, int]:
+    """Return the trees, by root, whose work lies within a tool call, an agent or a program of another trace, and when it began."""
     work: dict[int, tuple[int, int]] = {}
     for span, top in zip(spans, root, strict=True):  # in order of start
         if span.kind in ("agent", "llm"):
             began_ns, ended_ns = work.get(top, (span.start_ns, 0))
             work[top] = began_ns, max(ended_ns, span.last_ns)
-    tools = deque(span for span in spans if span.kind == "tool")
+    others = [(span.start_ns, span.last_ns, span.trace_id) for span in spans if span.kind == "tool"]
+    others += [
+        (began_ns, spans[top].last_ns, spans[top].trace_id)
+        for top, (began_ns, _) in work.items()
+        if spans[top].kind in ("agent", "chain", "other")
+    ]
+    waiting = deque(sorted(others))
     latest: dict[str, int] = {}
-    """The latest ends of tool calls that have begun, of at most two traces."""
+    """The latest ends of those that have begun, of at most two traces."""
     found: dict[int, int] = {}
     for top, (began_ns, ended_ns) in work.items():
-        while tools and tools[0].start_ns <= began_ns:
-            tool = tools.popleft()
-            ends = latest | {tool.trace_id: max(tool.last_ns, latest.get(tool.trace_id, 0))}
+        while waiting and waiting[0][0] <= began_ns:
+            _, last_ns, trace = waiting.popleft()
+            ends = latest | {trace: max(last_ns, latest.get(trace, 0))}
             latest = dict(sorted(ends.items(), key=itemgetter(1))[-2:])
         if any(end_ns >= ended_ns for trace, end_ns in latest.items() if trace != spans[top].trace_id):
             found[top] = began_ns

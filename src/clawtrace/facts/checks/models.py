@@ -86,23 +86,24 @@ def check_ends(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> 
     lost = next((index for index in range(len(run.spans)) if _lost_its_parent(run, index)), None)
     if lost is not None and findings.holds("parent-not-received", lost):
         findings.gap("errors", "parent-not-received", lost, at_most=1)
-    failed_ns, worked_ns = dict[int | None, int](), dict[tuple[int | None, int | None], int]()
+    failed_ns, worked_ns = dict[int | None, int](), dict[tuple[int | None, ...], int]()
     for index, span in enumerate(run.spans):
         for trace in (None, run.root[index]):
             if span.failed:
                 since_ns = span.last_ns if trace is None else span.start_ns
                 failed_ns[trace] = max(since_ns, failed_ns.get(trace, -1))
             if span.kind == "tool":
-                worked_ns[run.agent[index], trace] = span.last_ns
-    answering, last_calls = set[str](), dict[tuple[int | None, int | None], LlmCall]()
+                worked_ns[run.agent[index], run.tool[index], trace] = span.last_ns
+    answering, last_calls = set[str](), dict[tuple[int | None, ...], LlmCall]()
     for call in models:
         if call.answer_recorded:
             answering.add(run.spans[call.index].scope)
         # Nothing tells which traces of what a program writes itself follow each other: each of them ends.
-        last_calls[call.agent, run.root[call.index] if run.evidence(call.index) == "generic" else None] = call
-    for (agent, trace), call in last_calls.items():
+        trace = run.root[call.index] if run.evidence(call.index) == "generic" else None
+        last_calls[call.agent, run.tool[call.index], trace] = call
+    for (agent, tool, trace), call in last_calls.items():
         silent = call.outcome == "ok" and not call.answer_recorded
-        ends = max(failed_ns.get(trace, -1), worked_ns.get((agent, trace), -1)) < call.start_ns
+        ends = max(failed_ns.get(trace, -1), worked_ns.get((agent, tool, trace), -1)) < call.start_ns
         if silent and ends and run.records(call.index, "tokens") is True:
             answers = trace is None or run.spans[call.index].scope in answering
             if call.input_tokens is None and answers:

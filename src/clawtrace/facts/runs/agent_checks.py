@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
 from clawtrace.facts.calls.agents.handoff_tools import hands_over
 from clawtrace.facts.calls.llm_calls import LlmCall
@@ -11,7 +12,9 @@ from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
 from clawtrace.facts.doubts import certain
 from clawtrace.facts.runs.agents import Activation
+from clawtrace.facts.runs.gaps import knows_tools
 from clawtrace.facts.tools.tool_call import ToolCallRow
+from clawtrace.facts.tools.tool_calls import ToolCalls
 
 __all__ = ["check_agents"]
 
@@ -23,7 +26,7 @@ _STEP = 2
 def check_agents(
     run: RunSpans,
     models: Sequence[LlmCall],
-    tools: Sequence[ToolCallRow],
+    tools: ToolCalls,
     activations: Sequence[Activation],
     findings: Findings,
 ) -> None:
@@ -37,7 +40,7 @@ def check_agents(
         findings: of the run.
     """
     rows = {one.index: one for one in activations if one.seen}
-    _find_unseen(run, models, tools, rows, findings)
+    _find_unseen(run, models, tools.calls, rows, findings)
     for call in models:
         if _may_be_of_another(run, call):
             findings.gap("agents", "agent-among-steps", call.index)
@@ -52,6 +55,8 @@ def check_agents(
             if _repeats(run, index, above):
                 _doubt(one, "agent-inside-itself", findings)
     _doubt_after_another(run, models, rows, findings)
+    if not knows_tools(run, models, tools, activations):
+        _doubt_in_time_of_another(run, rows)
     at_work = {
         run.agent[index] for index, span in enumerate(run.spans) if span.kind in _CALLS or run.role[index] == "handoff"
     }
@@ -161,3 +166,17 @@ def _doubt_after_another(
         if before - {span.agent_name} and span.parent_agent is None and findings.holds("agent-after-another", index):
             _forget_parent(one, "agent-after-another", index)
         before.add(span.agent_name)
+
+
+def _doubt_in_time_of_another(run: RunSpans, rows: Mapping[int, Activation]) -> None:
+    """Doubt who called the agents of separate traces that began while another one was at work, whose tool calls no span shows."""
+    latest: dict[int, int] = {}
+    """The latest ends of agents that have begun, of at most two trees."""
+    for index, one in rows.items():  # in order of start
+        span, root = run.spans[index], run.root[index]
+        others = [end_ns for top, end_ns in latest.items() if top != root]
+        apart = one.via == "root" and run.spans[root].parent_span_id is None and not run.words(index).by_time
+        if apart and max(others, default=0) >= span.start_ns:
+            _forget_parent(one, "agent-in-tool-time", index)
+        latest[root] = max(span.last_ns, latest.get(root, 0))
+        latest = dict(sorted(latest.items(), key=itemgetter(1))[-2:])

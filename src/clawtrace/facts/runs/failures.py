@@ -96,7 +96,7 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
     )
     if not failed:
         return []
-    by_group = {call.group: call for call in models}
+    by_group: dict[int | None, LlmCall] = {call.group: call for call in models}
     by_tool: dict[int | None, Execution] = {call.group: call for call in tools if isinstance(call, Execution)}
     requested = {call.agent: call.start_ns for call in models}  # the last ones: models are in order of start
     layers: dict[tuple[str, int], list[int]] = {}
@@ -110,11 +110,13 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
         if run.role[index] == "wrapper" and (agent := _activation_of(run, span, failed_agents)) is not None:
             wrappers[agent] = index
             continue
+        group = run.group[index]
         if run.role[index] == "attempt" and (
-            requested.get(run.agent[index], -1) > span.start_ns if models else _made_again(run, index)
+            _answered(by_group.get(group)) or requested.get(run.agent[index], -1) > span.start_ns
+            if models
+            else _made_again(run, index)
         ):
             continue
-        group = run.group[index]
         # Each failed attempt inside of an answered model call is a separate failure.
         alone = group is None or (span.kind == "llm" and _answered(by_group.get(group)) and not span.unusable)
         layers.setdefault((span.kind, -1 - index if alone or group is None else group), []).append(index)

@@ -18,7 +18,7 @@ from clawtrace.facts.tools.tool_calls import ToolCalls
 if TYPE_CHECKING:
     from clawtrace.facts.runs.found import Found
 
-__all__ = ["UNFINISHED", "Unfinished", "add_gaps", "add_unfinished", "null_reasons"]
+__all__ = ["UNFINISHED", "Unfinished", "add_gaps", "add_unfinished", "knows_tools", "null_reasons"]
 
 UNFINISHED = ("llm_calls", "tool_calls", "commands", "agents", "errors", "spans", "messages")
 """Relations that further spans may add rows to."""
@@ -66,7 +66,7 @@ def add_gaps(facts: Found, stated: Stated) -> None:
     if "agent" not in run.kinds:
         findings.gap("agents", "agents-not-recorded")
     at_work = not run.kinds.keys().isdisjoint(("agent", "tool")) or any(call.outcome == "ok" for call in models)
-    if not _knows_tools(run, models, tools, facts.agents):
+    if not knows_tools(run, models, tools, facts.agents):
         findings.gap("tool_calls", "tool-calls-not-recorded")
         if at_work:
             findings.gap("errors", "tool-calls-not-recorded", outcome="error")
@@ -208,7 +208,7 @@ def _tells_attempts(run: RunSpans, models: Sequence[LlmCall]) -> bool:
     return tellers.issuperset([call.group for call in models])
 
 
-def _knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, agents: Sequence[Activation]) -> bool:
+def knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, agents: Sequence[Activation]) -> bool:
     """Return whether the instrumentation at work records tool calls, or the model calls show all of them.
 
     One that could record them with another setting, or that sees some of them only, shows no absence; and what

@@ -73,7 +73,7 @@ class RunFacts:
         check_tools(spans, self.models, self.tools, self.findings)
         self.background: list[ToolCallRow] = background_calls(spans)
         self.agents: list[Activation] = activations(spans, self.tools.handed, self.tools.calls)
-        check_agents(spans, self.models, self.tools.calls, self.agents, self.findings)
+        check_agents(spans, self.models, self.tools, self.agents, self.findings)
         self.failures: list[Failure] = failures(spans, self.models, self.tools.calls)
         check_ends(spans, self.models, self.findings)
         check_failed_agents(spans, self.models, self.findings)

@@ -34,8 +34,8 @@ class Result(NamedTuple):
 def results(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[ToolRequest]) -> dict[int, Result]:
     """Return by request number the result that the messages carry: a key says that the call was answered."""
     found = _by_id(run, asked)
-    if any(request.call_id is None for request in asked):
-        found |= _by_name(run, asked)
+    if len(found) < len(asked):
+        found |= _by_name(run, [request for request in asked if request.number not in found])
     if any(request.served for request in asked):
         found = _served(run, models, asked) | found
     if len(found) < len(asked):
@@ -60,7 +60,7 @@ def _by_id(run: RunSpans, asked: Sequence[ToolRequest]) -> dict[int, Result]:
     once: dict[str | None, ToolRequest] = {
         one.call_id: one for one in asked if one.call_id is not None and times[one.call_id] == 1
     }
-    """Of these the first result that answers is all that is kept: a conversation sends each again with every call."""
+    """Of these the first result that answers is kept, or that says how the call ended: a conversation sends each again."""
     said: dict[tuple[str | None, int | str | None], list[tuple[int, Part]]] = defaultdict(list)
     """By id and agent, and by id: the starts of the model calls that carry it, in order, with what they say."""
     for index in run.kinds.get("llm", ()):
@@ -71,8 +71,11 @@ def _by_id(run: RunSpans, asked: Sequence[ToolRequest]) -> dict[int, Result]:
             if only is not None and (start_ns <= only.asked_ns or not _may_answer(part, only)):
                 continue
             for agent in (run.agent[index], _ANYBODY):
-                if only is None or (call_id, agent) not in said:
-                    said[call_id, agent].append((start_ns, part))
+                known = said[call_id, agent]
+                if only is None or not known:
+                    known.append((start_ns, part))
+                elif known[0][1].failed is None and part.failed is not None:
+                    known[0] = known[0][0], part
     found: dict[int, Result] = {}
     for request in asked:
         if request.call_id is None:
@@ -105,16 +108,20 @@ def _may_answer(part: Part, request: ToolRequest) -> bool:
 
 
 def _by_name(run: RunSpans, asked: Sequence[ToolRequest]) -> dict[int, Result]:
-    """Return the results of requests without an id: the results of that name that the agent's next request adds, in order."""
+    """Return the results without an id: those of that name that the agent's next request adds, in order.
+
+    Of requests with an id there are as many: a framework may tell one result for several of them.
+    """
     readers = Readers(run)
-    together: dict[tuple[int, str], list[ToolRequest]] = defaultdict(list)
+    together: dict[tuple[int, str, bool], list[ToolRequest]] = defaultdict(list)
     for request in asked:
-        if request.call_id is None:
-            together[request.group, request.asked_as].append(request)
+        together[request.group, request.asked_as, request.call_id is None].append(request)
     found: dict[int, Result] = {}
-    for (_, name), of_name in together.items():
+    for (_, name, nameless), of_name in together.items():
         added = _added(run, readers, of_name[0], name)
-        found |= {request.number: Result(text) for request, (_, text) in zip(of_name, added, strict=False)}
+        if nameless or len(added) == len(of_name):
+            answers = zip(of_name, added, strict=False)
+            found |= {request.number: Result(part.text, part.failed) for request, part in answers}
     return found
 
 
@@ -132,9 +139,9 @@ def _unnamed(run: RunSpans, asked: Sequence[ToolRequest], known: Set[str | None]
     found: dict[int, Result] = {}
     for of_call in together.values():
         added = [
-            text
-            for call_id, text in _added(run, readers, of_call[0], None, known)
-            if not any(of_one_kind(call_id, request.call_id) for request in of_call)
+            part.text
+            for part in _added(run, readers, of_call[0], None, known)
+            if not any(of_one_kind(part.call_id, request.call_id) for request in of_call)
         ]
         if len(added) == len(of_call):
             found |= {request.number: Result(added[0] if len(added) == 1 else None) for request in of_call}
@@ -143,29 +150,27 @@ def _unnamed(run: RunSpans, asked: Sequence[ToolRequest], known: Set[str | None]
 
 def _added(
     run: RunSpans, readers: Readers, request: ToolRequest, name: str | None, known: Set[str | None] | None = None
-) -> list[tuple[str | None, str | None]]:
-    """Return id and text of the results without a known id, of a tool of this `name`, that the agent's next request adds."""
+) -> list[Part]:
+    """Return the results without a known id, of a tool of this `name`, that the agent's next request adds."""
     after = readers.after(request.agent, request.asked_ns, request.group)
     if after is None:
         return []
     before = readers.asking(request.agent, request.group)
     nameless = [] if before is None else _nameless(run, before, name, known)
-    ids = {call_id for call_id, _ in nameless} - {None}
-    without = sum(call_id is None for call_id, _ in nameless)
+    ids = {part.call_id for part in nameless} - {None}
+    without = sum(part.call_id is None for part in nameless)
     added = _nameless(run, after, name, known)
-    bare = set([position for position, (call_id, _) in enumerate(added) if call_id is None][:without])
-    return [result for at, result in enumerate(added) if at not in bare and result[0] not in ids]
+    bare = set([position for position, part in enumerate(added) if part.call_id is None][:without])
+    return [part for at, part in enumerate(added) if at not in bare and part.call_id not in ids]
 
 
-def _nameless(
-    run: RunSpans, index: int, name: str | None, known: Set[str | None] | None = None
-) -> list[tuple[str | None, str | None]]:
-    """Return id and text of the results of a tool of this `name` that a request carries; None: they have no name either.
+def _nameless(run: RunSpans, index: int, name: str | None, known: Set[str | None] | None = None) -> list[Part]:
+    """Return the results of a tool of this `name` that a request carries; None: they have no name either.
 
     Those without an id, and where `known` ids are given, those with another one.
     """
     return [
-        (part.call_id, part.text)
+        part
         for part in run.said(index, "input")
         if part.type == "tool_call_response"
         and part.name == name

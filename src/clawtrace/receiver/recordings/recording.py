@@ -49,29 +49,11 @@ _WINDOW = 1 << 22
 class Grouping(NamedTuple):
     """How recordings are split into runs (spec: cli.md)."""
 
-    mode: Literal["attribution", "one_run", "run_per_file", "run_per_dir"] = "attribution"
+    mode: Literal["rules", "one", "file", "dir"] = "rules"
+    """`rules`: what the spans say decides (span-model.md §2). `one`: everything given is exactly one run, also when it holds no span.
+    `file`, `dir`: each recording file, or each folder that holds one, is a run."""
     run_id: str | None = None
-    """The id for ``one_run``; derived from the paths when None."""
-
-    @classmethod
-    def by_attribution(cls) -> Grouping:
-        """What the spans say decides (span-model.md §2)."""
-        return cls()
-
-    @classmethod
-    def one_run(cls, run_id: str | None = None) -> Grouping:
-        """Everything given is exactly one run, also when it holds no span."""
-        return cls("one_run", run_id)
-
-    @classmethod
-    def run_per_file(cls) -> Grouping:
-        """Each recording file is one run."""
-        return cls("run_per_file")
-
-    @classmethod
-    def run_per_dir(cls) -> Grouping:
-        """Each folder that holds a recording file is one run."""
-        return cls("run_per_dir")
+    """Of mode `one`; derived from the paths when None."""
 
 
 @dataclass(slots=True)
@@ -140,7 +122,7 @@ def load_recordings(
     """
     files = list(_files(paths))
     loader = _RecordingLoader(sink, Redactor(redaction, environ), run_key, stdin, _Bytes(files, progress), parquet)
-    if grouping.mode == "attribution":
+    if grouping.mode == "rules":
         for file in files:
             loader.load(file, None)
         loader.finish()
@@ -210,11 +192,11 @@ class _RunNames:
     """Run ids of recordings: paths relative to the folder that was given, its name where that is empty."""
 
     def __init__(self, paths: Sequence[Path], grouping: Grouping) -> None:
-        self._per_file = grouping.mode == "run_per_file"
+        self._per_file = grouping.mode == "file"
         self._owners: dict[str, str] = {}
         self.only = ""
         """The id of the only run, empty when each file or folder has its own."""
-        if grouping.mode == "one_run":
+        if grouping.mode == "one":
             self.only = _readable(grouping.run_id or (_own_name(paths[0]) if len(paths) == 1 else "recording"))
 
     def of(self, file: _RecordingFile) -> str:

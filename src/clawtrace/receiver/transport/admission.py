@@ -9,10 +9,10 @@ import time
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import Receipt
 from clawtrace.receiver.attribution.attribute import NO_RUN, Attribution
-from clawtrace.receiver.attribution.connections import Connection, Connections
+from clawtrace.receiver.attribution.connections import Connections
 from clawtrace.receiver.attribution.counters import Counters
 from clawtrace.receiver.limits import ReceiverSettings
-from clawtrace.receiver.request import Protocol, Request, Signal
+from clawtrace.receiver.request import Request
 from clawtrace.receiver.writer import Writer
 
 __all__ = ["NO_TOKEN", "PRESSURE", "STOPPING", "Desk"]
@@ -63,21 +63,18 @@ class Desk:
         encoded = given.encode("utf-8", "surrogateescape")
         return any(hmac.compare_digest(encoded, token.encode()) for token in tokens)
 
-    def refused(self, signal: Signal, protocol: Protocol, named_run: str, connection: Connection, reason: str) -> None:
+    def refused(self, request: Request, reason: str) -> None:
         """Record a request that was not read; it may come again.
 
         It is counted for the run that its header or path names, else for the runs that its connection carried so far,
         else for every open run: it may have been of any of them, and none may claim to be complete. Metrics decide
         nothing, so a request of theirs is counted in the total only.
         """
-        receipt = Receipt(NO_RUN, 0, time.time_ns(), protocol, signal, refused=1, reason=reason)
-        self._lost(receipt, named_run, connection, connection.port)
+        self._lost(request, reason, refused=1)
 
     def rejected(self, request: Request, reason: str) -> None:
         """Record a request that was read and will never be accepted, for the same runs as `refused`."""
-        named = request.header_run or request.path_run or request.given_run
-        receipt = Receipt(NO_RUN, 0, request.arrival_ns, request.protocol, request.signal, rejected=1, reason=reason)
-        self._lost(receipt, named, request.connection, request.port)
+        self._lost(request, reason, rejected=1)
 
     def lost_before(self, items: int, reason: str) -> None:
         """Record that a Collector lost items: they may be of any open run, and none may claim to be complete."""
@@ -86,18 +83,19 @@ class Desk:
         for run_no in runs:
             self.writer.refused(Receipt(run_no, 0, time.time_ns(), "", "", refused=items, reason=reason), 0)
 
-    def _lost(self, receipt: Receipt, named_run: str, connection: Connection | None, port: int) -> None:
-        if receipt.signal == "metrics":
-            self.counters.turned_away(receipt.reason)
+    def _lost(self, request: Request, reason: str, **counts: int) -> None:
+        if request.signal == "metrics":
+            self.counters.turned_away(reason)
             return
-        runs = set() if connection is None else self.connections.runs_of(connection)
-        if named_run:
+        runs = set() if request.connection is None else self.connections.runs_of(request.connection)
+        if named := request.header_run or request.path_run or request.given_run:
             try:
-                runs = {self._attribution.number(named_run)}
+                runs = {self._attribution.number(named)}
             except StoreError:
                 runs = set()
         if not runs:
             with self._lock:
                 runs = set(self._open_runs)
         for run_no in {run for run in runs if run not in self._attribution.deleted} or {NO_RUN}:
-            self.writer.refused(receipt._replace(run_no=run_no), port)
+            receipt = Receipt(run_no, 0, request.arrival_ns, request.protocol, request.signal, reason=reason, **counts)
+            self.writer.refused(receipt, request.port)

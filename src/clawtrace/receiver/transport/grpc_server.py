@@ -114,35 +114,34 @@ class GrpcServer:
     def _export(self, call: Call, signal: Signal) -> Iterator[bytes]:
         """Queue the request of an Export call, and answer it once its spans are durable."""
         desk, metadata = self._desk, call.metadata
-        run = metadata.get("x-clawtrace-run-id", "")
         connection = desk.connections.of_call(call.peer) or Connection(0)
-        try:
-            with self._reading:
-                body = call.message()
-        except NoMessageError as no:
-            limit = self._settings.max_request_bytes
-            lost = f"a message was larger than {limit} bytes, or its connection was closed before its end"
-            desk.refused(signal, "grpc", run, connection, str(no) if no.several else lost)
-            raise
-        if not desk.allowed(metadata.get("authorization", ""), metadata.get("x-clawtrace-token", "")):
-            desk.counters.turned_away(NO_TOKEN)
-            raise RefusedError(Code.UNAUTHENTICATED, NO_TOKEN)
-        if not desk.writer.budget.take(len(body)):
-            desk.refused(signal, "grpc", run, connection, PRESSURE)
-            raise self._later(PRESSURE)
         answers: SimpleQueue[RequestAnswer] = SimpleQueue()
         request = Request(
             signal,
             "grpc",
-            body,
+            b"",
             False,
             time.time_ns(),
             connection.port,
-            header_run=run,
+            header_run=metadata.get("x-clawtrace-run-id", ""),
             sender=sender_of(metadata.get("user-agent", "")),
             connection=connection,
             answer=answers.put,
         )
+        try:
+            with self._reading:
+                request.body, request.arrival_ns = call.message(), time.time_ns()
+        except NoMessageError as no:
+            limit = self._settings.max_request_bytes
+            lost = f"a message was larger than {limit} bytes, or its connection was closed before its end"
+            desk.refused(request, str(no) if no.several else lost)
+            raise
+        if not desk.allowed(metadata.get("authorization", ""), metadata.get("x-clawtrace-token", "")):
+            desk.counters.turned_away(NO_TOKEN)
+            raise RefusedError(Code.UNAUTHENTICATED, NO_TOKEN)
+        if not desk.writer.budget.take(len(request.body)):
+            desk.refused(request, PRESSURE)
+            raise self._later(PRESSURE)
         if not desk.writer.submit(request):
             raise self._later(STOPPING)
         given = answers.get()

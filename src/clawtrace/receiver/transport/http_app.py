@@ -6,17 +6,15 @@ import asyncio
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
-from clawtrace.receiver.attribution.connections import Connection
-from clawtrace.receiver.request import Protocol, Request, RequestAnswer, RequestOutcome, Signal, sender_of
+from clawtrace.receiver.request import Request, RequestAnswer, RequestOutcome, Signal, sender_of
 from clawtrace.receiver.transport.admission import NO_TOKEN, STOPPING, Desk
 from clawtrace.receiver.transport.answers import Code, status_body, success_body
 from clawtrace.receiver.transport.browsers import foreign
-from clawtrace.receiver.transport.http_body import Body, BodyError
-from clawtrace.receiver.transport.http_exchange import HttpExchange
+from clawtrace.receiver.transport.http_body import Body, HttpError
+from clawtrace.receiver.transport.http_connection import HttpExchange
 from clawtrace.receiver.transport.questions import Questions
 from clawtrace.receiver.transport.site import Site
 
@@ -30,38 +28,20 @@ _JSON = "application/json"
 _PROTOBUF = ("application/x-protobuf", "application/protobuf")
 _CODES = {
     400: Code.INVALID_ARGUMENT,
+    401: Code.UNAUTHENTICATED,
+    404: Code.NOT_FOUND,
+    405: Code.UNIMPLEMENTED,
     408: Code.DEADLINE_EXCEEDED,
+    411: Code.INVALID_ARGUMENT,
     413: Code.RESOURCE_EXHAUSTED,
+    415: Code.INVALID_ARGUMENT,
+    500: Code.INTERNAL,
     503: Code.UNAVAILABLE,
 }
-"""Of a body that cannot be used, by the status of HTTP."""
+"""Of gRPC, by the status of HTTP."""
+_STATUS = {RequestOutcome.BAD: 400, RequestOutcome.REFUSED: 503, RequestOutcome.BROKEN: 500}
 _NO_LENGTH = "the request has neither `content-length` nor `transfer-encoding: chunked`, so it has no body"
 _PATHS = "`/v1/traces`, `/v1/logs`, `/v1/metrics` and the same under `/run/RUN_ID`"
-
-
-@dataclass(eq=False)
-class _NoError(Exception):
-    """A request that gets an error answer."""
-
-    status: int
-    code: int
-    message: str
-    allow: bool = False
-    """Whether the answer names the methods that are allowed."""
-    retry: bool = False
-    """Whether the answer says when to try again."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Envelope:
-    """What is known of a request before its body is read."""
-
-    signal: Signal
-    run_of_header: str
-    run_of_path: str
-    as_json: bool
-    gzip: bool
-    link: Connection
 
 
 class HttpApp:
@@ -82,138 +62,118 @@ class HttpApp:
         if self._questions is not None and self._questions.answers(exchange.method, exchange.path):
             await self._questions(exchange)
             return
-        queued = asyncio.get_running_loop().create_future()
+        answered: asyncio.Future[RequestAnswer] = asyncio.get_running_loop().create_future()
+        as_json = _media_type(exchange.headers) == _JSON
         self._site.begin(exchange.link)
         try:
             try:
-                envelope = self._open(exchange)
-                pending = await self._queue(envelope, exchange, queued)
+                request = self._open(exchange, as_json)
+                request.answer = partial(_give, asyncio.get_running_loop(), answered)
+                await self._queue(request, exchange)
             finally:
                 self._site.end(exchange.link)
-            body = _accepted(envelope, await pending)
-            await exchange.answer(200, body, _JSON if envelope.as_json else _PROTOBUF[0])
-        except _NoError as no:
-            await self._error(exchange, no)
+            given = await answered
+            if given.outcome in _STATUS:
+                raise HttpError(given.message, _STATUS[given.outcome])
+            body = success_body(request.signal, given, as_json=as_json)
+            await exchange.answer(200, body, _JSON if as_json else _PROTOBUF[0])
+        except HttpError as no:
+            await self._error(exchange, no, as_json)
 
     # -- before the body -------------------------------------------------------------------------------------------
 
-    def _open(self, exchange: HttpExchange) -> _Envelope:
-        """Check everything that can be checked without the body."""
-        path, headers, link = exchange.path, exchange.headers, exchange.link
+    def _open(self, exchange: HttpExchange, as_json: bool) -> Request:
+        """Return the request without its body, once everything is checked that can be without it."""
+        path, headers = exchange.path, exchange.headers
         route = _ROUTE.fullmatch(path)
         doubled = _DOUBLED.fullmatch(path)
         if doubled or route is None:
-            self._lost_its_way(exchange)
-            raise _NoError(404, Code.NOT_FOUND, _lost(path, doubled))
+            self._lost_its_way(exchange, as_json)
+            raise HttpError(_lost(path, doubled), 404)
         if exchange.method != "POST":
-            raise _NoError(405, Code.UNIMPLEMENTED, f"`{path}` accepts POST, not {exchange.method}", allow=True)
+            raise HttpError(f"`{path}` accepts POST, not {exchange.method}", 405)
         if not self._desk.allowed(headers.get("authorization", ""), headers.get("x-clawtrace-token", "")):
             self._desk.counters.turned_away(NO_TOKEN)
-            raise _NoError(401, Code.UNAUTHENTICATED, NO_TOKEN)
-        media = _media_type(headers)
-        encoding = headers.get("content-encoding", "identity").strip().lower()
-        envelope = _Envelope(
-            cast(Signal, route["signal"]),
-            headers.get("x-clawtrace-run-id", ""),
-            route["run"] or "",
-            media == _JSON,
-            encoding == "gzip",
-            link,
-        )
-        problem = _unreadable(media, encoding)
-        if problem:
-            self._refuse(envelope, problem)
-            raise _NoError(415, Code.INVALID_ARGUMENT, problem)
+            raise HttpError(NO_TOKEN, 401)
+        request = _request(cast(Signal, route["signal"]), exchange, as_json, route["run"] or "")
+        if problem := _unreadable(_media_type(headers), _encoding(headers)):
+            raise self._refused(request, HttpError(problem, 415))
         if headers.keys().isdisjoint(("content-length", "transfer-encoding")):
-            self._refuse(envelope, _NO_LENGTH)
-            raise _NoError(411, Code.INVALID_ARGUMENT, _NO_LENGTH)
-        return envelope
+            raise self._refused(request, HttpError(_NO_LENGTH, 411))
+        return request
 
-    def _lost_its_way(self, exchange: HttpExchange) -> None:
+    def _lost_its_way(self, exchange: HttpExchange, as_json: bool) -> None:
         """Record a request to a path that there is not; a run that it names has lost what it carried."""
-        path, headers = exchange.path, exchange.headers
+        path = exchange.path
         reason = f"unknown path {path[:100]!r}"
         if "/v1" not in path:
             reason += "; an exporter whose address is set in code needs the full address, ending in `/v1/traces`"
         run = _RUN.fullmatch(path)
-        named = headers.get("x-clawtrace-run-id", "") or (run["run"] if run else "")
+        request = _request("traces", exchange, as_json, run["run"] if run else "")
+        named = request.header_run or request.path_run
         if named and exchange.method == "POST" and not path.rstrip("/").endswith("/metrics"):
-            protocol: Protocol = "http/json" if _media_type(headers) == _JSON else "http/protobuf"
-            self._desk.refused("traces", protocol, named, exchange.link, reason)
+            self._desk.refused(request, reason)
         else:
             self._desk.counters.turned_away(reason)
 
     # -- the body --------------------------------------------------------------------------------------------------
 
-    async def _queue(
-        self, envelope: _Envelope, exchange: HttpExchange, answered: asyncio.Future[RequestAnswer]
-    ) -> asyncio.Future[RequestAnswer]:
+    async def _queue(self, request: Request, exchange: HttpExchange) -> None:
         """Read the body and hand the request to the writer."""
-        settings = self._desk.settings
+        settings, headers = self._desk.settings, exchange.headers
         limit = settings.max_request_bytes
-        headers = exchange.headers
         length = headers.get("content-length", "")
         if length.isdigit() and int(length) > limit:
-            self._refuse(envelope, f"a body of {length} bytes; at most {limit} are accepted")
-            raise _NoError(413, Code.RESOURCE_EXHAUSTED, f"the body has {length} bytes; at most {limit} are accepted")
-        budget = self._desk.writer.budget
-        body = Body(exchange, budget, limit=limit, seconds=settings.body_timeout_s, gzip=envelope.gzip)
+            raise self._refused(request, HttpError(f"the body has {length} bytes; at most {limit} are accepted", 413))
+        body = Body(
+            exchange,
+            self._desk.writer.budget,
+            limit=limit,
+            seconds=settings.body_timeout_s,
+            gzip=_encoding(headers) == "gzip",
+        )
         try:
-            data = await body.read()
-        except BodyError as problem:
-            self._refuse(envelope, str(problem))
-            raise _NoError(problem.status, _CODES[problem.status], str(problem), retry=problem.status == 503) from None
+            request.body, request.arrival_ns = await body.read(), time.time_ns()
+        except HttpError as problem:
+            raise self._refused(request, problem) from None
         else:
             body.hand_over()
         finally:
             body.release()
-        request = Request(
-            envelope.signal,
-            "http/json" if envelope.as_json else "http/protobuf",
-            data,
-            envelope.as_json,
-            time.time_ns(),
-            envelope.link.port,
-            header_run=envelope.run_of_header,
-            path_run=envelope.run_of_path,
-            sender=sender_of(headers.get("user-agent", "")),
-            connection=envelope.link,
-            answer=partial(_give, asyncio.get_running_loop(), answered),
-        )
         if not self._desk.writer.submit(request):
-            raise _NoError(503, Code.UNAVAILABLE, STOPPING, retry=True)
-        return answered
+            raise HttpError(STOPPING, 503)
 
-    def _refuse(self, envelope: _Envelope, reason: str) -> None:
-        protocol: Protocol = "http/json" if envelope.as_json else "http/protobuf"
-        named = envelope.run_of_header or envelope.run_of_path
-        self._desk.refused(envelope.signal, protocol, named, envelope.link, reason)
+    def _refused(self, request: Request, problem: HttpError) -> HttpError:
+        """Record that a request was not read; return why."""
+        self._desk.refused(request, str(problem))
+        return problem
 
     # -- the answer ------------------------------------------------------------------------------------------------
 
-    async def _error(self, exchange: HttpExchange, no: _NoError) -> None:
-        seconds = self._desk.settings.retry_after_s
-        as_json = _media_type(exchange.headers) == _JSON
-        body = status_body(no.code, no.message, as_json=as_json, retry_after_s=seconds if no.retry else None)
-        headers = [(b"retry-after", str(seconds).encode())] if no.retry else []
-        if no.allow:
+    async def _error(self, exchange: HttpExchange, no: HttpError, as_json: bool) -> None:
+        seconds = self._desk.settings.retry_after_s if no.status == 503 else None
+        body = status_body(_CODES[no.status], str(no), as_json=as_json, retry_after_s=seconds)
+        headers = [] if seconds is None else [(b"retry-after", b"%d" % seconds)]
+        if no.status == 405:
             headers.append((b"allow", b"POST"))
         await exchange.answer(no.status, body, _JSON if as_json else _PROTOBUF[0], headers)
 
 
-def _accepted(envelope: _Envelope, given: RequestAnswer) -> bytes:
-    """Return the body of the answer to a request that was accepted.
-
-    Raises:
-        _NoError: it was not.
-    """
-    if given.outcome is RequestOutcome.BAD:
-        raise _NoError(400, Code.INVALID_ARGUMENT, given.message)
-    if given.outcome is RequestOutcome.REFUSED:
-        raise _NoError(503, Code.UNAVAILABLE, given.message, retry=True)
-    if given.outcome is RequestOutcome.BROKEN:
-        raise _NoError(500, Code.INTERNAL, given.message)
-    return success_body(envelope.signal, given, as_json=envelope.as_json)
+def _request(signal: Signal, exchange: HttpExchange, as_json: bool, path_run: str) -> Request:
+    """Return a request whose body has not been read."""
+    headers = exchange.headers
+    return Request(
+        signal,
+        "http/json" if as_json else "http/protobuf",
+        b"",
+        as_json,
+        time.time_ns(),
+        exchange.link.port,
+        header_run=headers.get("x-clawtrace-run-id", ""),
+        path_run=path_run,
+        sender=sender_of(headers.get("user-agent", "")),
+        connection=exchange.link,
+    )
 
 
 def _give(loop: asyncio.AbstractEventLoop, answered: asyncio.Future[RequestAnswer], given: RequestAnswer) -> None:
@@ -223,6 +183,10 @@ def _give(loop: asyncio.AbstractEventLoop, answered: asyncio.Future[RequestAnswe
 
 def _media_type(headers: Mapping[str, str]) -> str:
     return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _encoding(headers: Mapping[str, str]) -> str:
+    return headers.get("content-encoding", "identity").strip().lower()
 
 
 def _unreadable(media: str, encoding: str) -> str:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import zlib
 
 from clawtrace.receiver.inbox import ByteBudget
 from clawtrace.receiver.transport.admission import PRESSURE
-from clawtrace.receiver.transport.http_exchange import HttpExchange
+from clawtrace.receiver.transport.http_connection import GoneError, HttpExchange
 
-__all__ = ["Body", "BodyError"]
+__all__ = ["Body", "HttpError"]
 
 
-class BodyError(Exception):
-    """The body cannot be used; the text says why, the status of HTTP what kind of reason it is."""
+class HttpError(Exception):
+    """A request that gets an error answer: the text says why, the status of HTTP what kind of reason it is."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -37,14 +36,14 @@ class _Gunzip:
             try:
                 out += self._member.decompress(data, room + 1 - len(out))
             except zlib.error as error:
-                raise BodyError(f"the body is not gzip: {error}") from None
+                raise HttpError(f"the body is not gzip: {error}") from None
             data = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
         return bytes(out)
 
     def finish(self) -> None:
         """Check that the stream has ended."""
         if self._begun and not self._member.eof:
-            raise BodyError("the gzip stream is truncated")
+            raise HttpError("the gzip stream is truncated")
 
 
 class Body:
@@ -62,18 +61,14 @@ class Body:
         """Return the whole body, decompressed.
 
         Raises:
-            BodyError: it is malformed or cut short, too large, too slow, or cannot be held now.
+            HttpError: it is malformed or cut short, too large, too slow, or cannot be held now.
         """
-        parts: list[bytes] = []
-        while not (parts and self._exchange.whole):
-            try:
-                async with asyncio.timeout(self._seconds):
-                    piece = await self._exchange.piece()
-            except TimeoutError:
-                raise BodyError(f"no bytes of the body arrived for {self._seconds:g} s", 408) from None
-            if piece is None:
-                raise BodyError("the connection was closed in the middle of a request", 408)
-            parts.append(self._take(piece))
+        try:
+            parts = [self._take(piece) async for piece in self._exchange.body(self._seconds)]
+        except TimeoutError:
+            raise HttpError(f"no bytes of the body arrived for {self._seconds:g} s", 408) from None
+        except GoneError:
+            raise HttpError("the connection was closed in the middle of a request", 408) from None
         if self._gunzip is not None:
             self._gunzip.finish()
         return b"".join(parts)
@@ -92,8 +87,8 @@ class Body:
         if self._gunzip is not None:
             data = self._gunzip.feed(data, room)
         if len(data) > room:
-            raise BodyError(f"the body is larger than {self._limit} bytes (decompressed)", 413)
+            raise HttpError(f"the body is larger than {self._limit} bytes (decompressed)", 413)
         if not self._budget.take(len(data)):
-            raise BodyError(PRESSURE, 503)
+            raise HttpError(PRESSURE, 503)
         self._reserved += len(data)
         return data

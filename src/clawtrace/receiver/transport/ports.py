@@ -21,7 +21,6 @@ from clawtrace.errors import ReceiverError
 from clawtrace.receiver.transport.admission import Desk
 
 if TYPE_CHECKING:
-    from clawtrace.receiver.transport.first_bytes import FirstBytes
     from clawtrace.receiver.transport.questions import Questions
     from clawtrace.receiver.transport.site import Site
 
@@ -155,9 +154,8 @@ class Ports:
             self._ready.set()
 
     async def _serve(self) -> None:
-        from clawtrace.receiver.transport.first_bytes import FirstBytes
         from clawtrace.receiver.transport.http_app import HttpApp
-        from clawtrace.receiver.transport.http_protocol import HttpConnection
+        from clawtrace.receiver.transport.http_connection import HttpConnection
         from clawtrace.receiver.transport.site import Site
 
         loop = self._loop = asyncio.get_running_loop()
@@ -165,13 +163,9 @@ class Ports:
         self._stopping = asyncio.Event()
         self._site = Site(self._desk, head_seconds=self._settings.body_timeout_s)
         app = HttpApp(self._desk, self._site, self._questions)
-
-        def over_http(new: FirstBytes) -> asyncio.Protocol:
-            return HttpConnection(self._site, new.link, app)
-
         servers = [
             await loop.create_server(
-                partial(FirstBytes, self._site, listening.getsockname()[1], over_http, self._grpc()),
+                partial(HttpConnection, self._site, listening.getsockname()[1], app, self._grpc()),
                 sock=listening,
                 ssl=self._tls,
                 backlog=2048,

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import parse_qs
 
 from clawtrace.receiver.inbox import ByteBudget
-from clawtrace.receiver.transport.http_body import Body, BodyError
-from clawtrace.receiver.transport.http_exchange import HttpExchange
+from clawtrace.receiver.transport.http_body import Body, HttpError
+from clawtrace.receiver.transport.http_connection import HttpExchange
 
 if TYPE_CHECKING:
     from clawtrace.receiver.transport.grpc_calls import Call, Work
@@ -197,7 +197,7 @@ class Questions:
         body = Body(exchange, self._bodies, limit=_BODY_BYTES, seconds=_BODY_SECONDS, gzip=False)
         try:
             data = await body.read()
-        except BodyError as problem:
+        except HttpError as problem:
             return refusal(413 if problem.status == 413 else 400, str(problem))
         finally:
             body.release()

@@ -7,8 +7,10 @@ between two sockets of this machine (docs/adr/016-one-port-for-both-protocols.md
 from __future__ import annotations
 
 import asyncio
+import time
 
 from clawtrace.receiver.attribution.connections import Connection
+from clawtrace.receiver.request import Request
 from clawtrace.receiver.transport.site import Site, unread
 
 __all__ = ["Relay"]
@@ -107,7 +109,8 @@ class Relay(asyncio.BufferedProtocol):
             inner, _ = await loop.create_connection(lambda: _Inner(self), *server)
         except OSError as error:
             reason = _GONE.format(error.strerror or error)
-            self.site.desk.refused("traces", "grpc", "", self.link, reason)  # what it would have brought is not known
+            unknown = Request("traces", "grpc", b"", False, time.time_ns(), self.link.port, connection=self.link)
+            self.site.desk.refused(unknown, reason)
             self.inner_lost()
             return
         inner.set_write_buffer_limits(high=0)  # held as soon as, and as long as, anything is left to be written

@@ -38,13 +38,15 @@ def reconciliation(rows: _Rows, llm_calls: _Rows, tool_calls: _Rows, totals: dic
         unclear = sum(call["outcome"] is None for call in llm_calls)
         failed = "call that got no answer is not counted", "calls that got no answer are not counted"
         perhaps = "call that may have got none is not counted", "calls that may have got none are not counted"
+        embeddings = _n(rows, "embedding", "accounting", "with_usage")
         why = [
             _count(calls - answered - unclear, *failed),
             _count(unclear, *perhaps),
             _count(calls - _n(rows, "llm", "call", "with_usage"), "call without usage", "calls without usage"),
             _count(_n(rows, "llm", "wrapper"), "wraps the call's span", "wrap the call's span"),
             _count(_n(rows, "llm", "duplicate"), "repeats the same call", "repeat the same call"),
-            _count(_n(rows, None, "accounting", "with_usage"), *(_REPEATED if calls else _STATED)),
+            _count(embeddings, "embedding is no model call", "embeddings are no model calls"),
+            _count(_n(rows, None, "accounting", "with_usage") - embeddings, *(_REPEATED if calls else _STATED)),
         ]
         lines.append(_line(usage, "span", " with usage", answered, _noun(totals, "llm_calls", "model call"), why))
     tools = _n(rows, "tool", None)

@@ -85,12 +85,12 @@ def produce(place: int, template: bytes, load: Load, first: int = 0) -> None:
 class Sidecar:
     """One process of `clawtrace serve`."""
 
-    def __init__(self, folder: Path, port: int) -> None:
+    def __init__(self, folder: Path, port: int, *flags: str) -> None:
         ready = folder / "ready.json"
         command = [Path(sys.executable).parent / "clawtrace", "serve", "--grpc-port", "0", "--http-port", str(port)]
         began = time.perf_counter()
         self.process = subprocess.Popen(
-            [*command, "--store", folder / "spans.duckdb", "--ready-file", ready],
+            [*command, "--store", folder / "spans.duckdb", "--ready-file", ready, *flags],
             cwd=folder, stderr=subprocess.PIPE, text=True,
             env={name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "CLAWTRACE_"))},
         )  # fmt: skip

@@ -2,7 +2,7 @@
 
     python tests/soak/fuzz.py [--seconds 60] [--out outputs/fuzz] [TARGET...]
 
-Needs atheris (`make fuzz` installs it into a folder of its own). The seeds are the recordings, logs and configuration files of this
+Needs atheris (`make fuzz` installs it into `.venv/fuzz`). The seeds are the recordings, logs and configuration files of this
 repository. Anything that a reader raises besides its own errors is a finding, and so is an input that takes ten seconds or two
 gigabytes; it is kept in the folder `--out`, and `python tests/soak/fuzz.py TARGET --again FILE` repeats it. The exit code is 1 where there is one.
 """

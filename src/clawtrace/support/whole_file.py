@@ -47,7 +47,7 @@ def whole_file(path: Path, *, mode: int = 0o666, sync: bool = True, shared: bool
     except BaseException as error:
         draft.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno and error.filename in (None, str(draft)):
-            error.filename = str(path)  # a disk that is full names no file, and nobody knows the draft
+            error.filename = str(path)  # a disk that is full names no file, and the user knows no draft
         raise
 
 

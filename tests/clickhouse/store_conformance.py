@@ -38,7 +38,8 @@ SCOPED: list[dict[str, Any]] = [
     {"type": "trace_token_budget", "max_total_tokens": 100_000, "turn": "last"},
 ]
 _ROW = re.compile(r"\{[^{}]*\}")
-_FLAGS = re.compile(rb'"flags": ?[0-9]+')
+_UNWRITTEN = re.compile(rb'"(flags|dropped[A-Za-z]+Count)": ?[0-9]+')
+"""What no Collector writes into ClickHouse."""
 
 
 class Pair(NamedTuple):
@@ -88,7 +89,7 @@ def asked(server: Any, database: str, clients: Sequence[str], every: int) -> lis
     assertions = questions(every)
     client_of: dict[str, str] = {}
     with Session.open() as ours, tempfile.TemporaryDirectory() as copies:
-        for folder in [_without_flags(name, Path(copies)) for name in clients]:
+        for folder in [_as_written(name, Path(copies)) for name in clients]:
             client_of |= dict.fromkeys(ours.load_recordings([folder], Grouping()).run_ids, folder.name)
         run_ids = ours.run_ids()
         expected = ours.evaluate(run_ids, assertions)
@@ -105,13 +106,13 @@ def asked(server: Any, database: str, clients: Sequence[str], every: int) -> lis
     ]  # fmt: skip
 
 
-def _without_flags(client: str, copies: Path) -> Path:
-    """Copy the recordings of a client without the flags of spans, which no Collector writes into ClickHouse."""
+def _as_written(client: str, copies: Path) -> Path:
+    """Copy the recordings of a client without the flags of spans and the numbers of what they dropped."""
     for path in sorted((RECORDINGS / client).glob("**/*.otlp.jsonl*")):
         copy = copies / path.relative_to(RECORDINGS).with_suffix("" if path.suffix == ".gz" else path.suffix)
         copy.parent.mkdir(parents=True, exist_ok=True)
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        copy.write_bytes(_FLAGS.sub(b'"flags":0', content))
+        copy.write_bytes(_UNWRITTEN.sub(rb'"\1":0', content))
     return copies / client
 
 

@@ -95,11 +95,13 @@ class TestWorkInToolTime:
             "There is no data for this scope: a tool call may have started work in a trace of its own: which turn it is of is not known."
         )
 
-    def test_what_outlasts_the_call_is_a_turn(self, lab: Lab) -> None:
-        late = tool("t3", "h", at=61, tool="ls"), chat("m4", "h", at=57)
+    @pytest.mark.parametrize(("at", "turn"), [(61, None), (101, 2)])
+    def test_what_outlasts_the_agent_at_work_is_a_turn(self, lab: Lab, at: int, turn: int | None) -> None:
+        """A thread may go on after the call that began it, while the agent is at work."""
+        late = tool("t3", "h", at=at, tool="ls"), chat("m4", "h", at=at - 4)
         self.digging(lab).put(*map(elsewhere, late), arrival=50)
 
-        assert self.turns(lab) == [("dig", 1), ("rm", 2), ("ls", 2)]
+        assert self.turns(lab) == [("dig", 1), ("rm", turn), ("ls", turn)]
 
 
 class TestParentInDoubt:

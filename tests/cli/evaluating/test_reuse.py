@@ -377,7 +377,7 @@ class TestWhereItIsFound:
         store.write_text("junk")
         ended = project.clawtrace("eval", "--suite", "s")
 
-        assert ended.returncode == 4
+        assert ended.returncode == 2
         assert "or move it away; a campaign then runs its agents anew." in ended.stderr
         assert store.read_text() == "junk"
         store.unlink()

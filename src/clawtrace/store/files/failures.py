@@ -45,7 +45,7 @@ _DISK = {
 """By what the system says, which DuckDB repeats in its messages."""
 _ENGINE_STOPPED = "database has been invalidated"
 _SALVAGE = "or write what can be read into another: `clawtrace store salvage {path} -o NEW`"
-_MOVE_AWAY = "The file is damaged: put a copy of it back, move it away, "
+_MOVE_AWAY = "The file is damaged: put a copy of it back, move it away, after which a campaign runs its agents anew, "
 _MOVE_LOG_AWAY = "The log is damaged: put a copy of it back, move it away, which loses what is in no other file, "
 
 
@@ -66,7 +66,10 @@ def store_error(path: str, error: Exception, doing: str = "write to") -> StoreEr
     if "not a valid DuckDB" in text:
         empty = Path(path).is_file() and not Path(path).stat().st_size
         what = "is empty" if empty else "is not a DuckDB file, or its beginning is damaged"
-        return StoreDamagedError(f"{path!r} {what}: name another file with --store, or put a copy of the store back.")
+        return StoreDamagedError(
+            f"{path!r} {what}: name another file with --store, put a copy of the store back, or move it away; a campaign then "
+            "runs its agents anew."
+        )
     hint = (_MOVE_LOG_AWAY if _LOG_DAMAGED in text else _MOVE_AWAY) + _SALVAGE.format(path=shlex.quote(path))
     return StoreDamagedError(f"cannot {doing} the store {path!r}: {text.splitlines()[0].rstrip('!.')}. {hint}.")
 

@@ -80,7 +80,7 @@ def newer(content: bytes) -> bytes:
 
 
 FORMS: dict[str, tuple[str, Callable[[bytes], bytes], type[StoreError], str]] = {
-    "empty": ("", lambda _: b"", StoreDamagedError, "spans.duckdb' is empty: name another file with --store, or put a copy"),
+    "empty": ("", lambda _: b"", StoreDamagedError, "spans.duckdb' is empty: name another file with --store, put a copy"),
     "text": ("", lambda _: b"hello\n" * 3_000, StoreDamagedError, "is not a DuckDB file, or its beginning is damaged"),
     "cut in its header": ("", lambda old: old[:6_000], StoreDamagedError, "is damaged: put a copy .* `clawtrace store salvage"),
     "header": ("", lambda old: flipped(old, 100), StoreDamagedError, "is damaged: put a copy of it back, move it away"),

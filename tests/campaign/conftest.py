@@ -52,8 +52,8 @@ class RecordingSession:
 
     def details(self, run_ids):
         """Each run has called the tool `search`."""
-        call = SimpleNamespace(name="search", certain=True, outcome="ok")
-        return [SimpleNamespace(run_id=run_id, tool_calls=[call]) for run_id in run_ids]
+        data = {"tool_calls": [{"name": "search", "certain": True, "outcome": "ok"}]}
+        return [SimpleNamespace(run_id=run_id, data=lambda: data) for run_id in run_ids]
 
     def provider_failure(self, run_id):
         """No provider failed."""

@@ -120,7 +120,7 @@ class TestSettling:
         receiver.open_run("r1")
         post(receiver.endpoints.http, "/v1/traces", raw(traces(span("s"), resource={RUN: "r1"})))
         closed = wait_closed(receiver, "r1", processes_gone=False, settle_ms=100)
-        arrival = receiver.last_arrival_ns("r1")
+        arrival = receiver.counters("r1").last_arrival_ns
 
         assert closed == ClosedBy.SETTLED
         assert arrival is not None
@@ -144,7 +144,7 @@ class TestSettling:
         waiter.join()
 
         assert [reason for reason, _ in closed] == [ClosedBy.SETTLED]
-        assert closed[0][1] - (receiver.last_arrival_ns("r1") or 0) >= 500_000_000
+        assert closed[0][1] - (receiver.counters("r1").last_arrival_ns or 0) >= 500_000_000
         assert sink.runs() == {"r1": ["late"]}
 
     def test_the_longest_wait(self, receiver):
@@ -185,7 +185,7 @@ class TestSettling:
         post(receiver.endpoints.http, "/v1/traces", raw(traces(span("s"), resource={RUN: "r1"})))
         monkeypatch.undo()
 
-        assert (receiver.last_arrival_ns("r1") or 0) > time.time_ns()
+        assert (receiver.counters("r1").last_arrival_ns or 0) > time.time_ns()
         assert (
             wait_closed(receiver, "r1", processes_gone=False, settle_ms=50, trace_timeout_ms=3_000) == ClosedBy.SETTLED
         )

@@ -283,14 +283,14 @@ class TestCounters:
         assert {("http/protobuf", "traces", http): 1, ("grpc", "metrics", grpc): 2} == one.channels
         assert (one.accepted, one.rejected, one.reasons) == (3, 1, {"the span id is missing": 1})
         assert (total.accepted, total.unattributed) == (4, 1)
-        assert receiver.last_arrival_ns("r1")
-        assert receiver.last_arrival_ns("another") is None
+        assert receiver.counters("r1").last_arrival_ns
+        assert receiver.counters("another").last_arrival_ns is None
 
     def test_metrics_are_no_arrival(self, receiver):
         """A periodic metrics export does not keep a run open."""
         export(receiver.endpoints.grpc, "metrics", raw(metrics(2, resource={RUN: "r1"})))
 
-        assert receiver.last_arrival_ns("r1") is None
+        assert receiver.counters("r1").last_arrival_ns is None
 
     def test_reasons_are_bounded(self, receiver):
         """Reasons hold words of the sender; a hostile one cannot fill the memory with them."""

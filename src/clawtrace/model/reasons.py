@@ -278,6 +278,11 @@ _OF_TOOLS = (
         "An instrumentation that records `gen_ai.tool.call.id` or the arguments.", always=True,
     ),
     Reason(
+        "several-in-one",
+        "Layers of one call that name no tool are side by side: they may be calls that its tool made.",
+        "a tool may call others", _TOOLS, always=True,
+    ),
+    Reason(
         "called-inside-itself",
         "A tool span is inside of one of its name and instrumentation, without an id, and a model answered in between: it may be "
         "another call of the tool.",

@@ -413,7 +413,7 @@ class TestStore:
         (tmp_path / "x.duckdb").write_text("not a database")
         result = invoke("inspect", "--store", "x.duckdb")
 
-        assert result.exit_code == 4
+        assert result.exit_code == 2
         assert result.stderr.startswith("error: ")
         assert (tmp_path / "x.duckdb").read_text() == "not a database"
 

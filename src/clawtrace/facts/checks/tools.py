@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from clawtrace.dialects.call_ids import canonical, id_kind
 from clawtrace.dialects.message_parts import Part
 from clawtrace.facts.calls.llm_calls import LlmCall
-from clawtrace.facts.calls.rules import LAYER_OF_TOOL
+from clawtrace.facts.calls.rules import LAYER_OF_TOOL, NAMELESS_TOOL_SPAN
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
 from clawtrace.facts.doubts import Doubt
@@ -29,6 +29,7 @@ def check_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, find
     _doubt_other_spans(run, tools, findings)
     _doubt_unasked(run, models, tools.executions, findings)
     _doubt_without_client(run, tools.executions)
+    _find_several_in_one(run, findings)
     _find_called_inside(run, tools.executions, findings)
     _find_asked_in_silence(run, models, findings)
     _find_ends(run, models, tools, findings)
@@ -130,6 +131,21 @@ def _doubt_without_client(run: RunSpans, executions: Iterable[Execution]) -> Non
             and any(fnmatchcase(run.spans[one.index].name, layer.span) for layer in run.words(one.index).layers)
         ):
             one.forget("server-span-alone", "name", "outcome")
+
+
+def _find_several_in_one(run: RunSpans, findings: Findings) -> None:
+    """Find calls with layers side by side that name no tool: they may be calls that its tool made."""
+    layers: dict[int | None, list[int]] = {}
+    for index, rule in enumerate(run.rule):
+        if rule is NAMELESS_TOOL_SPAN:
+            layers.setdefault(run.group[index], []).append(index)
+    for nameless in layers.values():
+        if len(nameless) > 1 and len(run.topmost(nameless)) > 1:
+            where = {"agent": _name(run, run.agent[nameless[0]]), "turn": run.turn[nameless[0]]}
+            findings.gap("tool_calls", "several-in-one", nameless[0], at_most=len(nameless), **where)
+            failed = sum(run.spans[index].failed for index in nameless)
+            if failed:
+                findings.gap("errors", "several-in-one", nameless[0], at_most=failed, **where)
 
 
 def _find_called_inside(run: RunSpans, executions: Sequence[Execution], findings: Findings) -> None:

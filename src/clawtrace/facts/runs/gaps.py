@@ -277,6 +277,7 @@ def knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, agen
         not _tells(run, call)
         and _may_ask(run, call)
         and run.executions_of(call.index) == "none"
+        and run.spans[call.index].source != "log"
         and (call.agent is None or run.executions_of(call.agent) != "spans")
         for call in answered
     ):

@@ -273,11 +273,13 @@ def knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, agen
     at_work = (*run.kinds.get("tool", ()), *run.kinds.get("agent", ()))
     working = [index for index in at_work if run.records(index, "tool_calls") is True]
     # What a program runs itself, for a model whose requests are not recorded, has a span only where the program writes one.
+    written = {run.agent[index] for index in run.kinds.get("tool", ())}
     if any(
         not _tells(run, call)
         and _may_ask(run, call)
         and run.executions_of(call.index) == "none"
         and run.spans[call.index].source != "log"
+        and call.agent not in written
         and (call.agent is None or run.executions_of(call.agent) != "spans")
         for call in answered
     ):

@@ -240,7 +240,8 @@ def test_a_campaign_whose_disk_becomes_full(disk) -> None:
     judged = clawtrace(disk, "eval", "--suite", "first")
 
     assert judged.returncode == 4, judged.stderr
-    about_store, about_results = judged.stderr.splitlines()[-2:]
+    about_store, _run, about_results = judged.stderr.splitlines()[-3:]
     assert "Traceback" not in judged.stderr
     assert _FULL in about_store
-    assert about_results.endswith("cannot be used: No space left on device. Free space on its disk.")
+    assert about_results.startswith("error: The report ")
+    assert about_results.endswith("report.md' cannot be written: No space left on device.")

@@ -70,7 +70,8 @@ class Truth:
     def errors(self) -> Collection[int]:
         """How many failures there may be said to be.
 
-        A refused call, a request without an answer, and an answer that was cut, without words, or whole and without usage, may be one or not.
+        A refused call, a request without an answer, and an answer that was cut, without words, or whole and without usage, may be one or not;
+        so may calls that were cancelled because the agent failed beside them.
         """
         tools = sum(tool["error"] is not None for tool in self.tools)
         least = max(tools, int(self.raised is not None))
@@ -79,6 +80,8 @@ class Truth:
             for one in self.answered
         )
         most = tools + len(self.refused) + len(self.unclear) + len(self.failed) + useless + int(self.raised is not None)
+        if self.raised is not None and self.answered:
+            most += len(self.answered[-1].tool_calls)
         return range(least, most + 1)
 
     @property

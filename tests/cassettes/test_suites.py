@@ -38,6 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.full
 def test_a_recorded_suite_is_judged_alike_without_a_provider(folder: Path) -> None:
     (before,) = recorded()
     of_provider = facts()
@@ -77,6 +78,7 @@ def test_a_changed_prompt_is_an_error_that_shows_what_changed(folder: Path) -> N
     evaluated(0)
 
 
+@pytest.mark.full
 def test_an_agent_that_asks_its_provider_all_the_same_is_no_replay(folder: Path) -> None:
     """A program with an address of its own would be judged with a live model, and nobody would know."""
     recorded()
@@ -89,6 +91,7 @@ def test_an_agent_that_asks_its_provider_all_the_same_is_no_replay(folder: Path)
     assert "the trace has 2 model calls, and 0 requests came to the cassette" in run["error"]
 
 
+@pytest.mark.full
 def test_repetitions_at_once_are_alike(folder: Path) -> None:
     recorded()
     runs = evaluated(0, "--repeat", "4", "-n", "4")
@@ -97,6 +100,7 @@ def test_repetitions_at_once_are_alike(folder: Path) -> None:
     assert all(verdicts(run) == verdicts(runs[0]) for run in runs)
 
 
+@pytest.mark.full
 def test_reuse_knows_the_cassette(folder: Path) -> None:
     """A run with an unchanged cassette is reused, one whose cassette was edited is not, and a recording never is."""
     recorded()
@@ -113,6 +117,7 @@ def test_reuse_knows_the_cassette(folder: Path) -> None:
     assert len(model.log) == 2
 
 
+@pytest.mark.full
 def test_a_run_profile_gives_each_case_its_cassette(folder: Path) -> None:
     profile = {
         "schema_version": 1,
@@ -132,6 +137,7 @@ def test_a_run_profile_gives_each_case_its_cassette(folder: Path) -> None:
     assert "configs/tapes/c.yaml was recorded today: 2 exchanges with engineer-model-1" in " ".join(doctor.split())
 
 
+@pytest.mark.full
 def test_a_case_says_what_else_means_nothing(folder: Path) -> None:
     """By a pattern with what takes its place, and by a JSON path; `mode` of the case applies where no flag says another."""
     rules = {"normalise": [{"pattern": r"ticket-\d+", "as": "<ticket>"}], "ignore": ["$.messages[0]"]}
@@ -148,6 +154,7 @@ def test_a_case_says_what_else_means_nothing(folder: Path) -> None:
     evaluated(4)
 
 
+@pytest.mark.full
 def test_cases_that_share_a_cassette_record_into_it_together(folder: Path) -> None:
     case(folder, "d", "Test it.", cassette={"path": "../c/tape.yaml"})
     recorded("-n", "2")

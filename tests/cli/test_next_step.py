@@ -50,6 +50,7 @@ def test_in_an_empty_folder_and_beside_a_recording(program: Program, recordings:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.full
 def test_in_a_project_the_last_campaign_decides(program: Program, tmp_path: Path) -> None:
     """Nothing ran; then red, with the first failure; then green. Every proposed command works."""
     case_that_calls("other", tmp_path)

@@ -23,6 +23,7 @@ def conformance(folder: Path, *words: str, **env: str) -> subprocess.CompletedPr
     return subprocess.run(command, cwd=folder, env={**kept, **env}, capture_output=True, text=True)
 
 
+@pytest.mark.full
 def test_an_instrumentation_that_tells_everything_truly(tmp_path: Path) -> None:
     """Pydantic AI: tools, refusals, a failing model, a stream, another agent, an early end; nothing absent, nothing wrong."""
     chosen = (
@@ -73,6 +74,7 @@ def test_spans_that_say_something_else_are_wrong_with_span_and_attribute(tmp_pat
     assert "| `output_tokens` | ✓ |" in table
 
 
+@pytest.mark.full
 def test_what_changed_since_another_version_is_said(tmp_path: Path) -> None:
     words = ("--scenario", "answer", "--against", "old.json", "--", sys.executable, str(HERE / "liar.py"))
     facts = {"input_tokens": {"status": "true"}, "models": {"status": "true"}}
@@ -92,6 +94,7 @@ def test_what_changed_since_another_version_is_said(tmp_path: Path) -> None:
     assert (refused.returncode, "is not what `clawtrace conformance --json` prints" in refused.stderr) == (2, True)
 
 
+@pytest.mark.full
 def test_a_program_that_asks_no_model(tmp_path: Path) -> None:
     silent = conformance(tmp_path, "--scenario", "answer", "--", sys.executable, "-c", "print('hello')")
 
@@ -99,6 +102,7 @@ def test_a_program_that_asks_no_model(tmp_path: Path) -> None:
     assert "The agent asked no model" in silent.stdout
 
 
+@pytest.mark.full
 def test_what_a_user_gets_wrong(tmp_path: Path) -> None:
     """An unknown scenario, a program that does not exist, an account that cannot be read."""
     unknown = conformance(tmp_path, "--scenario", "one_tol", "--", "true")

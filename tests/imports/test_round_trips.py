@@ -26,7 +26,9 @@ def recorded_facts(name: str) -> Facts:
     return facts_of(file_of(name))
 
 
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize(
+    "store", [next(iter(STORES)), *(pytest.param(one, marks=pytest.mark.full) for one in list(STORES)[1:])]
+)
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_store_of_traces_gives_the_same_facts(name: str, store: str, tmp_path: Path) -> None:
     exported = tmp_path / "downloaded.json"
@@ -47,7 +49,7 @@ OBSERVED = (
 )
 
 
-@pytest.mark.parametrize("snake", [False, True], ids=["trace", "blob storage"])
+@pytest.mark.parametrize("snake", [False, pytest.param(True, marks=pytest.mark.full)], ids=["trace", "blob storage"])
 @pytest.mark.parametrize("name", OBSERVED)
 def test_observations_give_the_same_facts(name: str, snake: bool, tmp_path: Path) -> None:
     exported = tmp_path / "downloaded.json"

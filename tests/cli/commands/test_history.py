@@ -139,7 +139,6 @@ def test_ten_campaigns_with_a_planted_regression(project: Project) -> None:
     assert len([line for line in of_b.splitlines() if line.endswith("the assertions")]) == 1
 
 
-@pytest.mark.smoke
 def test_a_history_that_cannot_be_kept_changes_no_verdict(project: Project) -> None:
     """Neither a line that a crash cut nor a file that cannot be written; the latter is said."""
     assert "There is no history in" in project.clawtrace("history").stderr

@@ -205,6 +205,7 @@ def test_what_would_not_be_valid_is_not_written(tmp_path: Path, file: str, asser
     assert (tmp_path / "elsewhere.yaml").read_text() == "assertions: []\n"
 
 
+@pytest.mark.full
 def test_a_run_of_ten_thousand_spans_comes_in_pages(invoke: Callable[..., Result], tmp_path: Path) -> None:
     """A page is small, names the next one, and ends with what the run comes to; recordings serve as well as a store."""
     span = {"traceId": "0" * 31 + "1", "startTimeUnixNano": "1", "endTimeUnixNano": "2"}

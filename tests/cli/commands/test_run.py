@@ -176,7 +176,6 @@ def printed_lines(text: str) -> str:
     return "\n".join(line.removeprefix("    ") for line in block) + "\n"
 
 
-@pytest.mark.smoke
 def test_what_is_printed_for_a_framework_makes_its_spans_arrive(program, tmp_path) -> None:
     """An agent that exports nothing is shown a file and a line; with exactly these its calls arrive, and nothing more is shown."""
     script = tmp_path / "agent.py"

@@ -48,7 +48,6 @@ def replayed(project, store: str, run_id: str) -> None:
     )
 
 
-@pytest.mark.smoke
 def test_a_stored_run_is_replayed(project, program, tmp_path):
     """The new run has its own id and case, the stored spans, and the stored exit code."""
     program("eval", "--suite", "first")
@@ -67,6 +66,7 @@ def test_a_stored_run_is_replayed(project, program, tmp_path):
     assert [run["trace"]["spans"] for run in case["runs"]] == [2, 2]
 
 
+@pytest.mark.smoke
 def test_a_run_that_is_not_there_is_named(project, program, tmp_path):
     """A missing store is a mistake of the case file; a missing run ends that case with a sentence."""
     program("eval", "--suite", "first")

@@ -76,6 +76,7 @@ def test_every_verdict_of_recordings_comes_again(invoke, judged) -> None:
     check_all(invoke("query", "--verdict", results, "--json"), results)
 
 
+@pytest.mark.full
 def test_a_verdict_on_what_may_belong_to_an_agent_comes_again(invoke, judged) -> None:
     """Only calls that may belong to the agent have the tools' names: the shown SQL finds them, too."""
     results = judged("--traces", str(RECORDINGS / "agno+openllmetry/soak-streamed"), "--run-per-dir")

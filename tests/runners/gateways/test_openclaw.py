@@ -187,6 +187,7 @@ def test_a_turn_that_fails_ends_the_run(openclaw):
     assert outcome.notes == ("turn 1 of 2 ended with exit code 3; 1 further turn was not run",)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("image", [None, "claw:1"])
 def test_time_is_limited(openclaw, containers, image):
     """Nothing is left behind: no process, no container; the transcript up to then is kept."""

@@ -165,6 +165,7 @@ print(json.dumps(read))
 
 def of_server(server: Served, found: list[Path]) -> dict[Path, Said]:
     """Send the recordings to a server and ask what it made of them."""
+    there = server.count()
     send = http_sender(f"http://{server.address}", "application/x-protobuf", server.server.headers)
     for recording in found:
         for request in requests(recording):
@@ -176,7 +177,7 @@ def of_server(server: Served, found: list[Path]) -> dict[Path, Said]:
                             one |= {key: base64.b64encode(bytes.fromhex(value)).decode() for key, value in ids.items()}
             send(ParseDict(request, ExportTraceServiceRequest(), ignore_unknown_fields=True).SerializeToString())
     ids = {recording: {span["spanId"] for span in spans(recording)} for recording in found}
-    wait_for(server, len(set().union(*ids.values())))
+    wait_for(server, there + len(set().union(*ids.values())))
     if server.peer.name == "phoenix":
         listed = {recording: ", ".join(f"'{span_id}'" for span_id in ids[recording]) for recording in found}
         rows = {recording: server.rows(PHOENIX.format(listed[recording])) for recording in found}

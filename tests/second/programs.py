@@ -58,9 +58,11 @@ class Program:
 
     Args:
         seed: decides everything.
+        hands_over: whether agents hand over to others, which only some conventions have words for.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, hands_over: bool = True) -> None:
+        self.hands_over = hands_over
         self.random = random.Random(seed)
         self.style = {name: self.random.choice(options) for name, options in _STYLES.items()}
         self.now = _START
@@ -153,7 +155,17 @@ class Program:
     def _draw(self, depth: int) -> dict[str, Any]:
         how = self.random.choices(
             ("tool", "fails", "mcp", "mcp_fails", "broken", "strange", "helper", "thread", "handoff"),
-            (40, 10, 8, 3, 5, 5, 12 if depth < 2 else 0, 4 if depth < 1 else 0, 5 if depth < 2 else 0),
+            (
+                40,
+                10,
+                8,
+                3,
+                5,
+                5,
+                12 if depth < 2 else 0,
+                4 if depth < 1 else 0,
+                5 if depth < 2 and self.hands_over else 0,
+            ),
         )[0]
         name = self.random.choice(list(TOOLS))
         key, values = TOOLS[name]
@@ -362,6 +374,15 @@ def otlp(spans: list[Span]) -> dict[str, Any]:
             "endTimeUnixNano": str(span["end"] or 0), "flags": 0x300 if span["remote"] else 0x100, "status": span["status"],
             "attributes": [{"key": key, "value": _value(value)} for key, value in span["attributes"].items()],
         }  # fmt: skip
+        if span.get("events"):
+            said["events"] = [
+                {
+                    "name": name,
+                    "timeUnixNano": str(span["start"]),
+                    "attributes": [{"key": key, "value": _value(value)} for key, value in attributes.items()],
+                }
+                for name, attributes in span["events"]
+            ]
         if span["parent"]:
             said["parentSpanId"] = span["parent"]
         groups.setdefault(span["service"], []).append(said)

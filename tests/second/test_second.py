@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from compare import by_clawtrace, compared, questions, table
 from programs import Program, otlp
+from words import WORDS
 
 from facts import Reading
 
@@ -30,6 +31,18 @@ def test_both_judges_agree(request: pytest.FixtureRequest, tmp_path: Path) -> No
     assert {"pass", "fail"} <= {one.engine for one in answers if one.state == "agree"}
     open_though_told = sum(one.state == "undecided by the engine" for one in answers)
     assert open_though_told / len(answers) < 0.035, "\n".join(table(answers))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("words", WORDS)
+def test_other_words_for_the_same_say_the_same(words: str, tmp_path: Path) -> None:
+    """A program that writes the words of another convention, or its own, is read as truly."""
+    answers = list(compared(range(400), tmp_path, words))
+
+    wrong = [one for one in answers if one.state in DECISIVE]
+    assert not wrong, "\n".join(map(str, wrong[:5]))
+    open_though_told = sum(one.state == "undecided by the engine" for one in answers)
+    assert open_though_told / len(answers) < 0.05, "\n".join(table(answers))
 
 
 @pytest.mark.longer

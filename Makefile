@@ -87,7 +87,7 @@ conformance: $(DEV) ## Try real frameworks in the scenarios of `clawtrace confor
 measure: $(DEV) ## Show what is known of all recordings and of random programs, and whether it is true
 	$(IN_VENV) python tests/soak/measure.py
 
-second: $(DEV) ## Compare verdicts with a second implementation on random programs (RUNS of them, SEED; WORDS=openinference, traceloop, older or by_hand); a difference can be repeated
+second: $(DEV) ## Compare verdicts with a second implementation on random programs (RUNS of them, SEED; WORDS=openinference, traceloop, older, by_hand or twice); a difference can be repeated
 	$(IN_VENV) python tests/second/compare.py --traces $(RUNS) --seed $(SEED) $(if $(WORDS),--words $(WORDS))
 
 compare: $(DEV) ## Measure clawtrace and its peers (PEERS, all by default) on the same work; docs/comparison.md says how

@@ -225,7 +225,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, help="the seed of one program; what is asked of it is drawn with its group")
     parser.add_argument(
-        "--words", choices=WORDS, help="the convention whose words the engine reads; OpenTelemetry's by default"
+        "--words",
+        choices=[*WORDS, "twice"],
+        help="the convention whose words the engine reads; OpenTelemetry's by default",
     )
     parser.add_argument("--show", type=int, default=3, help="cases of each difference")
     parser.add_argument("--state", help="show cases of this state alone")

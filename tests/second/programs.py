@@ -367,7 +367,7 @@ class Program:
 
 def otlp(spans: list[Span]) -> dict[str, Any]:
     """Return spans as one request of OTLP's JSON."""
-    groups: dict[str, list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for span in spans:
         said = {
             "traceId": span["trace"], "spanId": span["id"], "name": span["name"], "kind": span["kind"], "startTimeUnixNano": str(span["start"]),
@@ -385,14 +385,14 @@ def otlp(spans: list[Span]) -> dict[str, Any]:
             ]
         if span["parent"]:
             said["parentSpanId"] = span["parent"]
-        groups.setdefault(span["service"], []).append(said)
+        groups.setdefault((span["service"], span.get("scope", f"{span['service']}.telemetry")), []).append(said)
     return {
         "resourceSpans": [
             {
                 "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": service}}]},
-                "scopeSpans": [{"scope": {"name": f"{service}.telemetry"}, "spans": some}],
+                "scopeSpans": [{"scope": {"name": scope}, "spans": some}],
             }
-            for service, some in groups.items()
+            for (service, scope), some in groups.items()
         ]
     }
 

@@ -34,7 +34,7 @@ def test_both_judges_agree(request: pytest.FixtureRequest, tmp_path: Path) -> No
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("words", WORDS)
+@pytest.mark.parametrize("words", [*WORDS, "twice"])
 def test_other_words_for_the_same_say_the_same(words: str, tmp_path: Path) -> None:
     """A program that writes the words of another convention, or its own, is read as truly."""
     answers = list(compared(range(400), tmp_path, words))

@@ -33,19 +33,26 @@ def longest(calls):
 
 
 CALLS = st.lists(
-    st.tuples(st.sampled_from("aab"), st.sampled_from(["1", "1", "2", None]), st.sampled_from("xy"), st.booleans()),
+    st.tuples(
+        st.sampled_from("aab"),
+        st.sampled_from(["1", "1", "2", None]),
+        st.sampled_from("xy"),
+        st.booleans(),
+        st.booleans(),
+    ),
     max_size=5,
 )
 
 
 def worlds_of(calls, unseen):
-    """Every way in which the calls may have been."""
+    """Every way in which the calls may have been; one that is not certain and did not end may be anywhere after its place."""
     choices = []
-    for name, arguments, agent, certain in calls:
+    for place, (name, arguments, agent, certain, ended) in enumerate(calls):
         said = [(name, one, agent) for one in ("123" if arguments is None else arguments)]
-        choices.append([(one,) for one in said] + ([] if certain else [()]))
+        places = [place] if certain or ended else [place, *(at + 0.5 for at in range(place + 1, len(calls)))]
+        choices.append([((at, one),) for one in said for at in places] + ([] if certain else [()]))
     for world in itertools.product(*choices):
-        made = list(itertools.chain(*world))
+        made = [call for _, call in sorted(itertools.chain(*world))]
         yield made
         if unseen:
             for place, arguments, agent in itertools.product(range(len(made) + 1), "124", "xyz"):
@@ -58,14 +65,21 @@ def test_no_loops_is_decided_only_where_every_world_agrees(calls, most, unseen):
     """Calls that may not be, arguments that are unknown, and a call that nothing records."""
     run = {"gaps": gap("tool_calls", unseen)}
     run["tools"] = [
-        {"name": name, "arguments": None if said is None else f"[{said}]", "agent_span_id": agent, "certain": certain}
-        for name, said, agent, certain in calls
+        {
+            "name": name,
+            "arguments": None if said is None else f"[{said}]",
+            "agent_span_id": agent,
+            "certain": certain,
+            **end,
+        }
+        for name, said, agent, certain, ended in calls
+        for end in [{} if ended else {"end_ns": None}]
     ]
     possible = {longest(world) <= most for world in worlds_of(calls, unseen)}
     found = answer({"type": "no_loops", "max_repeats": most}, run)
 
     assert found is None or possible == {found}
-    assert found is not None or unseen or not all(certain and said for _, said, _, certain in calls)
+    assert found is not None or unseen or not all(certain and said for _, said, _, certain, _ in calls)
 
 
 # Paths -----------------------------------------------------------------------------------------

@@ -161,7 +161,9 @@ def judged(
         for one, said in zip(asked, verdicts, strict=True):
             if ("turn" in one and not program.rooted) or (words and one["type"] == "no_span_errors"):
                 continue  # errors are asked for by the names of spans, which differ
-            told = not (program.silent or program.mute) and one["type"] not in ("no_span_errors", "trace_duration")
+            # Words made up by a program tell an answer by its contents and its tokens alone.
+            mute = program.mute or (words == "by_hand" and not (program.style["content"] or program.style["usage"]))
+            told = not (program.silent or mute) and one["type"] not in ("no_span_errors", "trace_duration")
             told &= bool(
                 one["type"] != "no_loops" or program.style["agents"]
             )  # in a row are calls of one agent that spans show

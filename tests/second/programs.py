@@ -294,13 +294,15 @@ class Program:
             elif how == "thread":
                 self._agent(call["helper"], None, agent["id"], depth + 1)
             elif how.startswith("mcp"):
-                self._mcp(inside, call, failed=how == "mcp_fails")
+                client = self._mcp(inside, call, failed=how == "mcp_fails")
             self.now += self.random.randrange(1, 20) * 1_000_000
         except StoppedError:
             row["outcome"] = UNKNOWN
             raise
         finally:
             row["end"] = self.now
+            if span is None and how.startswith("mcp"):  # what shows the call is the client's span
+                row |= {"start": client["start"], "end": client["end"]}
             if "fails" in how:
                 call["result"] = "Error: no such order"
                 self._fail(span, call["result"])
@@ -313,7 +315,7 @@ class Program:
         if span is not None:
             span["status"], span["attributes"]["error.type"] = {"code": 2, "message": message}, "ToolError"
 
-    def _mcp(self, parent: Span | None, call: dict[str, Any], *, failed: bool) -> None:
+    def _mcp(self, parent: Span | None, call: dict[str, Any], *, failed: bool) -> Span:
         said = {"mcp.method.name": "tools/call", "gen_ai.tool.name": call["name"], "gen_ai.operation.name": "execute_tool", "network.transport": "pipe"}  # fmt: skip
         client = self._open(f"tools/call {call['name']}", parent, said, kind=3)
         server = self._open(f"tools/call {call['name']}", client, said, kind=2, service="server")
@@ -325,6 +327,7 @@ class Program:
                     "tool_error",
                 )
             self._close(span)
+        return client
 
     def _hand_over(self, agent: Any, span: Span | None, call: dict[str, Any], depth: int) -> str:
         done = self._tool_span(span, call)

@@ -23,9 +23,6 @@ _SHOWN = {"name": "name", "start_ns": "start", "arguments": "argument"}
 
 _MANY = float("inf")
 
-_More = tuple[str | None, float]
-"""Calls that may be anywhere: their name, if it is known, and how many they are at most."""
-
 
 class _Call(NamedTuple):
     """One call; its name and its arguments in one form are None where they are unknown."""
@@ -33,6 +30,10 @@ class _Call(NamedTuple):
     name: str | None
     arguments: str | None
     certain: bool = True
+
+
+_More = tuple[_Call, float]
+"""A call that may be anywhere, and how many such there are at most."""
 
 
 class NoLoops(Assertion):
@@ -60,7 +61,7 @@ class NoLoops(Assertion):
             "tool_calls",
             self._answer,
             empty=True,
-            columns=("start_ns", "arguments", "agent_span_id"),
+            columns=("start_ns", "end_ns", "arguments", "agent_span_id"),
             where=Where(
                 "CASE WHEN r.name IS NULL OR r.arguments IS NULL OR r.start_ns IS NULL THEN NULL ELSE TRUE END",
                 columns=("name", "arguments", "start_ns"),
@@ -79,14 +80,17 @@ class NoLoops(Assertion):
             for key in ("", one["agent_span_id"]):
                 if key is None:
                     continue
-                if one["start_ns"] is None:
-                    anywhere[key].append((one["name"], 1))
+                call = _Call(one["name"], _one_form(one["arguments"], forms), one["certain"])
+                # When a call was carried out that a model asked for, and no span shows, is not known.
+                if one["start_ns"] is None or (one["end_ns"] is None and not one["certain"]):
+                    anywhere[key].append((call, 1))
                 else:
-                    call = _Call(one["name"], _one_form(one["arguments"], forms), one["certain"])
                     lists.setdefault(key, []).append(call)
         # What no agent is recorded to have called may be any agent's.
-        ownerless = [(one["name"], 1) for one in recorded.rows if one["agent_span_id"] is None]
-        unseen = [(gap["name"], _MANY if gap["at_most"] is None else gap["at_most"]) for gap in recorded.gaps]
+        ownerless = [(_Call(one["name"], None), 1) for one in recorded.rows if one["agent_span_id"] is None]
+        unseen = [
+            (_Call(gap["name"], None), _MANY if gap["at_most"] is None else gap["at_most"]) for gap in recorded.gaps
+        ]
         sure, possible = (0, _Call(None, None)), 0.0
         for key, calls in lists.items():
             more = anywhere[key] + unseen + (ownerless if key else [])
@@ -163,7 +167,7 @@ def _longest_possible(calls: Sequence[_Call], more: Sequence[_More]) -> float:
     `rows` are those that end at a call, by the name and the arguments that they have so far.
     """
     rows: dict[tuple[str | None, str | None], int] = {}
-    best: dict[str | None, int] = defaultdict(int)
+    best: dict[tuple[str | None, str | None], int] = defaultdict(int)
     for name, arguments, certain in calls:
         longer = {} if certain else dict(rows)
         for (so_far, given), length in [*rows.items(), ((None, None), 0)]:
@@ -171,14 +175,21 @@ def _longest_possible(calls: Sequence[_Call], more: Sequence[_More]) -> float:
                 key = (name if so_far is None else so_far, arguments if given is None else given)
                 longer[key] = max(longer.get(key, 0), length + 1)
         rows = longer
-        for (named, _), length in rows.items():
-            best[named] = max(best[named], length)
-    names = {*best, *(name for name, _ in more)} - {None} or {None}
+        for key, length in rows.items():
+            best[key] = max(best[key], length)
+    kinds = {*best, *(call[:2] for call, _ in more)} or {(None, None)}
+    kinds -= {
+        one for one in kinds for other in kinds - {one} if all(a in (None, b) for a, b in zip(one, other, strict=True))
+    }
     return max(
-        max((n for of, n in best.items() if not _differ(of, name)), default=0)
-        + sum(n for of, n in more if not _differ(of, name))
-        for name in names
+        max((n for of, n in best.items() if _may_be_one(of, kind)), default=0)
+        + sum(n for call, n in more if _may_be_one(call[:2], kind))
+        for kind in kinds
     )
+
+
+def _may_be_one(one: tuple[str | None, str | None], other: tuple[str | None, str | None]) -> bool:
+    return not any(map(_differ, one, other))
 
 
 def _differ(one: str | None, other: str | None) -> bool:

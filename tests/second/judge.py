@@ -303,7 +303,9 @@ def _tool_call(world: World, asked: dict[str, Any]) -> bool:
     return _within(sum(right(row) for row in world["tools"]), {"count": asked.get("count", {"min": 1})})
 
 
-def _no_loops(world: World, asked: dict[str, Any]) -> bool:
+def _no_loops(world: World, asked: dict[str, Any]) -> bool | None:
+    """Calls that start at once have no order: where that decides, the answer is open."""
+
     def longest(rows: list[Row]) -> int:
         return max(
             (
@@ -314,8 +316,14 @@ def _no_loops(world: World, asked: dict[str, Any]) -> bool:
         )
 
     rows = sorted(world["tools"], key=lambda row: row["start"])
-    groups = [rows, *([one for one in rows if one["agent"] == agent] for agent in {row["agent"] for row in rows})]
-    return max(map(longest, groups)) <= asked.get("max_repeats", 3)
+    found = set()
+    for order in itertools.product(
+        *(itertools.permutations(some) for _, some in itertools.groupby(rows, key=lambda row: row["start"]))
+    ):
+        ordered = list(itertools.chain(*order))
+        of_agents = [[one for one in ordered if one["agent"] == agent] for agent in {row["agent"] for row in rows}]
+        found.add(max(map(longest, [ordered, *of_agents])) <= asked.get("max_repeats", 3))
+    return None if len(found) > 1 else found == {True}
 
 
 def _delegation_occurred(world: World, asked: dict[str, Any]) -> bool:

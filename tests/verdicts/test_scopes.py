@@ -215,6 +215,15 @@ class TestDoubt:
             (hex_id("b"), "agent boss begins here"),
         ]
 
+    def test_an_answer_that_may_be_of_a_lost_model_call(self, lab: Lab) -> None:
+        """The parent of a request is lost: of whom the model call is that answered is not known for any agent around it."""
+        lost = S("post", "lost", 1, 2, "POST", {"http.request.method": "POST"}, kind="Client")
+        said = chat("m", "w", at=41, **{"gen_ai.output.messages": says("done")})
+        lab.put(agent("p", agent="planner", to=53), lost, agent("w", "p", agent="writer", at=40, to=52), said)
+        found = verdict(lab, {"type": "final_response", "contains": "done"}, agent="planner")
+
+        assert found.status is Status.INCONCLUSIVE
+
     def test_which_agent_made_a_call(self, lab: Lab) -> None:
         self.stray(lab, tool("x", at=50, tool="rm"))
         found = verdict(lab, {"type": "tool_call", "tool": "rm", "by_agent": "boss"})

@@ -189,7 +189,7 @@ call_id t The model's id of the call.
 name t Tool name as the model called it.
 agent_span_id t The agent activation that called; NULL when none was recorded.
 turn i 1-based turn; NULL when unknown.
-start_ns i Start of the execution, or of the model call that asked for it where no span records the execution; NULL when it seems to have begun more than a second before the span that it is in: its clock is another.
+start_ns i Start of the execution; where no span records it, end of the model call that asked for it, a nanosecond later for each call that the same answer asked for before; NULL when it seems to have begun more than a second before the span that it is in: its clock is another.
 end_ns i End of the execution, the latest end of its spans; NULL when none ended or none records it, or like start_ns.
 arguments t Arguments as JSON text; NULL when not captured.
 result t Result as text; NULL when not captured.

@@ -74,7 +74,7 @@ class NoLoops(Assertion):
     def _answer(self, recorded: OrderedRows) -> OrderAnswer:
         """Find the longest row that there is in every world, and the longest there may be in any."""
         forms: dict[str, str | None] = {}
-        lists: dict[Any, list[_Call]] = {"": []}
+        lists: dict[Any, list[tuple[int, _Call]]] = {"": []}
         anywhere: dict[Any, list[_More]] = defaultdict(list)
         for one in recorded.rows:
             for key in ("", one["agent_span_id"]):
@@ -85,7 +85,7 @@ class NoLoops(Assertion):
                 if one["start_ns"] is None or (one["end_ns"] is None and not one["certain"]):
                     anywhere[key].append((call, 1))
                 else:
-                    lists.setdefault(key, []).append(call)
+                    lists.setdefault(key, []).append((one["start_ns"], call))
         # What no agent is recorded to have called may be any agent's.
         ownerless = [(_Call(one["name"], None), 1) for one in recorded.rows if one["agent_span_id"] is None]
         unseen = [
@@ -94,8 +94,14 @@ class NoLoops(Assertion):
         sure, possible = (0, _Call(None, None)), 0.0
         for key, calls in lists.items():
             more = anywhere[key] + unseen + (ownerless if key else [])
-            sure = max(sure, _longest_for_sure(calls, sum(n for _, n in more)), key=lambda found: found[0])
-            possible = max(possible, _longest_possible(calls, more))
+            kinds: dict[int, set[Any]] = defaultdict(set)
+            for start, call in calls:
+                kinds[start].add(call[:2])
+            # Different calls that start at once have no order: any of them may part a row, or not.
+            parted = [_Call(None, None) if len(kinds[start]) > 1 else call for start, call in calls]
+            joined = [call._replace(certain=call.certain and len(kinds[start]) == 1) for start, call in calls]
+            sure = max(sure, _longest_for_sure(parted, sum(n for _, n in more)), key=lambda found: found[0])
+            possible = max(possible, _longest_possible(joined, more))
         holds = False if sure[0] > self.max_repeats else None if possible > self.max_repeats else True
         found = {"longest": sure[0], "possible": None if possible == _MANY else int(possible), "repeated": sure[1]}
         return OrderAnswer(holds, found, missing=_unknown(recorded))

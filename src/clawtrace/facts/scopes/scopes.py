@@ -163,7 +163,7 @@ def _narrowed(
             found.findings.gap("llm_calls", "scope-unknown", perhaps[0])
     found.spans = most
     found.add_totals()
-    answer = final_output(sure, found.models)
+    answer = final_output(sure, [call for call in found.models if certain[call.index]])
     if perhaps:
         found.totals |= times(sure, found.shifted)  # the gap in `spans` says how long it may have taken
         if answer != final_output(most, found.models):

@@ -69,15 +69,16 @@ def histories(run: RunSpans) -> Histories:
             continue
         agent = inside[0]
         covered.add(agent)
-        calls += [_recorded(run, agent, part, result) for part, result in zip(asked, results, strict=True)]
+        numbered = enumerate(zip(asked, results, strict=True))
+        calls += [_recorded(run, agent, place, part, result) for place, (part, result) in numbered]
     parts = {call_id: both for call_id, both in parts.items() if call_id not in several}
     return Histories(calls, parts, frozenset(covered), frozenset(contradicted))
 
 
-def _recorded(run: RunSpans, agent: int, call: Part, result: Part | None) -> RecordedCall:
-    at_ns, name = run.spans[agent].start_ns + call.message_no, call.name or ""
+def _recorded(run: RunSpans, agent: int, place: int, call: Part, result: Part | None) -> RecordedCall:
+    at_ns, name = run.spans[agent].start_ns, call.name or ""
     request = ToolRequest(
-        -1, -1, agent, run.turn[agent], at_ns, at_ns, call.call_id, name, call.text, served=False, asked_as=name
+        -1, place, -1, agent, run.turn[agent], at_ns, at_ns, call.call_id, name, call.text, served=False, asked_as=name
     )
     answer = None if result is None else Result(result.text, result.failed)
     return RecordedCall(agent, request, answer, result is not None and result.type == "tool_call_refused")

@@ -239,10 +239,10 @@ def _fill_from_history(execution: Execution, conversations: Histories) -> None:
 
 
 def _asked(request: ToolRequest, answer: Result | None, index: int, sure: bool) -> ToolCallRow:
-    """Return the attempt that a request may have become, or that a message tells of."""
+    """Return the attempt that a request may have become, or that a message tells of: those of one answer begin in the order of asking."""
     failed = None if answer is None else answer.failed
     return ToolCallRow(
-        None, request.call_id, request.name, request.agent, request.turn, request.start_ns, None, _given(request),
+        None, request.call_id, request.name, request.agent, request.turn, request.start_ns + request.place, None, _given(request),
         answer and answer.text, None if failed is None else "error" if failed else "ok", None, "message", None, None,
         [] if sure else [Doubt(None, "asked-not-seen", index)],
     )  # fmt: skip

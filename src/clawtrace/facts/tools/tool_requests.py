@@ -23,6 +23,8 @@ class ToolRequest(NamedTuple):
 
     number: int
     """Position in the order of asking."""
+    place: int
+    """Position in its answer."""
     group: int
     """Group of the model call."""
     agent: int | None
@@ -48,6 +50,7 @@ def requests(run: RunSpans, models: Sequence[LlmCall]) -> list[ToolRequest]:
     for call in sorted(models, key=lambda call: (call.start_ns, call.group)):
         if call.voice is None:
             continue
+        place = 0
         for part in run.said(call.voice, "output"):
             if part.type in ("tool_call", "server_tool_call") and part.name is not None:
                 start_ns = call.start_ns if call.end_ns is None else call.end_ns
@@ -55,10 +58,11 @@ def requests(run: RunSpans, models: Sequence[LlmCall]) -> list[ToolRequest]:
                 name, arguments = inner or (part.name, part.text)
                 found.append(
                     ToolRequest(
-                        len(found), call.group, call.agent, call.turn, call.start_ns, start_ns, part.call_id, name, arguments,
+                        len(found), place, call.group, call.agent, call.turn, call.start_ns, start_ns, part.call_id, name, arguments,
                         part.type == "server_tool_call", part.name,
                     )
                 )  # fmt: skip
+                place += 1
     return _with_later_ids(run, found) if any(request.call_id is None for request in found) else found
 
 

@@ -18,7 +18,6 @@ from clawtrace.facts.calls.agents.runners import without_runners
 from clawtrace.facts.calls.agents.silent_agents import silent_agents, without_callers
 from clawtrace.facts.calls.evidence.duplicate_instrumentations import join_duplicates
 from clawtrace.facts.calls.evidence.match_by_usage import join_by_content
-from clawtrace.facts.calls.evidence.split_calls import split_calls
 from clawtrace.facts.calls.evidence.stream_answers import join_answers, with_replies
 from clawtrace.facts.calls.ledger import Ledger
 from clawtrace.facts.calls.rules import HANDOFF_TOOL, ONE_OR_TWO, RUNNER_OF_AGENTS, CallRule
@@ -94,7 +93,6 @@ class RunSpans:
         spans, runners = without_runners(with_replies(spans, parents), parents)
         ledger = Ledger(spans)
         walked = walk(spans, parents, ledger, layers)
-        split_calls(spans, walked, ledger)
         doubtful = join_by_content(spans, ledger, messages)
         join_answers(spans, ledger)
         agent, role = join_duplicates(spans, walked, ledger)

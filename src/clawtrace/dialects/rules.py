@@ -233,9 +233,8 @@ class RoleRule(DialectPart):
     their own; its roll-up is added to the calls that have spans, and the number of calls is unknown. `answer`: on a model
     call, it repeats the request of a sibling span of its scope and has the answer that was streamed. `step`: on an agent, it
     is one step of the agent's work, for frameworks that write no span for the whole: spans that follow below the same parent
-    belong to it until a step of another agent. `caller`: on an agent, it may be the caller's side of an agent that works under
-    another root. `history`: its output messages are the conversation, or a part of it, of its own agent or of the agent inside
-    of it, which no other span records. `runner`: on an agent, it counts as an agent only if it made a model or tool call
+    belong to it until a step of another agent. `history`: its output messages are the conversation, or a part of it, of its own
+    agent or of the agent inside of it, which no other span records. `runner`: on an agent, it counts as an agent only if it made a model or tool call
     itself; else it only runs the agents inside of it. `request`: on a step, it contains what a model is asked next; if no
     span starts after it, that model call was made and has no span. `reply`: on a step, its column `response_model` is that of
     the one model call before it that is its sibling, or a child of a sibling.
@@ -249,7 +248,6 @@ class RoleRule(DialectPart):
         "turn",
         "answer",
         "step",
-        "caller",
         "history",
         "runner",
         "request",

@@ -289,12 +289,6 @@ _OF_TOOLS = (
         "a model that a tool asks may call that tool again", _TOOLS, always=True,
     ),
     Reason(
-        "execution-without-request",
-        "Every answer of the models was recorded with its tool requests, and none of them requests the call of a tool span: "
-        "it may be a call by the program, or a second span of one call.",
-        "models call tools by requesting them", _TOOLS,
-    ),
-    Reason(
         "server-span-alone",
         "A tool's server wrote a span of a call in the time of no call of that tool, while other spans of it are layers of "
         "calls: the client's span was not recorded, and with it the tool's full name, and whether the server refused the call.",

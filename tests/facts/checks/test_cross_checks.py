@@ -165,10 +165,6 @@ SMALLEST = {
         (agent("a", to=20), chat("m", "a"), agent("b", at=30, agent="writer")),
     ),
     "agent-not-received": Smallest(smolagents("gone"), smolagents("a")),
-    "execution-without-request": Smallest(
-        (agent("a"), replace(WAITING), tool("t", "a", at=10), tool("u", "a", at=11, **{"gen_ai.tool.call.id": "own_u"})),
-        (agent("a"), replace(WAITING), tool("t", "a", at=10)),
-    ),
     "asked-nowhere": Smallest(
         (agent("a"), chat("m", "a", at=1, **{INPUT: ASKED, OUTPUT: says("21")}), tool("t", "a", at=0)),
         (agent("a"), chat("m", "a", at=1, **{INPUT: ASKED, OUTPUT: says("21")}), tool("u", "a", at=0, **{"gen_ai.tool.name": "other"})),
@@ -262,13 +258,6 @@ def test_who_delegated_to_an_agent_inside_of_a_doubtful_one_is_unknown(lab: Lab)
     ]
 
 
-def test_a_doubtful_execution_is_not_certain(lab: Lab) -> None:
-    """It may be a second span of the call that a model asked for."""
-    lab.put(*SMALLEST["execution-without-request"].spans)
-
-    assert lab.rows("SELECT call_id, certain FROM tool_calls ORDER BY call_no") == [("call_t", True), ("own_u", False)]
-
-
 @pytest.mark.parametrize(("at", "name"), [(12, "get_weather"), (11, "rm")], ids=["a retry", "another tool"])
 def test_what_no_other_call_can_be_is_an_attempt_that_nobody_asked_for(lab: Lab, at: int, name: str) -> None:
     lab.put(agent("a"), replace(WAITING), tool("t", "a", at=10), tool("u", "a", at=at, tool=name))
@@ -319,7 +308,6 @@ def test_kind_and_status_of_a_span_are_those_that_opentelemetry_has(lab: Lab) ->
     [
         ("total-unlike-parts", {"type": "trace_token_budget", "max_input_tokens": 1000}),
         ("agent-without-calls", {"type": "delegation_occurred", "to_agent": "assistant"}),
-        ("execution-without-request", {"type": "tool_call_count", "max": 1}),
     ],
 )
 def test_a_verdict_names_the_check_and_what_would_settle_it(lab: Lab, check: str, assertion: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from building import Lab, S, agent, asks, chat, hex_id, tool
+from building import Lab, S, agent, chat, hex_id, tool
 
 ERRORS = "SELECT span_id, name, kind, message, recovered FROM errors ORDER BY span_id"
 NO_ID = {"gen_ai.tool.call.id": None}
@@ -240,20 +240,6 @@ def test_a_call_without_a_name_may_have_recovered_any_tool(lab: Lab) -> None:
     lab.put(agent("a"), failed(tool("t", "a", at=10), "boom"), nameless)
 
     assert lab.rows("SELECT recovered FROM errors") == [(None,)]
-
-
-def test_a_call_that_may_be_none_may_have_recovered_the_tool(lab: Lab) -> None:
-    """The last span began inside of the second one and may be a record of the same call: only two were asked for."""
-    asked = {"gen_ai.output.messages": asks(("c1", "get_weather", {"n": 1}), ("c2", "get_weather", {"n": 2}))}
-    calls = [failed(tool("t", "a", at=10, **NO_ID), "boom"), failed(tool("u", "a", at=20, **NO_ID), "boom")]
-    calls[1].to = 40
-    lab.put(agent("a"), chat("m", "a", at=1, **asked), *calls, tool("v", "a", at=25, **NO_ID))
-
-    assert lab.rows("SELECT certain FROM tool_calls ORDER BY call_no") == [(True,), (True,), (False,)]
-    assert lab.rows("SELECT span_id, recovered FROM errors ORDER BY error_no") == [
-        (hex_id("t"), None),
-        (hex_id("u"), False),
-    ]
 
 
 def test_a_cancelled_call_is_one_error(lab: Lab) -> None:

@@ -135,8 +135,10 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
         sum(run.cause[n] and not spans[n].unusable for n in members), _attempts(run, members),
         any(_answer_recorded(run, n) for n in members),
     )  # fmt: skip
-    if call.attempts > 1:
-        _sum_of_attempts(call, run, members)
+    if call.attempts > 1 and _several_used(run, members):
+        # Each of them was paid for, and whether the numbers at hand are those of one or of all is not known.
+        call.input_tokens = call.output_tokens = call.recorded_cost_usd = None
+        call.cache_read_tokens = call.cache_write_tokens = call.reasoning_tokens = None
     if call.outcome == "ok" and call.input_tokens == 0:
         # No request is empty: zero means that the instrumentation did not get the usage, of a stream for instance.
         call.input_tokens, call.output_tokens = None, call.output_tokens or None
@@ -172,39 +174,10 @@ def _attempts(run: RunSpans, members: Sequence[int]) -> int:
     return max(Counter(_level(run, n) for n in members).values())
 
 
-def _sum_of_attempts(call: LlmCall, run: RunSpans, members: Sequence[int]) -> None:
-    """Set the usage of a call of several requests: each used tokens, so it is their sum.
-
-    It is unknown when a request that was answered does not record it.
-    """
-    levels = Counter(_level(run, n) for n in members)
-    repeated = [n for n in members if levels[_level(run, n)] > 1]
-    deepest = max(run.depth[n] for n in repeated)
-    requests = [
-        span
-        for n in repeated
-        if run.depth[n] == deepest
-        and ((span := run.spans[n]).input_tokens is not None or span.output_tokens is not None or not span.failed)
-    ]
-    if len(requests) < 2:
-        return
-    call.input_tokens = _whole_sum(requests, [span.input_tokens for span in requests])
-    call.output_tokens = _whole_sum(requests, [span.output_tokens for span in requests])
-    call.cache_read_tokens = _sum([span.cache_read_tokens for span in requests], call.cache_read_tokens)
-    call.cache_write_tokens = _sum([span.cache_write_tokens for span in requests], call.cache_write_tokens)
-    call.reasoning_tokens = _sum([span.reasoning_tokens for span in requests], call.reasoning_tokens)
-    costs = [span.cost_usd for span in requests]
-    if all(cost is not None or span.failed for cost, span in zip(costs, requests, strict=True)):
-        known = [cost for cost in costs if cost is not None]
-        call.recorded_cost_usd = sum(known) if known else call.recorded_cost_usd
-
-
-def _whole_sum(requests: Sequence[Span], values: Sequence[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    complete = all(value is not None or span.failed for value, span in zip(values, requests, strict=True))
-    return sum(known) if complete and known else None
-
-
-def _sum(values: Sequence[int | None], otherwise: int | None) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else otherwise
+def _several_used(run: RunSpans, members: Sequence[int]) -> bool:
+    """Return whether several of the requests that one call took used tokens, or may have."""
+    spans = run.spans
+    used = (
+        n for n in members if not spans[n].failed or (spans[n].input_tokens, spans[n].output_tokens) != (None, None)
+    )
+    return max(Counter(_level(run, n) for n in used).values(), default=0) > 1

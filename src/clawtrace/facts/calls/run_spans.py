@@ -15,10 +15,9 @@ from clawtrace.dialects.rules import fits
 from clawtrace.dialects.schema import DialectFile
 from clawtrace.facts.calls.agents.handoff_tools import handoff_tools
 from clawtrace.facts.calls.agents.runners import without_runners
-from clawtrace.facts.calls.agents.silent_agents import silent_agents, without_callers
+from clawtrace.facts.calls.agents.silent_agents import silent_agents
 from clawtrace.facts.calls.evidence.duplicate_instrumentations import join_duplicates
 from clawtrace.facts.calls.evidence.match_by_usage import join_by_content
-from clawtrace.facts.calls.evidence.split_calls import split_calls
 from clawtrace.facts.calls.evidence.stream_answers import join_answers, with_replies
 from clawtrace.facts.calls.ledger import Ledger
 from clawtrace.facts.calls.rules import HANDOFF_TOOL, ONE_OR_TWO, RUNNER_OF_AGENTS, CallRule
@@ -94,12 +93,11 @@ class RunSpans:
         spans, runners = without_runners(with_replies(spans, parents), parents)
         ledger = Ledger(spans)
         walked = walk(spans, parents, ledger, layers)
-        split_calls(spans, walked, ledger)
         doubtful = join_by_content(spans, ledger, messages)
         join_answers(spans, ledger)
         agent, role = join_duplicates(spans, walked, ledger)
         silent = silent_agents(spans, agent, role)
-        role = without_callers(spans, walked.root, _without_repeated_turns(spans, role), silent)
+        role = _without_repeated_turns(spans, role)
         handed = handoff_tools(spans, agent, role, dialects)
         spans = _with_handoffs(_named(spans, agent), role, ledger, handed)
         for index in runners:

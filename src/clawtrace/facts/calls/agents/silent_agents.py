@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence, Set
 
 from clawtrace.facts.spans.span import Span
 
-__all__ = ["silent_agents", "without_callers"]
+__all__ = ["silent_agents"]
 
 _NO_WORK = frozenset(("agent", "chain", "infra", "other"))
 
@@ -40,30 +39,3 @@ def _tells(span: Span) -> bool:
         span.cost_usd, span.error,
     )  # fmt: skip
     return any(value is not None for value in facts)
-
-
-def without_callers(
-    spans: Sequence[Span], root: Sequence[int], role: list[str | None], silent: Set[int]
-) -> list[str | None]:
-    """Return the roles, `caller` as `wrapper` where an agent of its name works under another root in its time.
-
-    An instrumentation may write its own agents as calls, too: one that records work, or that no other records, is one.
-    """
-    if "caller" not in role:
-        return role
-    at_work: dict[str, list[int]] = defaultdict(list)
-    for index, span in enumerate(spans):
-        if span.kind == "agent" and span.agent_name is not None and index not in silent:
-            at_work[span.agent_name].append(index)
-
-    def works_elsewhere(caller: int) -> bool:
-        span = spans[caller]
-        return any(
-            root[one] != root[caller] and spans[one].start_ns <= span.last_ns and spans[one].last_ns >= span.start_ns
-            for one in at_work.get(span.agent_name or "", ())
-        )
-
-    return [
-        part if part != "caller" else "wrapper" if index in silent and works_elsewhere(index) else None
-        for index, part in enumerate(role)
-    ]

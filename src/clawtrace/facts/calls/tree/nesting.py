@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 from clawtrace.facts.calls.ledger import Ledger
@@ -13,6 +13,7 @@ from clawtrace.facts.calls.rules import (
     NESTED_TOOL_SPAN,
     SAME_RESPONSE_ID,
     SAME_TOOL_CALL_ID,
+    SEVERAL_ANSWERS,
     CallRule,
 )
 from clawtrace.facts.spans.span import REMOTE_PARENT, Span
@@ -34,6 +35,21 @@ class NestedCall:
     start_ns: int = 0
     last_ns: int = 0
     """When its first span ran."""
+    levels: dict[tuple[str, int], bool] = field(default_factory=dict)
+    """The scopes and depths of its model spans, and whether one there was answered."""
+    asked: bool = False
+    """Whether a tool ran inside of it since its last model span began."""
+    latest: NestedCall | None = None
+    """The last of several calls whose spans are inside of its first one."""
+
+    def takes(self, span: Span, depth: int) -> bool:
+        """Return whether a model span inside of it may be a layer or an attempt of it.
+
+        It is another call where one at its level had been answered and it is, too, or where a tool ran between them: the
+        first one's answer asked for that.
+        """
+        answered = self.levels.get((span.scope, depth))
+        return answered is None or not (self.asked or (answered and span.answered))
 
 
 class NestedCalls:
@@ -54,11 +70,22 @@ class NestedCalls:
         self._recorded: dict[tuple[_Identity, str], int] = {}
         """How many calls of an identity, the first ones, a scope is known to have recorded."""
 
-    def model_call(self, index: int, span: Span, above: NestedCall | None) -> NestedCall:
+    def model_call(self, index: int, span: Span, above: NestedCall | None, depth: int) -> NestedCall:
         """Return the call of a model span; `above` is that of its nearest ancestor among models, tools and agents, if a model's."""
+        call = self._model_call(index, span, above, depth)
+        call.levels[span.scope, depth] = call.levels.get((span.scope, depth), False) or span.answered
+        call.asked = False
+        return call
+
+    def _model_call(self, index: int, span: Span, outer: NestedCall | None, depth: int) -> NestedCall:
         identity, scope = span.response_id, span.scope
         found = self._elsewhere(identity, scope)
-        if above is not None and not _followed(span, above):
+        above = outer and (outer.latest or outer)
+        if outer is not None and above is not None and not _followed(span, above):
+            if identity is None and not above.takes(span, depth):
+                outer.latest = self._open(index, span, None)
+                self._ledger.rule[index] = SEVERAL_ANSWERS
+                return outer.latest
             if identity is None or above.identity == identity:
                 return self._join(index, above, scope, NESTED_MODEL_SPAN)
             if above.identity is None and found is None:

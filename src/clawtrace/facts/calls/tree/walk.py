@@ -167,9 +167,11 @@ class _Walker:
         if span.owner_agent is not None and kind != "agent":
             context = self._owned(index, span, context)
         if kind == "llm":
-            call = self._calls.model_call(index, span, context.model_call)
+            call = self._calls.model_call(index, span, context.model_call, self._result.depth[index])
             return context if leaf else _Context(context.agent, context.tool, call, context.tools)
         if kind == "tool":
+            if context.model_call is not None:
+                (context.model_call.latest or context.model_call).asked = True
             call = self._called(index, span, context)
             if leaf:
                 return context

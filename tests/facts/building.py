@@ -127,6 +127,7 @@ def batch_of(spans: Sequence[S], run_no: int, arrival: int = 1) -> SpanBatch:
         b.kind.append(s.kind)
         b.service.append(s.service)
         b.resource_types.append(_put(b.resource, {"service.name": s.service, "telemetry.sdk.language": s.language}))
+        _put(b.scope_attributes, {})
         b.scope.append(s.scope)
         b.scope_version.append(s.version)
         b.attribute_types.append(_put(b.attributes, s.attrs))

@@ -36,6 +36,7 @@ _SpanCondition = TypedDict(
     {
         "attributes": NotRequired[Mapping[str, object] | None],
         "resource_attributes": NotRequired[Mapping[str, object] | None],
+        "scope_attributes": NotRequired[Mapping[str, object] | None],
         "event_attributes": NotRequired[Mapping[str, object] | None],
         "event": NotRequired[object],
         "link": NotRequired[Mapping[str, object] | None],

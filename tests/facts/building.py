@@ -46,6 +46,8 @@ class S:
     state: str = ""
     dropped: int = 0
     dropped_events: int = 0
+    links: list[tuple[str, str]] = field(default_factory=list)
+    """Traces and the ids of spans in them."""
     service: str = "test"
     language: str = "python"
 
@@ -127,6 +129,7 @@ def batch_of(spans: Sequence[S], run_no: int, arrival: int = 1) -> SpanBatch:
         b.kind.append(s.kind)
         b.service.append(s.service)
         b.resource_types.append(_put(b.resource, {"service.name": s.service, "telemetry.sdk.language": s.language}))
+        _put(b.scope_attributes, {})
         b.scope.append(s.scope)
         b.scope_version.append(s.version)
         b.attribute_types.append(_put(b.attributes, s.attrs))
@@ -140,8 +143,13 @@ def batch_of(spans: Sequence[S], run_no: int, arrival: int = 1) -> SpanBatch:
             _put(b.event_attributes.maps, attrs)
         for column in (b.event_times, b.event_names, b.event_attributes):
             column.offsets.append(len(b.event_names.values))
+        for trace, id in s.links:
+            b.link_trace_ids.values.append(trace)  # type: ignore[arg-type]
+            b.link_span_ids.values.append(hex_id(id))  # type: ignore[arg-type]
+            b.link_states.values.append("")  # type: ignore[arg-type]
+            _put(b.link_attributes.maps, {})
         for links in (b.link_trace_ids, b.link_span_ids, b.link_states, b.link_attributes):
-            links.offsets.append(0)
+            links.offsets.append(len(b.link_span_ids.values))
         b.flags.append(s.flags)
         b.dropped_attributes.append(s.dropped)
         b.dropped_events.append(s.dropped_events)

@@ -63,9 +63,11 @@ def planted(name: str, text: str) -> tuple[Message, Message]:
     made.trace_state = f"state={text}"
     resource = {RUN: name, **values}
     said = record(f"event {text}", body={"said": text, "more": in_json(text)}, attributes=values, severity_text=text)
-    return traces(made, resource=resource, scope=f"scope {text}"), logs(
-        said, record("plain", body=text), resource=resource
-    )
+    of_spans = traces(made, resource=resource, scope=f"scope {text}")
+    of_logs = logs(said, record("plain", body=text), resource=resource)
+    for scope in (of_spans.resource_spans[0].scope_spans[0].scope, of_logs.resource_logs[0].scope_logs[0].scope):
+        scope.attributes.extend(attributes(values))
+    return of_spans, of_logs
 
 
 def send(receiver: Receiver, protocol: str, signal: str, message: Message, text: str) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from clawtrace.errors import QueryError, StoreError, StoreLockedError, StoreSchemaError
 from clawtrace.model.query import BoundRelation, Query
-from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
+from clawtrace.model.raw import LogBatch, MapColumn, Receipt, SpanBatch
 from clawtrace.model.relations import RELATIONS
 from clawtrace.model.run import RunRecord
 from clawtrace.store.duckdb import DuckStore
@@ -42,6 +42,7 @@ def batch(run_no: int, count: int = 1, start_ns: int = 10, end_ns: int = 20, rul
         spans.attribute_types.append("si")
         spans.resource_types.append("")
         spans.resource.offsets.append(0)
+        spans.scope_attributes.offsets.append(0)
         spans.start_ns.append(start_ns)
         spans.end_ns.append(end_ns)
         for column in (
@@ -389,4 +390,21 @@ def test_a_file_from_before_there_were_judges_gets_a_place_for_their_scores(tmp_
         store.put_judgements("r", "judge", rows)
 
     assert store.ask_user("SELECT score FROM judgements").dicts() == [{"score": 7.0}]
+    store.close()
+
+
+def test_the_attributes_of_scopes_are_unknown_in_a_file_from_before_they_were_kept(tmp_path):
+    path = tmp_path / "old.duckdb"
+    store = DuckStore(path)
+    store.commit(batch(store.run_no("r")), LogBatch(), [], [])
+    store.close()
+    with duckdb.connect(str(path)) as db:
+        db.execute("ALTER TABLE otel_traces DROP COLUMN scope_attributes")
+    store = DuckStore(path)
+    new = batch(store.run_no("new"))
+    new.scope_attributes = MapColumn([0, 1], ["build"], ["7"])
+    store.commit(new, LogBatch(), [], [])
+
+    found = store.ask_user("SELECT run_id, key, value FROM attributes WHERE scope = 'scope' ORDER BY run_id").rows
+    assert [tuple(row) for row in found] == [("new", "build", "7"), ("r", None, None)]
     store.close()

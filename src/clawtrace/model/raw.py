@@ -90,6 +90,7 @@ class SpanBatch:
         self.dropped_links: list[int] = []
         self.attribute_types: list[str] = []
         self.resource_types: list[str] = []
+        self.scope_attributes = MapColumn()
         self.arrival_ns: list[int] = []
         self.request_no: list[int] = []
         self.protocol: list[str] = []

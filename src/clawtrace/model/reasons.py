@@ -234,7 +234,8 @@ _OF_AGENTS = (
         "An agent in a trace of its own, or of an instrumentation that only general rules read, began while a tool call was open, or "
         "an agent at work whose tool calls are not all recorded: a tool may have called it.",
         "a thread or a process that is started without the context begins a trace of its own",
-        "Pass the context on to what tools start (a `traceparent`, or the context of the thread).", always=True,
+        "Pass the context on to what tools start (a `traceparent`, or the context of the thread), let the agent's first span link to the "
+        "span that started it, or name that agent in `gen_ai.agent.parent`. A conversation id does not say who started it.", always=True,
     ),
     Reason(
         "called-by-unknown",

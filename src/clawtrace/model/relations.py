@@ -342,14 +342,14 @@ span_id t The span that shows it; NULL where there is none.
     ),
     (
         "attributes",
-        "One row for each attribute of a span, its resource, its events or its links, as text; the names of events and the ids of links as well.",
+        "One row for each attribute of a span, its resource, its instrumentation scope, its events or its links, as text; the names of events and the ids of links as well.",
         """
 run_id t The run.
 span_id t The span.
-scope t span, resource, event, event_name (key `name`), link (keys `trace_id` and `span_id`, and those of its attributes).
+scope t span, resource, scope (key NULL: not kept), event, event_name (key `name`), link (keys `trace_id` and `span_id`, and those of its attributes).
 key t Attribute key as sent.
 value t Value as text; arrays and maps as JSON.
-type t string, int, double, bool, array, map, bytes; NULL for events and links.
+type t string, int, double, bool, array, map, bytes; NULL for scopes, events and links.
 """,
     ),
     (

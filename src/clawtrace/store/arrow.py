@@ -140,6 +140,7 @@ def spans_table(batch: SpanBatch) -> ArrowTable:
         "dropped_links": _int(batch.dropped_links),
         "attribute_types": _text(batch.attribute_types),
         "resource_types": _text(batch.resource_types),
+        "scope_attributes": _map(batch.scope_attributes),
         "arrival_ns": _int(batch.arrival_ns),
         "request_no": _int(batch.request_no),
         "protocol": _text(batch.protocol),

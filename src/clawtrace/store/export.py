@@ -16,11 +16,13 @@ SPAN_COLUMNS = """
 "TraceId", "SpanId", "ParentSpanId", "TraceState", "SpanName", "SpanKind", "SpanAttributes", attribute_types,
 start_ns, end_ns, "StatusCode", "StatusMessage", list_transform("Events.Timestamp", lambda t: epoch_ns(t)), "Events.Name",
 "Events.Attributes", "Links.TraceId", "Links.SpanId", "Links.TraceState", "Links.Attributes", flags,
-dropped_attributes, dropped_events, dropped_links, "ResourceAttributes", resource_types, "ScopeName", "ScopeVersion"
+dropped_attributes, dropped_events, dropped_links, "ResourceAttributes", resource_types, "ScopeName", "ScopeVersion",
+scope_attributes
 """
 LOG_COLUMNS = """
 "TraceId", "SpanId", "TraceFlags", "SeverityText", "SeverityNumber", "Body", "EventName", "LogAttributes",
-attribute_types, time_ns, observed_ns, dropped_attributes, "ResourceAttributes", '', "ScopeName", "ScopeVersion"
+attribute_types, time_ns, observed_ns, dropped_attributes, "ResourceAttributes", '', "ScopeName", "ScopeVersion",
+"ScopeAttributes"
 """
 _SPANS = f"""
 SELECT {SPAN_COLUMNS}
@@ -39,7 +41,7 @@ _CODES = {"Ok": 1, "Error": 2}
 def export_run(store: DuckStore, run_id: str) -> Iterator[str]:
     """Yield the spans and log records of a run, as they were received and redacted, as lines of OTLP JSON.
 
-    Types that are not stored (of attributes of events and links, and of resources of log records) become texts.
+    Types that are not stored (of attributes of events, links and scopes, and of resources of log records) become texts.
     """
     number = store.run_no(run_id)
     for sql, kind in _SIGNALS:
@@ -58,14 +60,12 @@ def otlp_request(rows: Sequence[Sequence[Any]], kind: Literal["Spans", "Logs"]) 
     items, read = ("spans", _span) if kind == "Spans" else ("logRecords", _log)
     grouped: dict[str, dict[str, Any]] = {}
     for row in rows:
-        attributes, letters, scope, version = row[-4:]
+        attributes, letters, name, version, more = row[-5:]
         resource = _attributes(attributes, letters)
+        scope = {"name": name, "version": version, "attributes": _attributes(more, "")}
         found = grouped.setdefault(
-            json.dumps([resource, scope, version]),
-            {
-                "resource": {"attributes": resource},
-                f"scope{kind}": [{"scope": {"name": scope, "version": version}, items: []}],
-            },
+            json.dumps([resource, scope]),
+            {"resource": {"attributes": resource}, f"scope{kind}": [{"scope": scope, items: []}]},
         )
         found[f"scope{kind}"][0][items].append(read(row))
     return json.dumps({f"resource{kind}": list(grouped.values())}, ensure_ascii=False)

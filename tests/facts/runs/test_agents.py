@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from building import Lab, S, agent, answered, asks, chat, hex_id, tool
+from building import TRACE, Lab, S, agent, answered, asks, chat, hex_id, tool
 
 from clawtrace.model.run import RunRecord
 
@@ -129,3 +129,36 @@ def test_what_was_not_received_may_be_an_agent_of_which_the_agents_below_it_are_
     lab.put(helper, chat("m", "h", at=11), boss, chat("k", "b", at=31))
 
     assert delegations(lab) == [("helper", None, None, False), ("boss", None, None, False)]
+
+
+PARENT = {"gen_ai.agent.parent": "boss"}
+AT_WORK = [agent("b", agent="boss"), ASKS, DIG]
+
+
+@pytest.mark.parametrize(
+    ("one", "said"),
+    [
+        (agent("h", at=20, to=40, agent="helper"), (None, None)),
+        (replace(agent("h", at=20, to=40, agent="helper"), links=[(TRACE, "t")]), (1, "link")),
+        (replace(agent("h", at=20, to=40, agent="helper"), links=[(TRACE, "b")]), (1, "link")),
+        (replace(agent("h", at=20, to=40, agent="helper"), links=[(THIRD, "b")]), (None, None)),
+        (agent("h", at=20, to=40, agent="helper", **PARENT), (1, "link")),
+        (agent("h", at=20, to=40, agent="helper", **{"gen_ai.agent.parent": "stranger"}), (None, None)),
+        (replace(agent("h", at=120, to=140, agent="helper"), links=[(TRACE, "b")]), (None, "root")),
+        (agent("h", at=120, to=140, agent="helper", **PARENT), (None, "root")),
+    ],
+    ids=["nothing", "link to a tool", "link to an agent", "link to no span", "name", "name of none", "link to a turn before", "name of one before"],
+)  # fmt: skip
+def test_an_agent_of_a_separate_trace_says_who_started_it(lab: Lab, one: S, said: tuple[object, ...]) -> None:
+    """An asyncio task or a thread without the context: a link, or the name of an agent that was at work, says whose it is."""
+    lab.put(*AT_WORK, replace(one, trace=OTHER), replace(chat("m2", "h", at=one.at + 1), trace=OTHER))
+
+    assert delegations(lab)[1][:3] == ("helper", *said)
+
+
+def test_of_two_agents_at_work_with_the_name_that_started_it_none_is_known(lab: Lab) -> None:
+    both = [agent("b", agent="boss"), replace(agent("c", at=1, agent="boss"), trace=THIRD)]
+    lab.put(*both, replace(agent("h", at=20, to=40, agent="helper", **PARENT), trace=OTHER))
+
+    assert delegations(lab)[2] == ("helper", None, "link", True)
+    assert lab.rows("SELECT reason FROM doubts WHERE relation = 'agents'") == [("called-by-unknown",)]

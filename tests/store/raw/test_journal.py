@@ -42,6 +42,7 @@ def spans(*span_ids: str, run_no: int = 1, text: str = "välue \x00 \U0001f980")
     batch.run_no, batch.span_id, batch.trace_id = [run_no] * count, list(span_ids), ["t"] * count
     batch.attributes = MapColumn([2 * place for place in offsets], ["k", "l"] * count, [text, "w"] * count)
     batch.resource = MapColumn([0] * (count + 1))
+    batch.scope_attributes = MapColumn([0] * (count + 1))
     batch.event_times, batch.event_names = StrList(offsets, [2**63] * count), StrList(offsets, ["e"] * count)
     batch.event_attributes = NestedMap(offsets, MapColumn(offsets, ["k"] * count, ["v"] * count))
     batch.link_trace_ids, batch.link_span_ids, batch.link_states = (StrList(offsets, ["i"] * count) for _ in range(3))

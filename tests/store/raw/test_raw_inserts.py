@@ -23,6 +23,7 @@ def spans(*span_ids: str, keys: tuple[str, ...] = ("k",)) -> SpanBatch:
         **texts,
         **{name: [7] * count for name in (*numbers, "arrival_ns", "request_no", "run_no")},
         resource=MapColumn([0] * (count + 1)),
+        scope_attributes=MapColumn([0] * (count + 1)),
         attributes=MapColumn([place * width for place in range(count + 1)], [*keys] * count, ["v"] * count * width),
         event_times=StrList(offsets, [2**63] * count),
         event_names=StrList(offsets, ["e"] * count),

@@ -54,7 +54,13 @@ RELATED = ("child", "descendant", "parent", "ancestor", "sibling", "before", "af
 COUNTED = ("child", "descendant", "ancestor", "sibling")
 """Those of which a condition may say how many."""
 
-ATTRIBUTES = {"attributes": "span", "resource_attributes": "resource", "event_attributes": "event", "link": "link"}
+ATTRIBUTES = {
+    "attributes": "span",
+    "resource_attributes": "resource",
+    "scope_attributes": "scope",
+    "event_attributes": "event",
+    "link": "link",
+}
 """Keys for raw attributes, and the scope in the relation `attributes`."""
 
 _ANY = "any"
@@ -231,6 +237,8 @@ class _Around(Documented):
     false, `any`, a list of texts; `{equals: 3}` where the type counts, too; null for an attribute that is not there."""
     resource_attributes: _Values | None = None
     """Raw attributes of the span's resource."""
+    scope_attributes: _Values | None = None
+    """Raw attributes of the instrumentation scope that wrote the span. The Collector's ClickHouse exporter does not write them: there they are unknown."""
     event_attributes: _Values | None = None
     """Raw attributes of any of the span's events."""
     event: _Value = None

@@ -187,16 +187,17 @@ class _Level:
         only = f"r.key IN (SELECT k.value FROM {keyed} AS k)"
         compiled.resolve.append(Resolve(asked, "attributes", "value", test.items, only))
         self.joins.append(f"""LEFT JOIN (
-    SELECT a.run_id AS run_id, a.span_id AS span_id, max(CASE {typed}{_named("a.value", asked)} ELSE 0 END) AS truth
+    SELECT a.run_id AS run_id, a.span_id AS span_id, count(a.key) AS known,
+           max(CASE WHEN a.key IS NULL THEN 1 {typed}{_named("a.value", asked)} ELSE 0 END) AS truth
     FROM attributes AS a
     JOIN selected_runs AS q ON q.run_id = a.run_id
-    WHERE a.scope = {compiled.bind(scope)} AND a.key IN (SELECT k.value FROM {keyed} AS k)
+    WHERE a.scope = {compiled.bind(scope)} AND (a.key IS NULL OR a.key IN (SELECT k.value FROM {keyed} AS k))
     GROUP BY a.run_id, a.span_id
   ) AS {join} ON {join}.run_id = p.run_id AND {join}.span_id = p.span_id""")
         sql = (
             f"coalesce({join}.truth, 0)"
             if test.test is not None
-            else f"CASE WHEN {join}.truth IS NULL THEN 2 ELSE 0 END"
+            else f"CASE WHEN {join}.truth IS NULL THEN 2 WHEN {join}.known = 0 THEN 1 ELSE 0 END"
         )
         return self._leaf(f"CAST({sql} AS bigint)")
 

@@ -32,7 +32,7 @@ class Activation(Doubted):
     number: int
     parent: int | None
     """Number of the activation that it works for."""
-    via: Literal["root", "nesting", "tool", "handoff", "spawn"] | None
+    via: Literal["root", "nesting", "tool", "handoff", "spawn", "link"] | None
     """None: whether an agent delegated to it is not known."""
     seen: bool = True
     """False: its span is the handoff's or the spawning tool's own, and no other shows whom that started."""
@@ -78,6 +78,7 @@ def activations(run: RunSpans, requested: Mapping[int, int | None], calls: Seque
     spawned, unseen = _spawned(run, found)
     called_by = _callers(run)
     in_tool_time = _in_tool_time(run, calls)
+    starters = _starters(run, numbers)
     several = len({run.spans[index].trace_id for index in found}) > 1
     rows = []
     for index in found:
@@ -87,6 +88,10 @@ def activations(run: RunSpans, requested: Mapping[int, int | None], calls: Seque
             rows.append(Activation(index, numbers[index], None if by is None else numbers.get(by), "spawn"))
             continue
         from_whom = above if source is None else source
+        if from_whom is None and (by_whom := starters(index)):
+            parent = numbers[by_whom[0]] if len(by_whom) == 1 else None
+            rows.append(Activation(index, numbers[index], parent, "link"))
+            continue
         by_time = run.words(index).by_time if from_whom is None else ()
         told = bool({"tool", "trace"} & {*by_time})
         apart = several and run.spans[run.root[index]].parent_span_id is None
@@ -192,6 +197,38 @@ def _in_tool_time(run: RunSpans, calls: Sequence[ToolCallRow]) -> Callable[[int]
         )
 
     return test
+
+
+def _starters(run: RunSpans, numbers: Mapping[int, int]) -> Callable[[int], list[int]]:
+    """Return what finds the agents of other trees by which an activation says it was started, of those that were at work then.
+
+    Its span, or the root above it, links to a span of such an agent, or it names one. A link to an agent that
+    had ended says nothing: programs link a turn to the one before it.
+    """
+    spans = run.spans
+    places: dict[str, int] = {}
+    if any(span.links for span in spans):
+        places = {span.trace_id + span.span_id: place for place, span in enumerate(spans)}
+    named: dict[str | None, list[int]] = defaultdict(list)
+    for index in numbers:
+        named[spans[index].agent_name].append(index)
+
+    def find(index: int) -> list[int]:
+        span, root = spans[index], run.root[index]
+        links = f"{span.links or ''} {spans[root].links or ''}".split()
+        linked = [places[link] for link in links if link in places]
+        agents = {one if one in numbers else run.agent[one] for one in linked}
+        agents.update(named[span.parent_agent] if span.parent_agent is not None else ())
+        return [
+            one
+            for one in agents
+            if one in numbers
+            and numbers[one] < numbers[index]
+            and run.root[one] != root
+            and (spans[one].end_ns is None or spans[one].last_ns >= span.start_ns)
+        ]
+
+    return find
 
 
 def _called_by_unknown(run: RunSpans, index: int, found: list[int]) -> bool:

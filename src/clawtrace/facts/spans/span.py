@@ -91,6 +91,8 @@ class Span(NamedTuple):
     input_digest: int | None = None
     """A digest of the messages as recorded, of model calls and agents only: equal where they are equal."""
     output_digest: int | None = None
+    links: str | None = None
+    """The spans it links to, each its trace id and its span id; a space between them."""
     source: str = "otlp"
     """``otlp``: a span; ``log``: made from log records."""
     carried: bool = True

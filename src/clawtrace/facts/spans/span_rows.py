@@ -37,7 +37,7 @@ _PAYLOADS = " UNION ALL ".join(
 )
 
 _FROM_KEYS = frozenset(
-    ("sid", "run_no", "trace_id", "span_id", "source", "name", "start_ns", "end_ns", "flags", "dropped", "shortened")
+    ("sid", "run_no", "trace_id", "span_id", "source", "name", "start_ns", "end_ns", "flags", "links", "dropped", "shortened")
 )  # fmt: skip
 _ELSEWHERE = {
     "parent_sid": "p.sid",

@@ -29,6 +29,8 @@ narrow AS MATERIALIZED (
            lower(t."StatusCode") AS status,
            t.flags AS flags,
            t."TraceState" AS trace_state,
+           CASE WHEN len(t."Links.SpanId") > 0
+                THEN list_reduce(list_transform(list_zip(t."Links.TraceId", t."Links.SpanId"), lambda l: l[1] || l[2]), lambda a, b: a || ' ' || b) END AS links,
            -- OpenTelemetry's SDK for Java counts an attribute that is written again as dropped; one is dropped from a full span only.
            CASE WHEN t.dropped_attributes > 0 AND t."ResourceAttributes"['telemetry.sdk.language'] = 'java' AND cardinality(t."SpanAttributes") < 128
                 THEN 0 ELSE t.dropped_attributes END

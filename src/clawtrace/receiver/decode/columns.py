@@ -41,11 +41,9 @@ def _secret_columns(batch: SpanBatch | LogBatch) -> Iterator[list[Any]]:
 
 
 def _map_columns(batch: SpanBatch | LogBatch) -> list[MapColumn]:
-    columns = [batch.resource, batch.attributes]
+    columns = [batch.resource, batch.attributes, batch.scope_attributes]
     if isinstance(batch, SpanBatch):
         columns += [batch.event_attributes.maps, batch.link_attributes.maps]
-    else:
-        columns.append(batch.scope_attributes)
     return columns
 
 

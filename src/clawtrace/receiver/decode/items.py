@@ -166,6 +166,7 @@ def append(batch: SpanBatch | LogBatch, items: Sequence[Any], section: Section) 
         _add_map(batch.attributes, item.attributes[0])
         batch.attribute_types.append(item.attributes[1])
         _add_map(batch.resource, values)
+        _add_map(batch.scope_attributes, scope.attributes)
     batch.service += [values.get("service.name", "")] * count
     batch.scope += [scope.name] * count
     batch.scope_version += [scope.version] * count
@@ -175,8 +176,6 @@ def append(batch: SpanBatch | LogBatch, items: Sequence[Any], section: Section) 
     else:
         batch.resource_schema += [schema] * count
         batch.scope_schema += [scope.schema] * count
-        for _ in items:
-            _add_map(batch.scope_attributes, scope.attributes)
 
 
 def _add_nested(batch: SpanBatch, spans: Sequence[Any]) -> None:

@@ -22,14 +22,15 @@ SELECT TraceId, SpanId, ParentSpanId, TraceState, SpanName, SpanKind, SpanAttrib
        reinterpretAsUInt64(toUnixTimestamp64Nano(Timestamp)) + Duration AS end_ns, StatusCode, StatusMessage,
        arrayMap(t -> toUnixTimestamp64Nano(t), Events.Timestamp), Events.Name, Events.Attributes,
        Links.TraceId, Links.SpanId, Links.TraceState, Links.Attributes, 0, 0, 0, 0,
-       ResourceAttributes, '', ScopeName, ScopeVersion
+       ResourceAttributes, '', ScopeName, ScopeVersion, ''
 FROM {table} WHERE {condition}
 """
 """The columns of `clawtrace.store.export`. A duration is the end less the start, modulo 2^64: an end of 0 comes back as 0."""
 
 _LOGS = """
 SELECT TraceId, SpanId, TraceFlags, SeverityText, SeverityNumber, Body, {event_name}, LogAttributes, '',
-       toUnixTimestamp64Nano(Timestamp), toUnixTimestamp64Nano(Timestamp), 0, ResourceAttributes, '', ScopeName, ScopeVersion
+       toUnixTimestamp64Nano(Timestamp), toUnixTimestamp64Nano(Timestamp), 0, ResourceAttributes, '', ScopeName, ScopeVersion,
+       ScopeAttributes
 FROM {table} WHERE {condition}
 """
 
@@ -41,10 +42,11 @@ UNKNOWN = {
         "dropped_links",
         "attribute_types",
         "resource_types",
+        "scope_attributes",
     ),
     "otel_logs": ("observed_ns", "dropped_attributes", "attribute_types"),
 }
-"""Columns of ours that the exporter does not write (the URLs of schemas and the attributes of scopes are not read either)."""
+"""Columns of ours that the exporter does not write (the URLs of schemas are not read either)."""
 
 
 def requests(

@@ -79,6 +79,9 @@ def renew(db: DuckDBPyConnection, path: str) -> None:
         db.execute(_sql("judgements"))  # a view in place of the relation, so before the relations
         _renew_relations(db)
         _renew_logs(db)
+        if not db.execute("SELECT 1 FROM duckdb_columns() WHERE column_name = 'scope_attributes'").fetchall():
+            added = "ALTER TABLE otel_traces ADD COLUMN scope_attributes MAP(VARCHAR, VARCHAR)"
+            db.execute(f"BEGIN; {added}; {_sql('attributes')}; COMMIT")
     except duckdb.Error as error:
         raise store_error(path, error, "migrate") from error
 

@@ -11,6 +11,11 @@ WITH pairs AS (
            unnest(range(1, cardinality("ResourceAttributes")::BIGINT + 1))
     FROM otel_traces
     UNION ALL
+    SELECT run_no, "SpanId", 'scope', NULL, unnest(map_keys(scope_attributes)), unnest(map_values(scope_attributes)), NULL
+    FROM otel_traces
+    UNION ALL
+    SELECT run_no, "SpanId", 'scope', NULL, NULL, NULL, NULL FROM otel_traces WHERE scope_attributes IS NULL
+    UNION ALL
     SELECT run_no, span_id, 'event', NULL,
            unnest(map_keys(event)), unnest(map_values(event)), unnest(range(1, cardinality(event)::BIGINT + 1))
     FROM (SELECT run_no, "SpanId" AS span_id, unnest("Events.Attributes") AS event FROM otel_traces)

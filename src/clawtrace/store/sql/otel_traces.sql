@@ -35,5 +35,6 @@ CREATE TABLE IF NOT EXISTS otel_traces (
     request_no BIGINT,
     protocol VARCHAR,
     run_no BIGINT,
-    run_rule VARCHAR
+    run_rule VARCHAR,
+    scope_attributes MAP(VARCHAR, VARCHAR)
 );

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -434,16 +435,15 @@ class TestQuarantine:
         assert project.ended.returncode == 3
 
 
-def test_watch_runs_what_an_edit_touches_until_it_is_ended(project):
-    """The first time all, then the edited case, then nothing more after Ctrl-C."""
+@contextmanager
+def watching(project):
+    """Yield a process that watches the project, and a function that reads one of its streams up to a line."""
     process = subprocess.Popen(
         [str(PROGRAM), "eval", "--suite", "s", "--watch"], cwd=project.root, env=clean_environment(),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     timer = threading.Timer(150, process.kill)
     timer.start()
-    assert process.stdout is not None
-    assert process.stderr is not None
 
     def until(stream, words):
         seen = ""
@@ -453,22 +453,44 @@ def test_watch_runs_what_an_edit_touches_until_it_is_ended(project):
                 return seen
         raise AssertionError(f"ended without {words!r}: {seen}")
 
-    assert "2 runs: 1 passed, 1 failed" in until(process.stdout, "exit 1")
-    until(process.stderr, "Watching for changes")
-    project.case("b", assertions=SEARCHED)
-    assert "Changed: configs/cases/b/test.yaml" in until(process.stderr, "Changed")
-    assert "2 runs: 2 passed; 2 reused" in until(process.stdout, "exit 0")
-    project.write("configs/cases/b/test.yaml", "case_id: [")
-    until(process.stderr, "is not valid YAML")
-    project.case("b", message="please")
-    assert "2 runs: 2 passed; 1 reused" in until(process.stdout, "exit 0")
-    until(process.stderr, "Changed")
-    until(process.stderr, "Watching for changes")
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    yield process, until
     timer.cancel()
+    process.kill()
+    process.communicate()
 
-    assert process.returncode == 0
+
+def test_watch_runs_what_an_edit_touches_until_it_is_ended(project):
+    """The first time all, then the edited case, then nothing more after Ctrl-C."""
+    with watching(project) as (process, until):
+        assert "2 runs: 1 passed, 1 failed" in until(process.stdout, "exit 1")
+        until(process.stderr, "Watching for changes")
+        project.case("b", assertions=SEARCHED)
+        assert "Changed: configs/cases/b/test.yaml" in until(process.stderr, "Changed")
+        assert "2 runs: 2 passed; 2 reused" in until(process.stdout, "exit 0")
+        project.write("configs/cases/b/test.yaml", "case_id: [")
+        until(process.stderr, "is not valid YAML")
+        project.case("b", message="please")
+        assert "2 runs: 2 passed; 1 reused" in until(process.stdout, "exit 0")
+        until(process.stderr, "Changed")
+        until(process.stderr, "Watching for changes")
+        process.send_signal(signal.SIGINT)
+
+        assert process.wait(timeout=30) == 0
+
+
+def test_an_agent_that_writes_into_the_project_does_not_start_itself_for_ever(project):
+    """What changes during an evaluation may be an edit; where it does so in three in a row, only another change counts."""
+    project.undeclared("a", "b")
+    agent = (project.root / "agents/main.py").read_text()
+    project.write("agents/main.py", f"open({str(project.root / 'log.txt')!r}, 'w').close()\n{agent}")
+    by_itself = "Changed during each evaluation, as if by the agent: log.txt"
+    with watching(project) as (process, until):
+        assert until(process.stderr, by_itself).count("Changed: log.txt") == 2
+        until(process.stderr, "Watching for changes")
+        project.write("notes.txt", "an edit")
+
+        assert "Changed: notes.txt" in until(process.stderr, "Changed")
+        assert until(process.stderr, "Watching for changes").count("log.txt") == 1
 
 
 class TestStoredRuns:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
 import subprocess
 import xml.etree.ElementTree as ET
@@ -370,6 +371,24 @@ class TestInspect:
 
         assert result.exit_code == 2
         assert "give --traces or --store" in result.stderr
+
+    def test_the_newest_store_of_this_folder(self, invoke, recordings: Path, tmp_path: Path) -> None:
+        """Where nothing is named, what a campaign or `serve` left last is read; a command that deletes wants a name."""
+        from clawtrace.receiver.recordings.recording import Grouping
+
+        for age, (folder, scenario) in enumerate([("serve", "one_tool"), ("campaigns/smoke/default-1", "delegation")]):
+            path = tmp_path / "outputs" / folder / "spans.duckdb"
+            path.parent.mkdir(parents=True)
+            with Session.open(path) as session:
+                session.load_recordings([recordings / "pydantic-ai" / scenario], Grouping("dir"))
+            os.utime(path, (1000 + age, 1000 + age))
+        result = invoke("inspect", "--json")
+
+        assert result.exit_code == 0
+        assert [run["run_id"] for run in json.loads(result.stdout)["runs"]] == ["delegation"]
+        assert "--store outputs/campaigns/smoke/default-1/spans.duckdb" in result.stderr
+        assert invoke("inspect", "--store", "outputs/serve/spans.duckdb").stderr == ""
+        assert invoke("runs", "delete", "delegation").exit_code == 2
 
 
 class TestStore:

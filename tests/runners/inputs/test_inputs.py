@@ -12,6 +12,7 @@ import pytest
 
 from clawtrace.runners.base import InputsRequest
 from clawtrace.runners.command import CommandRunner, CommandSettings
+from clawtrace.runners.inputs import named_files
 from clawtrace.runners.inputs.command_inputs import forget_project_digests
 
 
@@ -38,12 +39,13 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def inputs_of(world, **settings):
-    forget_project_digests()
+def inputs_of(world, *, anew=True, leave_out=(), **settings):
+    if anew:
+        forget_project_digests()
     filled = json.loads(json.dumps(settings).replace("ROOT", str(world.root)))
     root = world.root / "evals"
     env = {"PATH": "/usr/bin:/bin", "VIRTUAL_ENV": str(world.root / "venv")}
-    leave_out = frozenset({world.case_dir, root / "outputs"})
+    leave_out = frozenset(leave_out or {world.case_dir, root / "outputs"})
     request = InputsRequest(
         CommandSettings.model_validate(filled), world.case_dir, root, leave_out, (world.case_dir / "test.yaml",), env
     )
@@ -100,6 +102,32 @@ def test_an_edit_of_what_git_ignores_in_a_named_folder_is_seen(world, settings):
     assert inputs_of(world, **settings).digests == before
 
     write(world.root / "agent/.env", "MODEL=another")
+    assert inputs_of(world, **settings).digests != before
+
+
+def test_the_folder_of_the_project_is_listed_once_for_all_cases(world, monkeypatch):
+    """As `init` writes it, each case names the folder by its own path: a suite of 300 cases lists it once."""
+    listed = []
+    monkeypatch.setattr(named_files, "files_below", lambda root, *_, **__: listed.append(root) or [])
+    for number in range(3):
+        other = SimpleNamespace(root=world.root, case_dir=world.case_dir.with_name(f"c{number}"))
+        write(other.case_dir / "test.yaml", "")
+        inputs_of(
+            other, anew=not number, command=["agent"], cwd="{{case_dir}}/../../..", leave_out={world.case_dir.parent}
+        )
+
+    assert listed == [world.root / "evals"]
+
+
+def test_a_link_in_the_working_folder_is_followed_first(world):
+    """`link/..` is the folder that holds what the link leads to, as the operating system has it."""
+    write(world.root / "far/agent/main.py", "v1")
+    write(world.root / "far/data/one", "")
+    (world.case_dir / "link").symlink_to(world.root / "far/data")
+    settings = {"command": ["agent"], "cwd": "{{case_dir}}/link/../agent"}
+    before = inputs_of(world, **settings).digests
+    write(world.root / "far/agent/main.py", "v2")
+
     assert inputs_of(world, **settings).digests != before
 
 

@@ -52,8 +52,10 @@ class ExistingRuns(NamedTuple):
             return self
         project = load_project()
         if project.config.store.url is None or not (asked or self.given()):
+            suites = sorted(path.stem for path in (project.configs / "suites").glob("*.y*ml"))
+            of_project = f" ({', '.join(suites[:5])})" * bool(suites)
             raise click.UsageError(
-                "Give --suite to run agents, or --traces, --store or --server with --assertions to judge existing runs "
+                f"Give --suite to run agents{of_project}, or --traces, --store or --server with --assertions to judge existing runs "
                 "(`store: {url: …}` in clawtrace.yaml stands for --store)."
             )
         return self._replace(source=self.source._replace(store=existing_store(None, project)))

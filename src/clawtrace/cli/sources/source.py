@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -89,7 +90,7 @@ class TraceSource(NamedTuple):
             held = held_by(service_at(self.server))
             yield held, held.run_ids()
             return
-        store = None if self.recordings else existing_store(self.store, project)
+        store = None if self.recordings else _store_to_read(self.store, project)
         with working() as shown:
             if not isinstance(store, Path):
                 with self._replace(store=store).held(settings, shown, wanted) as found:
@@ -317,6 +318,22 @@ def _how_many(known: Sequence[str]) -> str:
     return f"There is one run, {known[0]!r}." if len(known) == 1 else f"There are {len(known)} runs."
 
 
+def _store_to_read(store: Path | ClickHouseSource | None, project: Project) -> Path | ClickHouseSource:
+    """Return the store of the flag or of the project, else the newest that a campaign or `serve` left here, and say so.
+
+    Raises:
+        UsageError: there is none of them.
+    """
+    if store or project.store or project.clickhouse:
+        return existing_store(store, project)
+    kept = [path for folder in ("campaigns/*/*", "serve") for path in project.outputs.glob(f"{folder}/spans.duckdb")]
+    newest = max(kept, key=lambda path: path.stat().st_mtime, default=None)
+    if newest is None:
+        return existing_store(None, project)
+    click.echo(f"note: nothing was named: this is the newest, --store {shlex.quote(os.path.relpath(newest))}", err=True)
+    return newest
+
+
 def existing_store(store: Path | ClickHouseSource | None, project: Project) -> Path | ClickHouseSource:
     """Return the store to read: the flag's, else the project's.
 
@@ -330,7 +347,8 @@ def existing_store(store: Path | ClickHouseSource | None, project: Project) -> P
     path = store or project.store
     if path is None:
         raise UsageError(
-            "There is nothing to read: give --traces or --store, or set `store: {url: …}` in clawtrace.yaml."
+            "There is nothing to read: give --traces or --store, set `store: {url: …}` in clawtrace.yaml, or run "
+            "`clawtrace eval --suite ID`."
         )
     if not path.is_file():
         raise UsageError(f"The store {str(path)!r} of clawtrace.yaml does not exist yet.")

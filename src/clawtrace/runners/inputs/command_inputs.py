@@ -26,7 +26,7 @@ from clawtrace.runners.inputs.content import (
     folder_tree,
     tree,
 )
-from clawtrace.runners.inputs.named_files import Named, inner, named_by, rendered, shell_words
+from clawtrace.runners.inputs.named_files import Named, forget_named_folders, inner, named_by, rendered, shell_words
 from clawtrace.runners.starting.command_turn import CommandSettings
 
 __all__ = ["command_inputs", "forget_project_digests", "unmatched_inputs"]
@@ -179,6 +179,7 @@ def forget_project_digests() -> None:
     _packages.cache_clear()
     _listing.cache_clear()
     _package.cache_clear()
+    forget_named_folders()
 
 
 def _undeclared(settings: CommandSettings, case_dir: Path, named: Named) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shlex
 import sys
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from clawtrace.runners.base import InputsRequest
     from clawtrace.runners.starting.command_turn import CommandSettings
 
-__all__ = ["Named", "inner", "named_by", "rendered", "shell_words"]
+__all__ = ["Named", "forget_named_folders", "inner", "named_by", "rendered", "shell_words"]
 
 _SEARCHED = frozenset({"PYTHONPATH", "NODE_PATH", "CLASSPATH", "RUBYLIB", "PERL5LIB"})
 """Variables whose folders programs load code from."""
@@ -65,11 +66,32 @@ def named_by(settings: CommandSettings, request: InputsRequest, passed: Mapping[
 
 
 def _below(folder: Path, request: InputsRequest, *, ignored: bool) -> list[Path] | None:
-    """Return the files of a named folder; None where they are too many, or some of them cannot be listed."""
+    """Return the files of a named folder; None where they are too many, or some of them cannot be listed.
+
+    What judges a case lies in its own folder as a rule, which is left out: then a folder is the same for all cases.
+    """
+    left_out = _left_out(folder, request.leave_out)
+    judging = frozenset(path for path in inner(folder, request.judging) if left_out.isdisjoint(path.parents))
     try:
-        return files_below(folder, inner(folder, (*request.leave_out, *request.judging)), ignored=ignored)
+        return _listed(folder, left_out | judging if judging else left_out, ignored)
     except OSError:
         return None
+
+
+@functools.cache
+def _left_out(folder: Path, leave_out: frozenset[Path]) -> frozenset[Path]:
+    return frozenset(inner(folder, leave_out))
+
+
+@functools.cache
+def _listed(folder: Path, leave_out: frozenset[Path], ignored: bool) -> list[Path] | None:
+    return files_below(folder, leave_out, ignored=ignored)
+
+
+def forget_named_folders() -> None:
+    """List each named folder anew the next time."""
+    _left_out.cache_clear()
+    _listed.cache_clear()
 
 
 def inner(folder: Path, leave_out: Iterable[Path]) -> list[Path]:
@@ -85,6 +107,10 @@ def _paths(
     cwd = rendered(settings.cwd, request.case_dir)
     at_work = Path(cwd) if cwd is not None and Path(cwd).is_absolute() else None
     if at_work is not None and at_work.is_dir():
+        plain = Path(
+            os.path.normpath(at_work)
+        )  # `{{case_dir}}/../..` is one folder for all cases, but where a link is in it
+        at_work = plain if plain.is_dir() and plain.samefile(at_work) else at_work
         yield settings.cwd, at_work
     for text in _words(settings, passed):
         path = rendered(text, request.case_dir)

@@ -212,21 +212,19 @@ class Normaliser:
         from clawtrace.pricing import ModelCall, Pricing
 
         pricing = self._pricing or Pricing()
-        bare: dict[str, str] = {}
+        writes_no_cache, bare = cache(pricing.writes_no_cache), cache(bare_model_name)
         asked: dict[tuple[Any, ...], list[LlmCall]] = {}
         for call in calls:
             model = call.named_model
             if model is not None:
-                if model not in bare:
-                    bare[model] = bare_model_name(model)
-                call.model = bare[model]
+                call.model = bare(model)
             if call.recorded_cost_usd == 0 and call.input_tokens is call.output_tokens is None:
                 call.recorded_cost_usd = None  # computed from no usage
             if call.recorded_cost_usd is not None:
                 call.cost_low_usd = call.cost_usd = call.recorded_cost_usd
                 call.cost_source = "recorded"
             if model is not None and call.has_usage:
-                if call.cache_write_tokens is None and pricing.writes_no_cache(call.provider, model):
+                if call.cache_write_tokens is None and writes_no_cache(call.provider, model):
                     call.writes_no_cache, call.cache_write_tokens = True, 0
                 key = (
                     call.provider, model, call.input_tokens, call.output_tokens, call.cache_read_tokens,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -41,6 +41,8 @@ __all__ = [
     "source_options",
 ]
 
+_IN_MEMORY = 256 << 20
+"""Bytes of recordings that are kept in memory; more go to a file, and memory is bounded by the largest run."""
 _NO_ID = "\0"
 """The value of `--one-run` without an id; it cannot be typed."""
 
@@ -114,7 +116,10 @@ class TraceSource(NamedTuple):
                 yield there, there.run_ids()
             return
         keep_private()
-        with Session.open(*(() if self.store is None else (self.store,)), settings=settings) as session:
+        with (
+            _room(self.recordings) if self.store is None else nullcontext(self.store) as path,
+            Session.open(path, settings=settings) as session,
+        ):
             session.progress = shown
             yield session, load_recordings(session, self.recordings) if self.store is None else session.run_ids()
 
@@ -122,6 +127,26 @@ class TraceSource(NamedTuple):
     def is_named(self) -> bool:
         """Whether flags name recordings or a store."""
         return bool(self.recordings) or self.store is not None
+
+
+@contextmanager
+def _room(recordings: Recordings) -> Iterator[str | Path]:
+    """Yield where the spans of recordings are kept: in memory, or, where they are many, in a file that is deleted in the end."""
+    from tempfile import TemporaryDirectory
+
+    from clawtrace.store.duckdb import MEMORY
+
+    if sum(map(_size, recordings.paths)) <= _IN_MEMORY:
+        yield MEMORY
+    else:
+        with TemporaryDirectory(prefix="clawtrace-") as folder:
+            yield Path(folder, "spans.duckdb")
+
+
+def _size(path: Path) -> int:
+    """Return how many bytes of recordings a file or folder holds, about ten times as many as are there where they are compressed."""
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(one.stat().st_size * (10 if one.suffix == ".gz" else 1) for one in files if one.is_file())
 
 
 def held_by(service: Owner) -> HeldStore:

@@ -171,7 +171,7 @@ def _level(run: RunSpans, index: int) -> tuple[str, int, bool]:
 
 def _attempts(run: RunSpans, members: Sequence[int]) -> int:
     """Return how many requests one call took: spans side by side within one scope and level."""
-    return max(Counter(_level(run, n) for n in members).values())
+    return max(Counter(_level(run, n) for n in members).values()) if len(members) > 1 else 1
 
 
 def _several_used(run: RunSpans, members: Sequence[int]) -> bool:

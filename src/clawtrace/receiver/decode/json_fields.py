@@ -21,8 +21,8 @@ from clawtrace.receiver.request import BadItemError
 __all__ = [
     "an_id",
     "any_value",
+    "camel",
     "enumerated",
-    "get",
     "hexadecimal",
     "objects",
     "one_object",
@@ -44,14 +44,19 @@ _BASE64_IDS = (12, 24)
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 
 
-class _Snake(dict[str, str]):
-    """Names in snake_case, by those in camelCase."""
-
-    def __missing__(self, name: str) -> str:
-        return self.setdefault(name, _CAPITAL.sub(r"_\g<0>", name).lower())
-
-
-_SNAKE = _Snake()
+_FIELDS = {
+    _CAPITAL.sub(r"_\g<0>", name).lower(): name
+    for name in (
+        "resourceSpans", "scopeSpans", "instrumentationLibrarySpans", "resourceLogs", "scopeLogs", "instrumentationLibraryLogs",
+        "resourceMetrics", "scopeMetrics", "instrumentationLibraryMetrics", "instrumentationLibrary", "logRecords",
+        "exponentialHistogram", "dataPoints", "schemaUrl", "traceId", "spanId", "parentSpanId", "traceState",
+        "startTimeUnixNano", "endTimeUnixNano", "timeUnixNano", "observedTimeUnixNano", "droppedAttributesCount",
+        "droppedEventsCount", "droppedLinksCount", "severityText", "severityNumber", "eventName", "stringValue", "intValue",
+        "doubleValue", "boolValue", "arrayValue", "kvlistValue", "bytesValue",
+    )
+}  # fmt: skip
+"""Fields of more than one word, by their names in snake_case."""
+_SNAKE = frozenset(_FIELDS)
 _SEVERITIES = {
     f"{word}{step or ''}": 4 * place + max(step, 1)
     for place, word in enumerate(("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"))
@@ -59,24 +64,26 @@ _SEVERITIES = {
 }
 
 
-def get(node: dict[str, Any], name: str) -> Any:
-    """Return the field `name` (camelCase) of an object, also when it is written in snake_case; None when absent.
+def camel(node: dict[str, Any]) -> dict[str, Any]:
+    """Return an object whose fields are named in camelCase; they may be written in snake_case.
 
     Raises:
-        BadItemError: it is written in both ways, so that one of them would be lost.
+        BadItemError: one is written in both ways, so that one of them would be lost.
     """
-    value = node.get(name)
-    snake = _SNAKE[name]
-    if snake not in node or (other := node[snake]) is None or snake == name:
-        return value
-    if value is not None:
-        raise BadItemError(f"`{name}` is given a second time, as `{snake}`")
-    return other
+    if _SNAKE.isdisjoint(node):
+        return node
+    named = dict(node)
+    for snake, name in _FIELDS.items():
+        if named.get(snake) is not None:
+            if named.get(name) is not None:
+                raise BadItemError(f"`{name}` is given a second time, as `{snake}`")
+            named[name] = named[snake]
+    return named
 
 
 def objects(node: dict[str, Any], name: str) -> list[dict[str, Any]]:
     """Return the list of objects `name`; empty when absent."""
-    value = get(node, name)
+    value = node.get(name)
     if value is None:
         return []
     if not (isinstance(value, list) and {*map(type, value)} <= {dict}):
@@ -86,7 +93,7 @@ def objects(node: dict[str, Any], name: str) -> list[dict[str, Any]]:
 
 def one_object(node: dict[str, Any], name: str) -> dict[str, Any]:
     """Return the object `name`; empty when absent."""
-    value = get(node, name)
+    value = node.get(name)
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -96,7 +103,7 @@ def one_object(node: dict[str, Any], name: str) -> dict[str, Any]:
 
 def text(node: dict[str, Any], name: str) -> str:
     """Return the text `name`; empty when absent."""
-    value = get(node, name)
+    value = node.get(name)
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -140,7 +147,7 @@ def _shown(value: Any) -> str:
 
 def unsigned(node: dict[str, Any], name: str, bits: int = 64) -> int:
     """Return the unsigned integer `name` of at most `bits` bits; 0 when absent."""
-    value = get(node, name)
+    value = node.get(name)
     if value is None:
         return 0
     if bits == 64 and type(value) is str and value.isascii() and value.isdigit() and len(value) < _DIGITS:
@@ -150,15 +157,15 @@ def unsigned(node: dict[str, Any], name: str, bits: int = 64) -> int:
 
 def hexadecimal(node: dict[str, Any], name: str) -> str:
     """Return the id `name` as hexadecimal digits in lower case; empty when absent."""
-    value = _digits(text(node, name))
-    if not _HEX.fullmatch(value):
+    value = text(node, name)
+    if not _HEX.fullmatch(value) and not _HEX.fullmatch(value := _digits(value)):
         raise BadItemError(f"`{name}` is not hexadecimal: {value[:24]!r}")
     return value
 
 
 def enumerated(node: dict[str, Any], name: str, prefix: str, words: tuple[str, ...]) -> str:
     """Return the word of an enumeration given by number or name (``SPAN_KIND_CLIENT``)."""
-    value = get(node, name)
+    value = node.get(name)
     if isinstance(value, str) and value.startswith(prefix):
         word = value.removeprefix(prefix).capitalize()
         return word if word in words else words[0]
@@ -207,7 +214,7 @@ def an_id(node: dict[str, Any], name: str, zero: str) -> str:
 
 def severity(record: dict[str, Any]) -> int:
     """Return a record's severity, given by number or name (``SEVERITY_NUMBER_INFO2``); 0 is unspecified."""
-    value = get(record, "severityNumber")
+    value = record.get("severityNumber")
     if not isinstance(value, str) or _NUMBER.fullmatch(value):
         return unsigned(record, "severityNumber", 31)
     return _SEVERITIES.get(value.removeprefix("SEVERITY_NUMBER_"), 0)
@@ -215,7 +222,6 @@ def severity(record: dict[str, Any]) -> int:
 
 _URL_SAFE = str.maketrans("-_", "+/")
 _VALUES = ("stringValue", "intValue", "doubleValue", "boolValue", "arrayValue", "kvlistValue", "bytesValue")
-_PLAIN = _VALUES[:4]
 _LETTERS = {"stringValue": "s", "bytesValue": "y"}
 
 
@@ -257,7 +263,7 @@ def _plain(value: Any, depth: int, clean_bytes: Callable[[bytes], bytes]) -> Any
         return [_plain(element, depth + 1, clean_bytes) for element in objects(content, "values")]
     if which == "kvlistValue":
         pairs = objects(content, "values")
-        return {text(pair, "key"): _plain(get(pair, "value"), depth + 1, clean_bytes) for pair in pairs}
+        return {text(pair, "key"): _plain(pair.get("value"), depth + 1, clean_bytes) for pair in pairs}
     return None
 
 
@@ -275,11 +281,7 @@ def _which(value: Any) -> tuple[str, Any]:
         return "", None
     if not isinstance(value, dict):
         raise BadItemError("an attribute's value is not an object")
-    if len(value) == 1:
-        [(name, content)] = value.items()
-        if name in _PLAIN and content is not None:
-            return name, content
-    given = [(name, content) for name in _VALUES if (content := get(value, name)) is not None]
+    given = [(name, content) for name, content in camel(value).items() if name in _VALUES and content is not None]
     if len(given) > 1:
         raise BadItemError(f"an attribute's value is both `{given[0][0]}` and `{given[1][0]}`")
     name, content = given[0] if given else ("", None)

@@ -23,8 +23,8 @@ from clawtrace.receiver.decode.items import (
 from clawtrace.receiver.decode.json_fields import (
     an_id,
     any_value,
+    camel,
     enumerated,
-    get,
     hexadecimal,
     objects,
     one_object,
@@ -100,9 +100,9 @@ class JsonItems:
             raise BadPayloadError("the JSON body is not an object")
         groups, scopes, _ = _PARTS[signal]
         try:
-            for group in objects(content, groups):
+            for group in map(camel, objects(camel(content), groups)):
                 below = objects(group, scopes) or objects(group, _OLD_SCOPES[signal])
-                shared = [self._scope(signal, scope) for scope in below]
+                shared = [self._scope(signal, camel(scope)) for scope in below]
                 yield GroupItems(one_object(group, "resource"), text(group, "schemaUrl"), shared)
         except BadItemError as problem:
             raise BadPayloadError(f"the JSON body is not an OTLP {signal} request: {problem}") from None
@@ -119,6 +119,7 @@ class JsonItems:
 
     def span(self, item: dict[str, Any]) -> SpanItem:
         """Read one span."""
+        item = camel(item)
         status = one_object(item, "status")
         return SpanItem(
             *checked_ids(hexadecimal(item, "traceId"), hexadecimal(item, "spanId"), hexadecimal(item, "parentSpanId")),
@@ -136,7 +137,7 @@ class JsonItems:
             self.attributes(item),
             [
                 EventItem(unsigned(one, "timeUnixNano"), text(one, "name"), self.attributes(one)[0])
-                for one in objects(item, "events")
+                for one in map(camel, objects(item, "events"))
             ],
             [
                 LinkItem(
@@ -145,12 +146,13 @@ class JsonItems:
                     text(one, "traceState"),
                     self.attributes(one)[0],
                 )
-                for one in objects(item, "links")
+                for one in map(camel, objects(item, "links"))
             ],
         )
 
     def log(self, item: dict[str, Any]) -> LogItem:
         """Read one log record."""
+        item = camel(item)
         observed = unsigned(item, "observedTimeUnixNano")
         return LogItem(
             unsigned(item, "timeUnixNano") or observed,
@@ -160,7 +162,7 @@ class JsonItems:
             unsigned(item, "flags", 32),
             text(item, "severityText"),
             severity(item),
-            any_value(get(item, "body"), self._clean_bytes)[0],
+            any_value(item.get("body"), self._clean_bytes)[0],
             text(item, "eventName"),
             unsigned(item, "droppedAttributesCount", 32),
             self.attributes(item),
@@ -168,7 +170,8 @@ class JsonItems:
 
     def points(self, item: dict[str, Any]) -> int:
         """Return how many data points a metric has."""
-        return sum(len(objects(one_object(item, which), "dataPoints")) for which in _METRIC_DATA)
+        item = camel(item)
+        return sum(len(objects(camel(one_object(item, which)), "dataPoints")) for which in _METRIC_DATA)
 
     def attributes(self, given: dict[str, Any]) -> Attributes:
         """Read the attributes of an object, most of which are texts."""

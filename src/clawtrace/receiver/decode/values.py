@@ -28,6 +28,8 @@ __all__ = [
 NO_TRACE = "0" * 32
 NO_SPAN = "0" * 16
 
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
 SPAN_KINDS = ("Unspecified", "Internal", "Server", "Client", "Producer", "Consumer")
 STATUS_CODES = ("Unset", "Ok", "Error")
 
@@ -83,4 +85,4 @@ def finite(value: float) -> float | str:
 
 def json_text(value: Any) -> str:
     """Return a list or dict as compact JSON."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _COMPACT.encode(value)

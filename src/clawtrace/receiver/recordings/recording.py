@@ -43,7 +43,7 @@ _PARQUET = b"PAR1"
 _CHUNK_ROWS = 20_000
 _CHUNK_BYTES = 32 << 20
 _NO_LIMIT = 1 << 60
-_WINDOW = 1 << 22
+_WINDOW = 1 << 19
 
 
 class Grouping(NamedTuple):

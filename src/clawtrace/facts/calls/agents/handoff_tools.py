@@ -11,6 +11,7 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from clawtrace.dialects.load import Dialect
 from clawtrace.facts.json_text import read_json
@@ -80,7 +81,12 @@ def _first(entries: Sequence[tuple[int, int]], since_ns: int) -> tuple[int, int]
 
 def hands_over(forms: Iterable[str], tool: str | None) -> bool:
     """Return whether a tool of this name may be a handoff; for `forms` see `named_agents`."""
-    return tool is not None and any(re.fullmatch(form, tool) for form in forms)
+    return tool is not None and bool(_matches(tuple(forms), tool))
+
+
+@lru_cache(1_000)
+def _matches(forms: tuple[str, ...], tool: str) -> list[re.Match[str]]:
+    return [match for form in forms if (match := re.fullmatch(form, tool)) is not None]
 
 
 def named_agents(forms: Iterable[str], tool: str, arguments: str | None) -> set[str | None]:
@@ -91,7 +97,7 @@ def named_agents(forms: Iterable[str], tool: str, arguments: str | None) -> set[
         tool: the name of the tool.
         arguments: what it was called with, as JSON.
     """
-    found = [match for form in forms if (match := re.fullmatch(form, tool)) is not None]
+    found = _matches(tuple(forms), tool)
     if not found:
         return set()
     names = {slug(name) for match in found for name in match.groups() if name}

@@ -206,6 +206,8 @@ class _Writer:
         """Run and place of the verdicts that are in a block of many cases."""
         self._notes: set[tuple[int, str]] = set()
         self._blocks = 0
+        self._open: tuple[object, ...] = ()
+        """Status and runs of the block before, where its verdicts have one line each."""
         self._errors: set[int] = set()
         """Runs whose error was written for many cases."""
         self._reasons: set[tuple[int, str]] = set()
@@ -255,6 +257,11 @@ class _Writer:
         title = f"{count(len(block.cases))} cases" if block.cases else _title(block.runs, numbered)
         if block.cases and len(block.runs) > len(block.cases):
             title += f" ({count(len(block.runs))} runs)"
+        open_runs = () if block.shows_spans or block.cases or self._verbose else tuple(map(id, block.runs))
+        if open_runs and self._open == (verdict.status, *open_runs):
+            console.paragraph(self._open_text(block), first="  • ", indent="    ")
+            return
+        self._open = (verdict.status, *open_runs)
         heading = (status, (f"  {title}", "bold"), (f" · {', '.join(block.labels)}{severity}", ""))
         self._blocks += 1
         if self._blocks > _WHOLE_BLOCKS and not self._verbose:
@@ -264,6 +271,10 @@ class _Writer:
                 console.line(*heading, (f": {cut(block.message, _MOST_SAID)}", ""))
             return
         console.line()
+        if open_runs:  # what the trace lacks was said: each has one line
+            console.line(status, (f"  {title}", "bold"), (" · more spans could change each", ""))
+            console.paragraph(self._open_text(block), first="  • ", indent="    ")
+            return
         console.line(*heading)
         if verdict.description:
             console.paragraph(verdict.description, indent="  ", style="dim")
@@ -285,6 +296,9 @@ class _Writer:
             if verdict.decided_by:
                 said = f"decided by {verdict.decided_by['function']}, from these rows"
                 console.paragraph(said, indent="    ", style="dim")
+
+    def _open_text(self, block: _Block) -> str:
+        return f"{', '.join(block.labels)}: {block.message.removesuffix(' More spans could change this.')}"
 
     def _write_cases(self, titles: Sequence[str]) -> None:
         """Name the first cases of a block of several."""
@@ -333,7 +347,9 @@ class _Writer:
     def write_rest(self) -> None:
         """Say how much was left out."""
         if self._blocks > _MOST_BLOCKS and not self._verbose:
-            self._console.line((f"and {count(self._blocks - _MOST_BLOCKS)} more that did not pass; -v shows all", "dim"))
+            self._console.line(
+                (f"and {count(self._blocks - _MOST_BLOCKS)} more that did not pass; -v shows all", "dim")
+            )
 
     def _write_reasons_of_many(self, cases: Sequence[Sequence[RunResult]]) -> None:
         """Say why the traces of many cases are incomplete, once for each reason."""

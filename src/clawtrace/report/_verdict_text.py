@@ -254,9 +254,7 @@ class _Writer:
         word = "known failure" if verdict.known_failure else verdict.status.value
         severity = ", severity warn" if verdict.severity == "warn" else ""
         status: Segment = (word.upper(), STATUS_STYLE[verdict.status])
-        title = f"{count(len(block.cases))} cases" if block.cases else _title(block.runs, numbered)
-        if block.cases and len(block.runs) > len(block.cases):
-            title += f" ({count(len(block.runs))} runs)"
+        title = _of_cases(len(block.cases), len(block.runs)) if block.cases else _title(block.runs, numbered)
         open_runs = () if block.shows_spans or block.cases or self._verbose else tuple(map(id, block.runs))
         if open_runs and self._open == (verdict.status, *open_runs):
             console.paragraph(self._open_text(block), first="  • ", indent="    ")
@@ -340,7 +338,7 @@ class _Writer:
                 first = broken[0]
                 differ = any(run.error != first.error for run in broken)
                 text = _example(title_of(first), first.error or "") if differ else first.error or ""
-                self._write_error(f"{count(len(of_case))} cases ({count(len(broken))} runs)", text)
+                self._write_error(_of_cases(len(of_case), len(broken)), text)
                 self._write_cases([_title(runs, _is_numbered(runs)) for runs in of_case])
                 self._errors |= set(map(id, broken))
 
@@ -398,6 +396,10 @@ def _title(runs: Sequence[RunResult], numbered: bool) -> str:
     first = runs[0]
     parts = [first.case_id, first.model_id, _repetitions(runs) if numbered else None]
     return " · ".join(part for part in parts if part is not None)
+
+
+def _of_cases(cases: int, runs: int) -> str:
+    return f"{count(cases)} cases" + (f" ({count(runs)} runs)" if runs > cases else "")
 
 
 def _repetitions(runs: Sequence[RunResult]) -> str:

@@ -241,7 +241,7 @@ class SuiteHistory(Struct):
     run_profile: str
     """Id of the run profile."""
     cases: list[CaseHistory]
-    """Those that are not green first, then the flaky ones by rank, then the others; each as in the newest campaign."""
+    """Those that are not green first, of them those that were; then the flaky ones by rank, then the others; each as in the newest campaign."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -307,7 +307,9 @@ def _together(campaigns: Sequence[KeptCampaign], newest: int) -> History:
 def _cases(campaigns: Sequence[KeptCampaign], newest: int) -> list[CaseHistory]:
     keys = dict.fromkeys(key for one in reversed(campaigns) for key in one.cases)
     found = [_history(key, [one for one in campaigns if key in one.cases], newest) for key in keys]
-    return sorted(found, key=lambda one: (one.broke is None, -(one.flaky.at_least if one.flaky else 0)))
+    return sorted(
+        found, key=lambda one: (one.broke is None, one.last_green is None, -(one.flaky.at_least if one.flaky else 0))
+    )
 
 
 def _history(key: CaseKey, campaigns: Sequence[KeptCampaign], newest: int) -> CaseHistory:

@@ -386,3 +386,61 @@ def test_why_many_traces_are_incomplete_is_one_block(verdict, run, campaign) -> 
     assert text.count("and 190 more") == 1
     assert text.count("INCO") == 4
     assert plain(campaign(*runs[:2])).count(why) == 2
+
+
+def test_many_runs_are_causes_with_a_number_and_an_example(verdict, run, campaign) -> None:
+    """1 092 runs with 90 causes: figures make no cause of their own, names do; 20 causes have their spans; no list is long."""
+
+    def broken(number: int):
+        cause = number % 90
+        named = {"case_id": f"case-{number}", "run_id": f"run-{number}"}
+        if not cause:
+            return run(**named, error=f"The agent ended after {number} ms.", status=None)
+        said = f"`tool_{cause}` was called {number} times, more than once."
+        return run(verdict("fail", id="v", type="tool_call", message=said), **named)
+
+    report = campaign(*(broken(number) for number in range(1092)))
+    text = plain(report)
+
+    assert "ERROR  13 cases\n  For example in case-0: The agent ended after 0 ms.\n" in text
+    assert "FAIL  13 cases · tool_call\n  For example in case-1: `tool_1` was called 1 times, more than once.\n" in text
+    assert text.count("FAIL  ") == 89
+    assert "FAIL  12 cases · tool_call: For example in case-89: `tool_89`" in text
+    assert "and 992 more runs; -v shows all" in text
+    assert len(text.splitlines()) < 400
+    assert plain(report, verbose=True).count("FAIL  ") == 1079
+
+
+def test_beyond_a_hundred_causes_they_are_counted(verdict, run, campaign) -> None:
+    """The last line of the list says how many there are."""
+    failed = [
+        run(verdict("fail", message=f"`tool_{n}` was never called."), case_id=f"c{n}", run_id=f"r{n}")
+        for n in range(130)
+    ]
+    text = plain(campaign(*failed))
+
+    assert text.count("was never called") == 100
+    assert "and 30 more that did not pass; -v shows all" in text
+
+
+def test_repetitions_whose_figures_differ_are_one_block(verdict, run, campaign) -> None:
+    """The message is that of the first, and says so."""
+    took = [run(verdict("fail", message=f"The run took {n} s."), repetition=n, run_id=f"r{n}") for n in (1, 2, 3)]
+
+    text = plain(campaign(*took))
+
+    assert "repetitions 1-3 · " in text
+    assert "\n  For example in repetition 1: The run took 1 s.\n" in text
+
+
+def test_what_an_incomplete_trace_leaves_open_is_one_list(verdict, run, campaign) -> None:
+    """Each assertion has one line, below one heading."""
+    why = "A span was never received."
+    left = [
+        verdict("inconclusive", id=name, type=name, message=f"{name} is open. More spans could change this: {why}")
+        for name in ("first", "second")
+    ]
+    text = plain(campaign(run(*left, complete=False, incomplete_because=(why,))))
+
+    heading = "INCONCLUSIVE  weather · more spans could change each"
+    assert f"{heading}\n  • first: first is open.\n  • second: second is open.\n" in text

@@ -88,7 +88,7 @@ def print_repetitions(results: Sequence[RunResult], console: ConsoleOutput) -> N
             f"{title} · {one.id}: {one.rate.stability or 'undecided'}, {_passed(one.rate)} passed, {rate_words(one.rate, one.minimum)}"
             + ("" if one.minimum == 1 else f", `min_pass_rate` {one.minimum:g}")
             for one in assertion_rates(runs)
-            if one.rate.passed < one.rate.ran and (one.rate.stability != "stable-fail" or one.minimum < 1)
+            if one.rate.passed < one.rate.ran and (one.rate.passed or one.minimum < 1)
         ]
     console.line()
     console.table(columns, rows)

@@ -2,16 +2,20 @@
 
 Repetitions that fail in the same way are one block that names them all; the assertions that have nothing but the same
 sentence to say (there is no trace) are one block, too. Why a trace is incomplete is printed once for a case, before what
-it leaves open; a hint is printed once, too. What many cases say alike comes first, as one block that names them.
+it leaves open; a hint is printed once, too. What many cases say alike comes first, as one block that names them. Texts
+are alike where only figures differ; then the first is an example. After so many blocks each has one line.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.model.verdict import RunResult, Status, Verdict
 from clawtrace.report.base import CampaignReport, cases_of, is_open, without_reasons
+from clawtrace.report.console import cut
+from clawtrace.support.figures import count
 
 if TYPE_CHECKING:
     from clawtrace.report.console import ConsoleOutput, Segment
@@ -32,6 +36,12 @@ _MANY_CASES = 3
 """Cases from which on what they say alike is one block."""
 _NAMED_CASES = 10
 """Of the cases of such a block, those that are named; the table of runs has them all."""
+_MOST_SAID = 200
+"""Characters of a message in one line."""
+_WHOLE_BLOCKS = 20
+_MOST_BLOCKS = 100
+"""Blocks that are written with their spans, and at all; `-v` writes all of them."""
+_FIGURE = re.compile(r"(`[^`]*`)|\d[\d.,]*(?: (?:ms|µs|s|m|%))?")
 _ORDER = [Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.SKIP, Status.WARN, Status.PASS]
 
 
@@ -58,6 +68,7 @@ def print_verdicts(report: CampaignReport, console: ConsoleOutput, *, verbose: b
         writer.write_many(cases)
     for runs in cases:
         writer.write_case(runs)
+    writer.write_rest()
 
 
 def title_of(result: RunResult) -> str:
@@ -87,13 +98,15 @@ def _folded(pairs: Sequence[tuple[RunResult, Verdict]]) -> list[_Block]:
     for run, verdict in sorted(pairs, key=lambda pair: _gravity(pair[1])):
         cut = several and is_open(run, verdict)
         message = without_reasons(run, verdict)
-        why = () if cut else tuple((item.name, item.why, item.span_id is None) for item in verdict.evidence)
+        why = () if cut else tuple((item.name, _pattern(item.why), item.span_id is None) for item in verdict.evidence)
         key = (verdict.id, verdict.description, why, *_said(verdict, message), cut)
         alike.setdefault(key, []).append((run, verdict, message))
     blocks: list[_Block] = []
     plain: dict[tuple[Any, ...], int] = {}
     for (*_, cut), members in alike.items():
-        runs, (_, verdict, message) = [run for run, _, _ in members], members[0]
+        runs, (first, verdict, message) = [run for run, _, _ in members], members[0]
+        if any(text != message for _, _, text in members):
+            message = _example(_repetitions([first]), message)
         block = _Block(runs, [_label(verdict)], verdict, message, not cut)
         if verdict.evidence or verdict.description or cut:
             blocks.append(block)
@@ -117,16 +130,19 @@ def _of_many_cases(
         printed_reasons: runs with the reasons, why their traces are incomplete, that were printed for many cases.
     """
     alike: dict[tuple[Any, ...], dict[int, list[tuple[RunResult, int]]]] = {}
+    texts: dict[tuple[Any, ...], set[int]] = {}
     for number, runs in enumerate(cases):
         for run in runs:
             explained = all((id(run), reason) in printed_reasons for reason in run.incomplete_because)
             for place, verdict in enumerate(run.not_passed()):
                 cut = is_open(run, verdict)
                 if explained or not cut:  # else what could still change is explained with its case
-                    key = (cut, verdict.type, verdict.description, *_said(verdict, without_reasons(run, verdict)))
+                    message = without_reasons(run, verdict)
+                    key = (cut, verdict.type, verdict.description, *_said(verdict, message))
                     alike.setdefault(key, {}).setdefault(number, []).append((run, place))
+                    texts.setdefault(key, set()).add(hash(message))
     blocks = []
-    for (cut, *_), by_case in alike.items():
+    for key, by_case in alike.items():
         if len(by_case) < _MANY_CASES:
             continue
         members = [member for of_case in by_case.values() for member in of_case]
@@ -134,8 +150,10 @@ def _of_many_cases(
         first, place = members[0]
         verdict = first.not_passed()[place]
         titles = [_title([run for run, _ in of], _is_numbered(cases[number])) for number, of in by_case.items()]
-        runs_of, message = [run for run, _ in members], without_reasons(first, verdict)
-        blocks.append(_Block(runs_of, [verdict.type], verdict, message, not cut, titles))
+        message = without_reasons(first, verdict)
+        if len(texts[key]) > 1:
+            message = _example(_title([first], _is_numbered(cases[next(iter(by_case))])), message)
+        blocks.append(_Block([run for run, _ in members], [verdict.type], verdict, message, not key[0], titles))
     return sorted(blocks, key=lambda block: (*_gravity(block.verdict), -len(block.cases)))
 
 
@@ -145,8 +163,18 @@ def _notes_of_all(runs: Sequence[RunResult]) -> list[str]:
 
 
 def _said(verdict: Verdict, message: str) -> tuple[Any, ...]:
-    """Return the text about a verdict, apart from its name and its spans."""
-    return verdict.status, verdict.severity, verdict.known_failure, verdict.stale, verdict.hint, message
+    """Return what is said of a verdict, apart from its name, its spans and the figures."""
+    texts = (_pattern(verdict.hint), _pattern(message))
+    return verdict.status, verdict.severity, verdict.known_failure, verdict.stale, *texts
+
+
+def _pattern(text: str | None) -> str:
+    """Return a text without its figures; those in a name stay."""
+    return _FIGURE.sub(lambda found: found[1] or "#", text or "")
+
+
+def _example(title: str, message: str) -> str:
+    return f"For example in {title}: {message}"
 
 
 def _gravity(verdict: Verdict) -> tuple[bool, int]:
@@ -177,11 +205,17 @@ class _Writer:
         self._hidden: set[tuple[int, int]] = set()
         """Run and place of the verdicts that are in a block of many cases."""
         self._notes: set[tuple[int, str]] = set()
+        self._blocks = 0
+        self._open: tuple[object, ...] = ()
+        """Status and runs of the block before, where its verdicts have one line each."""
+        self._errors: set[int] = set()
+        """Runs whose error was written for many cases."""
         self._reasons: set[tuple[int, str]] = set()
         """Runs with the reasons, why their traces are incomplete, that were written for many cases."""
 
     def write_many(self, cases: Sequence[Sequence[RunResult]]) -> None:
         """Write what many cases say alike."""
+        self._write_errors_of_many(cases)
         self._write_reasons_of_many(cases)
         hints: set[str] = set()
         for block in _of_many_cases(cases, self._hidden, self._reasons):
@@ -196,10 +230,8 @@ class _Writer:
         found = {id(run): list(run.verdicts) if self._verbose else run.not_passed() for run in runs}
         reported = [run for run in runs if found[id(run)] or run.error]
         numbered = _is_numbered(runs)
-        for error, broken in _by((run.error, run) for run in runs if run.error).items():
-            self._console.line()
-            self._console.line(("ERROR", "bold red"), (f"  {_title(broken, numbered)}", "bold"))
-            self._console.paragraph(error, indent="  ")
+        for error, broken in _by((run.error, run) for run in runs if run.error and id(run) not in self._errors).items():
+            self._write_error(_title(broken, numbered), error)
         pairs = [
             (run, verdict)
             for run in runs
@@ -219,12 +251,29 @@ class _Writer:
 
     def _write_block(self, block: _Block, *, numbered: bool, hints: set[str]) -> None:
         verdict, first, console = block.verdict, block.runs[0], self._console
-        console.line()
         word = "known failure" if verdict.known_failure else verdict.status.value
         severity = ", severity warn" if verdict.severity == "warn" else ""
         status: Segment = (word.upper(), STATUS_STYLE[verdict.status])
-        title = f"{len(block.cases)} cases" if block.cases else _title(block.runs, numbered)
-        console.line(status, (f"  {title}", "bold"), (f" · {', '.join(block.labels)}{severity}", ""))
+        title = _of_cases(len(block.cases), len(block.runs)) if block.cases else _title(block.runs, numbered)
+        open_runs = () if block.shows_spans or block.cases or self._verbose else tuple(map(id, block.runs))
+        if open_runs and self._open == (verdict.status, *open_runs):
+            console.paragraph(self._open_text(block), first="  • ", indent="    ")
+            return
+        self._open = (verdict.status, *open_runs)
+        heading = (status, (f"  {title}", "bold"), (f" · {', '.join(block.labels)}{severity}", ""))
+        self._blocks += 1
+        if self._blocks > _WHOLE_BLOCKS and not self._verbose:
+            if self._blocks == _WHOLE_BLOCKS + 1:
+                console.line()
+            if self._blocks <= _MOST_BLOCKS:
+                console.line(*heading, (f": {cut(block.message, _MOST_SAID)}", ""))
+            return
+        console.line()
+        if open_runs:  # what the trace lacks was said: each has one line
+            console.line(status, (f"  {title}", "bold"), (" · more spans could change each", ""))
+            console.paragraph(self._open_text(block), first="  • ", indent="    ")
+            return
+        console.line(*heading)
         if verdict.description:
             console.paragraph(verdict.description, indent="  ", style="dim")
         console.paragraph(block.message, indent="  ")
@@ -245,6 +294,9 @@ class _Writer:
             if verdict.decided_by:
                 said = f"decided by {verdict.decided_by['function']}, from these rows"
                 console.paragraph(said, indent="    ", style="dim")
+
+    def _open_text(self, block: _Block) -> str:
+        return f"{', '.join(block.labels)}: {block.message.removesuffix(' More spans could change this.')}"
 
     def _write_cases(self, titles: Sequence[str]) -> None:
         """Name the first cases of a block of several."""
@@ -269,6 +321,33 @@ class _Writer:
             if item.span_id not in in_tree:
                 said = ": ".join(filter(None, (item.name, item.why)))
                 self._console.paragraph(said, first="  • ", indent="    ")
+
+    def _write_error(self, title: str, error: str) -> None:
+        self._console.line()
+        self._console.line(("ERROR", "bold red"), (f"  {title}", "bold"))
+        self._console.paragraph(error, indent="  ")
+
+    def _write_errors_of_many(self, cases: Sequence[Sequence[RunResult]]) -> None:
+        """Write the errors that runs of many cases ended with, once for each."""
+        alike: dict[str, list[RunResult]] = {}
+        for run in (run for runs in cases for run in runs if run.error):
+            alike.setdefault(_pattern(run.error), []).append(run)
+        for broken in alike.values():
+            of_case = cases_of(broken).values()
+            if len(of_case) >= _MANY_CASES:
+                first = broken[0]
+                differ = any(run.error != first.error for run in broken)
+                text = _example(title_of(first), first.error or "") if differ else first.error or ""
+                self._write_error(_of_cases(len(of_case), len(broken)), text)
+                self._write_cases([_title(runs, _is_numbered(runs)) for runs in of_case])
+                self._errors |= set(map(id, broken))
+
+    def write_rest(self) -> None:
+        """Say how much was left out."""
+        if self._blocks > _MOST_BLOCKS and not self._verbose:
+            self._console.line(
+                (f"and {count(self._blocks - _MOST_BLOCKS)} more that did not pass; -v shows all", "dim")
+            )
 
     def _write_reasons_of_many(self, cases: Sequence[Sequence[RunResult]]) -> None:
         """Say why the traces of many cases are incomplete, once for each reason."""
@@ -317,6 +396,10 @@ def _title(runs: Sequence[RunResult], numbered: bool) -> str:
     first = runs[0]
     parts = [first.case_id, first.model_id, _repetitions(runs) if numbered else None]
     return " · ".join(part for part in parts if part is not None)
+
+
+def _of_cases(cases: int, runs: int) -> str:
+    return f"{count(cases)} cases" + (f" ({count(runs)} runs)" if runs > cases else "")
 
 
 def _repetitions(runs: Sequence[RunResult]) -> str:

@@ -32,6 +32,10 @@ MEANING = {
 _MOST_READ = 10_000
 """Verdicts of which the types are counted; each must be made for it."""
 _MOST_TYPES = 8
+_MOST_LINES = 20
+"""Lines of one kind, one a run."""
+_MOST_ROWS = 100
+"""Rows of the table of runs: of more runs those that did not pass come, and no more than these."""
 _MOST_SAID = 600
 """Characters of one message that are shown."""
 _COUNTED = {
@@ -56,7 +60,7 @@ def print_campaign(
     """
     if not quiet:
         if report.results:
-            print_runs(report.results, console)
+            print_runs(report.results, console, whole=verbose)
         for hint in report.hints:
             console.paragraph(hint, first="hint: ", indent="      ", style="cyan")
         print_verdicts(report, console, verbose=verbose)
@@ -77,15 +81,22 @@ def print_campaign(
     print_summary(report, console)
 
 
-def print_runs(results: Sequence[RunResult], console: ConsoleOutput) -> None:
-    """Print one row a run; the columns `model` and `rep` appear where they say something."""
+def print_runs(results: Sequence[RunResult], console: ConsoleOutput, *, whole: bool = True) -> None:
+    """Print one row a run; the columns `model` and `rep` appear where they say something.
+
+    Args:
+        whole: also where there are many.
+    """
     models = any(result.model_id is not None for result in results)
     repeated = any(result.repetition != 1 for result in results)
     columns = [TableColumn("case"), TableColumn("status")]
     columns[1:1] = [TableColumn("model")] * models + [TableColumn("rep", "right")] * repeated
     columns += [TableColumn(title, "right") for title in ("spans", "calls", "tokens", "cost", "time")]
     rows = []
-    for result in results:
+    shown = results
+    if len(results) > _MOST_ROWS and not whole:
+        shown = [result for result in results if status_of(result) is not Status.PASS][:_MOST_ROWS]
+    for result in shown:
         status = status_of(result)
         row: list[Segment] = [(result.case_id, "")]
         row += [(result.model_id or "", "")] * models + [(str(result.repetition), "")] * repeated
@@ -93,7 +104,10 @@ def print_runs(results: Sequence[RunResult], console: ConsoleOutput) -> None:
         row.append((f"{word} (quarantined)" if result.quarantined else word, STATUS_STYLE[status]))
         row += [(text, "dim" if text == UNKNOWN else "") for text in _run_figures(result)]
         rows.append(row)
-    console.table(columns, rows)
+    if rows:
+        console.table(columns, rows)
+    if len(shown) < len(results):
+        console.line((f"and {amount(len(results) - len(shown), 'more run')}; -v shows all", "dim"))
 
 
 def _run_figures(result: RunResult) -> list[str]:
@@ -145,8 +159,10 @@ def _print_each(texts: Sequence[str], first: str, console: ConsoleOutput, *, ind
     """Print paragraphs that begin alike, after an empty line; nothing where there is none."""
     if texts:
         console.line()
-    for text in texts:
+    for text in texts[:_MOST_LINES]:
         console.paragraph(text, first=first, indent=indent)
+    if len(texts) > _MOST_LINES:
+        console.paragraph(f"and {count(len(texts) - _MOST_LINES)} more", first=first, indent=indent, style="dim")
 
 
 def _print_last_green(report: CampaignReport, console: ConsoleOutput) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -67,15 +67,22 @@ class Control:
     Args:
         session: receives, and owns the store.
         switches: `telemetry_env` of the project.
+        history: reads what the project's campaigns came to; it raises a UsageError where there were none.
     """
 
     def __init__(
-        self, session: Session, telemetry: OwnTelemetry, feed: Feed, switches: Mapping[str, bool | str] | None = None
+        self,
+        session: Session,
+        telemetry: OwnTelemetry,
+        feed: Feed,
+        switches: Mapping[str, bool | str] | None = None,
+        history: Callable[[], object] | None = None,
     ) -> None:
         self._session = session
         self._telemetry = telemetry
         self._feed = feed
         self._switches = dict(switches or {})
+        self._history = history
         self._judged = LastVerdicts()
         self._changed = threading.Condition()
         self._open: set[str] = set()
@@ -277,6 +284,13 @@ class Control:
             now = now._replace(verdicts=verdicts, status=given.status)
         (details,) = self._session.details([run_id])
         return CampaignReport.gated(None, datetime.now(UTC), [now], Gate()), details
+
+    def history(self) -> object:
+        """Return what the campaigns of the project came to, as ``clawtrace.history/1``; null where there were none."""
+        try:
+            return None if self._history is None else self._history()
+        except UsageError:
+            return None
 
     def evaluate(self, assertions: str, gating: Gating) -> CampaignReport:
         """Judge runs by the text of an assertions file; see `judge`."""

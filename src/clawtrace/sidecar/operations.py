@@ -214,6 +214,8 @@ OPERATIONS = (
     Operation("POST", "/runs/{run_id}/end", "endRun", "End a run.", "RunStanding", Control.end_run, EndRun, "EndRun"),
     Operation("GET", "/runs/{run_id}/page", "runPage", "What the page shows of a run.", "RunPage", Control.run_page,
               forms={"json": _page}),
+    Operation("GET", "/history", "history", "What the project's campaigns came to: `clawtrace.history/1`, or null.",
+              "application/json", Control.history),
     Operation("POST", "/runs/{run_id}/wait", "waitForRun", "Wait until a run has been ended.", "RunStanding",
               Control.wait_complete, WaitComplete, "WaitComplete"),
     Operation("GET", "/runs/{run_id}/data", "fetchRun", "All that came of a run: the file of a DuckDB store, in gzip.",

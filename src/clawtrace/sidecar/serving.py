@@ -52,6 +52,7 @@ class Service:
     Args:
         session: open, and not receiving yet; it is closed by its owner.
         switches: `telemetry_env` of the project.
+        history: reads what the project's campaigns came to.
         token: what requests to the control service carry; made when None.
     """
 
@@ -60,6 +61,7 @@ class Service:
         session: Session,
         *,
         switches: Mapping[str, bool | str] | None = None,
+        history: Callable[[], object] | None = None,
         token: str | None = None,
         sends: Sends | None = None,
         keep: Keep = Keep(),  # noqa: B008 # a tuple
@@ -69,7 +71,7 @@ class Service:
         self._feed = Feed(session.last_received)
         self.retention = Retention(session, self._feed, keep)
         self._telemetry = OwnTelemetry(session, *(sends or Sends()), self.retention)
-        control = Control(session, self._telemetry, self._feed, switches)
+        control = Control(session, self._telemetry, self._feed, switches, history)
         self._http = ControlHttp(control, partial(answer_question, session))
         self._grpc = ControlGrpc(control)
         self._called = threading.Event()

@@ -1,12 +1,13 @@
 // The runs of a service as they come: a list, and the view of one run that reports have.
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { ListedRun, RunList } from "./data";
+import type { History, ListedRun, RunList } from "./data";
 import { amount, costOf, count, tokensOf, totalOf } from "./format";
 import { Data, Frame, StatusMark } from "./parts";
 import { Said } from "./rich";
-import { runLink, setQuery, usePlace } from "./router";
+import { HISTORY, overviewLink, runLink, setQuery, usePlace } from "./router";
 import { RunPage } from "./run";
-import { follow, givenToken, keepToken, type LiveRun, readLiveRun, readRuns, Refusal } from "./service";
+import { follow, givenToken, keepToken, type LiveRun, readHistory, readLiveRun, readRuns, Refusal } from "./service";
+import { Suites, Trend, historyOf } from "./trend";
 
 const LAST = 500;
 const APART_MS = 1000;
@@ -55,10 +56,11 @@ export function Live() {
   const [refused, setRefused] = useState("");
   const place = usePlace();
   const id = place.view === "run" ? (place.ids[0] ?? "") : "";
+  const history = useHistory(token, `${place.view} ${id}`);
   document.title = `${id || location.host} · clawtrace`;
   useEffect(() => {
     scrollTo(0, 0);
-  }, [id]);
+  }, [place.view, id]);
   const use = (given: string, why = "") => {
     keepToken(given);
     setToken(given);
@@ -72,12 +74,26 @@ export function Live() {
       {!token ? (
         <TokenForm refused={refused} use={use} />
       ) : id ? (
-        <Run key={id} token={token} id={id} query={place.query} turnedAway={turnedAway} />
+        <Run key={id} token={token} id={id} query={place.query} history={history} turnedAway={turnedAway} />
+      ) : place.view === "history" ? (
+        <>
+          <nav class="steps"><a href={overviewLink(new URLSearchParams())}>all runs</a></nav>
+          {history ? <Suites history={history} /> : <p class="wait">No campaign is kept in the folder of results.</p>}
+        </>
       ) : (
-        <Runs token={token} query={place.query} turnedAway={turnedAway} />
+        <Runs token={token} query={place.query} history={history} turnedAway={turnedAway} />
       )}
     </Frame>
   );
+}
+
+/** Return what the campaigns came to, as it is when a view is opened. */
+function useHistory(token: string, view: string): History | null {
+  const [history, setHistory] = useState<History | null>(null);
+  useEffect(() => {
+    if (token) readHistory(token).then(setHistory, () => setHistory(null)); // why not is what the runs' answer says
+  }, [token, view]);
+  return history;
 }
 
 function TokenForm({ refused, use }: { refused: string; use: (token: string) => void }) {
@@ -109,6 +125,7 @@ function TokenForm({ refused, use }: { refused: string; use: (token: string) => 
 interface Asked {
   token: string;
   query: URLSearchParams;
+  history: History | null;
   turnedAway: (error: Error | null) => void;
 }
 
@@ -120,18 +137,18 @@ function Standing({ error }: { error: Error | null }) {
   );
 }
 
-function Run({ token, id, query, turnedAway }: Asked & { id: string }) {
+function Run({ token, id, query, history, turnedAway }: Asked & { id: string }) {
   const { value, error } = useAsked<LiveRun>(token, () => readLiveRun(token, id), id);
   useEffect(() => turnedAway(error), [error]);
   return (
     <>
       <Standing error={error} />
-      {value && <RunPage results={value.results} details={value.details} id={id} query={query} />}
+      {value && <RunPage results={value.results} history={history} details={value.details} id={id} query={query} />}
     </>
   );
 }
 
-function Runs({ token, query, turnedAway }: Asked) {
+function Runs({ token, query, history, turnedAway }: Asked) {
   const { value, error } = useAsked<RunList>(token, () => readRuns(token, LAST), "");
   useEffect(() => turnedAway(error), [error]);
   const text = query.get("q") ?? "";
@@ -150,6 +167,7 @@ function Runs({ token, query, turnedAway }: Asked) {
         </label>
         <Standing error={error} />
         {value && <span class="dim">{amount(value.total, "run")}{value.total > value.runs.length && `, the last ${count(value.runs.length)} shown`}</span>}
+        {history && <a href={HISTORY}>history of the campaigns</a>}
       </div>
       {value && !value.runs.length && <p class="dim">No run has come yet. Agents export to {location.origin}.</p>}
       {shown.length > 0 && (
@@ -158,7 +176,7 @@ function Runs({ token, query, turnedAway }: Asked) {
             <thead>
               <tr>{["run", "agent", "model", "trace", "tokens", "cost", "tool calls", "verdicts"].map((name) => <th key={name} scope="col">{name}</th>)}</tr>
             </thead>
-            <tbody>{shown.map((run) => <Row key={run.run_id} run={run} />)}</tbody>
+            <tbody>{shown.map((run) => <Row key={run.run_id} run={run} history={history} />)}</tbody>
           </table>
         </div>
       )}
@@ -166,7 +184,7 @@ function Runs({ token, query, turnedAway }: Asked) {
   );
 }
 
-function Row({ run }: { run: ListedRun }) {
+function Row({ run, history }: { run: ListedRun; history: History | null }) {
   return (
     <tr>
       <th scope="row">
@@ -183,6 +201,7 @@ function Row({ run }: { run: ListedRun }) {
         {run.verdicts
           ? Object.entries(run.verdicts).map(([status, number]) => <div key={status} class="verdict">{number} <StatusMark status={status} /></div>)
           : <span class="dim">none</span>}
+        <Trend of={historyOf(history, run)} />
       </td>
     </tr>
   );

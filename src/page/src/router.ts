@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 export interface Place {
-  view: "overview" | "run" | "diff";
+  view: "overview" | "run" | "diff" | "history";
   ids: string[];
   query: URLSearchParams;
 }
@@ -10,7 +10,7 @@ export interface Place {
 function here(): Place {
   const [path = "", query = ""] = location.hash.slice(1).split("?");
   const [view, ...ids] = path.split("/").filter(Boolean).map(decodeURIComponent);
-  const known = view === "run" || view === "diff" ? view : "overview";
+  const known = view === "run" || view === "diff" || view === "history" ? view : "overview";
   return { view: known, ids, query: new URLSearchParams(query) };
 }
 
@@ -34,6 +34,8 @@ export function runLink(run: string, chosen: { verdict?: string; span?: string }
   const query = new URLSearchParams(chosen as Record<string, string>).toString();
   return `#/run/${encodeURIComponent(run)}${query ? `?${query}` : ""}`;
 }
+
+export const HISTORY = "#/history";
 
 export function diffLink(left: string, right: string): string {
   return `#/diff/${encodeURIComponent(left)}/${encodeURIComponent(right)}`;

@@ -1,7 +1,7 @@
 // One run: what it did as a waterfall of spans, its verdicts, and what the chosen span holds.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Conversation } from "./conversation";
-import { type Case, type History, type Results, type RunDetails, type RunOfCase, readRun, runsOf } from "./data";
+import { type History, type Results, type RunDetails, type RunOfCase, readRun, runsOf } from "./data";
 import { doubtsOf, useHits, wantedOf } from "./find";
 import { amount, costOf, count, dollars, duration, tokensOf } from "./format";
 import { Keys } from "./keys";
@@ -10,7 +10,7 @@ import { Needle, Said } from "./rich";
 import { diffLink, overviewLink, runLink, setQuery } from "./router";
 import { Search } from "./search";
 import { SpanPanel } from "./span";
-import { Campaigns, type CaseHistory, historyOf } from "./trend";
+import { Campaigns, type CaseHistory, LastGreen, historyOf } from "./trend";
 import { Verdicts, chosenVerdict } from "./verdicts";
 import { Waterfall } from "./waterfall";
 
@@ -145,16 +145,6 @@ function Head({ found, all, place, history }: { found: RunOfCase; all: RunOfCase
       {run.trace.incomplete_because.map((reason) => <p key={reason} class="note">Incomplete: <Said>{reason}</Said></p>)}
       {run.diagnostics.map((note) => <p key={note} class="note"><Said>{note}</Said></p>)}
     </section>
-  );
-}
-
-/** The last earlier campaign in which the case was green, and what was edited since. */
-function LastGreen({ green }: { green: NonNullable<Case["last_green"]> }) {
-  const said = green.edited.length > 0 ? `Edited since: ${green.edited.join(", ")}` : `Nothing known was edited since${green.unknown && `: ${green.unknown}`}`;
-  return (
-    <p>
-      Last green: {green.started_at.slice(0, 16).replace("T", " ")} UTC, <Data>{green.campaign}</Data>. <Said>{`${said}.`}</Said>
-    </p>
   );
 }
 

@@ -1,5 +1,5 @@
 // The control service that sent this page (docs: sidecar.md): what is asked of it, and how its events are followed.
-import type { Results, RunDetails, RunList } from "./data";
+import type { History, Results, RunDetails, RunList } from "./data";
 
 const API = "/clawtrace/v1";
 const KEPT = "clawtrace-token";
@@ -49,6 +49,11 @@ export async function readRuns(token: string, last: number): Promise<RunList> {
 /** Return what is known of a run. */
 export async function readLiveRun(token: string, id: string): Promise<LiveRun> {
   return (await ask(`/runs/${encodeURIComponent(id)}/page`, token)).json() as Promise<LiveRun>;
+}
+
+/** Return what the project's campaigns came to; null where there were none. */
+export async function readHistory(token: string): Promise<History | null> {
+  return (await ask("/history", token)).json() as Promise<History | null>;
 }
 
 /** Call `changed` when something happens in the service, and when it has been asked again after it did not answer; return what ends this. */

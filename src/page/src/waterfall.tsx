@@ -3,6 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { RunDetails, Span } from "./data";
 import { type Wanted, ONLY, criticalPath, useKept } from "./find";
 import { amount, count, duration, plain } from "./format";
+import { Lanes } from "./lanes";
 import { setQuery } from "./router";
 import { KIND, LANES, ROW, Row, lasted } from "./row";
 import { Said } from "./rich";
@@ -179,6 +180,7 @@ export function Waterfall({ details, marked, hits, chosen, choose, wanted, doubt
       <div class="over">
         <div class="beside-names">
           <Strip details={details} whole={whole} view={view} marked={marked} show={setPart} />
+          <Lanes details={details} view={view} marked={marked} chosen={chosen} choose={choose} />
           <div class="axis" aria-hidden="true">
             {ticks(view, innerWidth < 600 ? 3.5 : 6).map(({ at, text }) => {
               const left = ((at - view.from) / (view.to - view.from)) * 100;

@@ -78,7 +78,7 @@ def test_no_trace_is_not_green(run) -> None:
 
     assert done.returncode == 3
     assert "SKIP  " in done.stderr
-    assert "there is no trace of this run" in done.stderr
+    assert "There is no trace of this run" in done.stderr
     for result in (done, unjudged):
         assert result.stderr.count("`clawtrace env` prints what is set, ") == 1
         assert "tokens ?" not in result.stderr

@@ -148,7 +148,7 @@ def test_an_agent_that_failed_has_its_last_words_in_the_report(project, program,
 
     assert ended.returncode == 1
     why = ended.stdout.index("note (a): the agent ended as `failed`; the end of its standard error:")
-    assert why < ended.stdout.index("there is no trace of this run"), "the cause is read before what follows from it"
+    assert why < ended.stdout.index("There is no trace of this run"), "the cause is read before what follows from it"
     assert "can't open file" in ended.stdout
     assert secret not in ended.stdout
     assert secret not in json.dumps(results())

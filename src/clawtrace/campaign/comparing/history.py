@@ -23,6 +23,7 @@ from clawtrace.verdicts.gating.pass_rate import PassRate, wilson
 
 __all__ = [
     "FILE",
+    "ON_A_PAGE",
     "History",
     "KeptCampaign",
     "KeptCase",
@@ -40,7 +41,7 @@ SCHEMA = "clawtrace.history-line/1"
 MOST_CAMPAIGNS = 200
 MOST_BYTES = 8_000_000
 """A line has some 400 bytes for each case with each model; the oldest lines go first."""
-_ON_A_PAGE = 20
+ON_A_PAGE = 20
 """Campaigns of each case that a page holds, the newest."""
 _PLACES = (FILE, f"*/{FILE}", f"*/*/{FILE}", f"campaigns/*/*/{FILE}")
 """Below a campaign's folder, a suite's, that of all campaigns, and that of results."""
@@ -240,7 +241,7 @@ class SuiteHistory(Struct):
     run_profile: str
     """Id of the run profile."""
     cases: list[CaseHistory]
-    """Those that are not green first, then the flaky ones by rank, then the others; each as in the newest campaign."""
+    """Those that are not green first, of them those that were; then the flaky ones by rank, then the others; each as in the newest campaign."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,8 +256,11 @@ class History(Struct):
     """In the order of their first campaigns."""
 
 
-def history_of(place: Path) -> History:
+def history_of(place: Path, newest: int = MOST_CAMPAIGNS) -> History:
     """Return the history of all campaigns below a folder: of results, of campaigns, of a suite, or of one campaign.
+
+    Args:
+        newest: campaigns of each case that are listed; all that are kept decide what the history says of it.
 
     Raises:
         UsageError: there is none.
@@ -266,7 +270,7 @@ def history_of(place: Path) -> History:
         raise UsageError(
             f"There is no history in {str(place)!r}: `clawtrace eval --suite ID` adds to the `{FILE}` of its campaign's folder."
         )
-    return _together(campaigns, MOST_CAMPAIGNS)
+    return _together(campaigns, newest)
 
 
 def history_until(folder: Path, started_at: datetime) -> History | None:
@@ -279,7 +283,7 @@ def history_until(folder: Path, started_at: datetime) -> History | None:
     own = next((one for one in campaigns if one.folder == folder and one.started_at == moment(started_at)), None)
     if own is None:
         return None
-    return _together([one for one in campaigns if one.is_of(own) and one.started_at <= own.started_at], _ON_A_PAGE)
+    return _together([one for one in campaigns if one.is_of(own) and one.started_at <= own.started_at], ON_A_PAGE)
 
 
 def moment(when: datetime) -> str:
@@ -303,7 +307,9 @@ def _together(campaigns: Sequence[KeptCampaign], newest: int) -> History:
 def _cases(campaigns: Sequence[KeptCampaign], newest: int) -> list[CaseHistory]:
     keys = dict.fromkeys(key for one in reversed(campaigns) for key in one.cases)
     found = [_history(key, [one for one in campaigns if key in one.cases], newest) for key in keys]
-    return sorted(found, key=lambda one: (one.broke is None, -(one.flaky.at_least if one.flaky else 0)))
+    return sorted(
+        found, key=lambda one: (one.broke is None, one.last_green is None, -(one.flaky.at_least if one.flaky else 0))
+    )
 
 
 def _history(key: CaseKey, campaigns: Sequence[KeptCampaign], newest: int) -> CaseHistory:

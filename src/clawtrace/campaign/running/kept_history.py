@@ -71,16 +71,23 @@ def _parts(decision: Decision) -> dict[str, str]:
 
 
 def _edited(before: Mapping[str, str], decision: Decision, case_dir: Path, edits: EditedFiles) -> tuple[str, ...]:
-    """Return which parts differ, in words; a part all of whose files another has named is left out."""
+    """Return which parts differ, in words. Each file is named once: a part whose files others have named is left out."""
     now, files = _parts(decision), {} if decision.fingerprint is None else decision.fingerprint.files
     named: set[str] = set()
     found = []
     for text in edited(before, now, lambda name, part: edits.between(part, now.get(name, ""), files.get(name))):
-        names = re.findall("`([^`]+)`", text.partition(" (")[2])
-        paths = {os.path.normpath(case_dir / name.removeprefix("{{case_dir}}/")) for name in names}
-        if not paths or paths - named or text.endswith(" more)"):
+        part, _, said = text.partition(" (")
+        paths = {
+            os.path.normpath(case_dir / name.removeprefix("{{case_dir}}/")): f"`{name}`{how}"
+            for name, how in re.findall("`([^`]+)`( is gone| is new|)", said)
+        }
+        more = re.findall(r" and (\d+ more)\)$", said)
+        fresh = [words for path, words in paths.items() if path not in named]
+        if fresh or more:
+            found.append(f"{part} ({' and '.join(filter(None, (', '.join(fresh), *more)))})")
+        elif not paths:
             found.append(text)
-        named |= paths
+        named |= paths.keys()
     return tuple(found)
 
 

@@ -163,7 +163,8 @@ def _serve(
         said = project.config.serve
         sends = Sends(endpoint_of(said.verdicts), endpoint_of(said.metrics), said.metrics.interval_seconds)
         switches = project.config.telemetry_env
-        service = Service(session, switches=switches, token=token, sends=sends, keep=keep(project))
+        history = partial(_history, project.outputs)
+        service = Service(session, switches=switches, history=history, token=token, sends=sends, keep=keep(project))
         with _signals(service):
             endpoints = service.start()
             ready = ReadyFile(ready_file) if ready_file is not None else None
@@ -182,6 +183,13 @@ def _serve(
             service.drain()
     click.echo("stopped", err=True)
     return 0
+
+
+def _history(outputs: Path) -> object:
+    """Return what the page shows of the campaigns in the project's results."""
+    from clawtrace.campaign.comparing.history import ON_A_PAGE, history_of
+
+    return history_of(outputs, ON_A_PAGE)
 
 
 def _reload(session: Session, service: Service, keep: Callable[[Project], Keep]) -> None:

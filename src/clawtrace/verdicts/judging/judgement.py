@@ -280,9 +280,9 @@ class Judgement:
         return self._made(run_id, kind, f"the assertion could not be evaluated: {why}", duration_ms=self._spent_ms)
 
     def _without_trace(self, run_id: str, kind: Standing) -> Verdict:
-        message = "there is no trace of this run."
+        message = "There is no trace of this run."
         if kind.status is not Status.SKIP:
-            message = f"there is no trace of this run; `on_missing: {kind.status}` decides."
+            message = f"There is no trace of this run; `on_missing: {kind.status}` decides."
         hint = self._runs.no_trace_hints.get(run_id, "")
         return self._made(run_id, kind, message, hint=hint, missing="trace")
 

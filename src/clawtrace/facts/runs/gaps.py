@@ -304,11 +304,17 @@ def knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, agen
 
 
 def _tells(run: RunSpans, call: LlmCall) -> bool:
-    """Return whether a call's messages show which tools it requested: by name, and some where its finish reason says so."""
+    """Return whether a call's messages show which tools it requested: by name, and some where its finish reason says so.
+
+    A bare text, and an answer without words, whose finish reason is not recorded, may leave out that it asked for some.
+    """
     if call.voice is None:
         return False
-    asked = [part.name for part in run.said(call.voice, "output") if part.type == "tool_call"]
-    return None not in asked and (bool(asked) or call.asks is not True)
+    said = run.said(call.voice, "output")
+    asked = [part.name for part in said if part.type == "tool_call"]
+    if asked or call.asks is not None:
+        return None not in asked and (bool(asked) or call.asks is False)
+    return any(part.role and part.text for part in said)
 
 
 def _may_ask(run: RunSpans, call: LlmCall) -> bool:

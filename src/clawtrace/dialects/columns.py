@@ -57,7 +57,7 @@ the arguments. `forced_tool` is the name of the tool that a request makes the mo
 `tool_definitions` are the tools that a model was offered, with the schemas of their arguments: a JSON list, or an object of
 attributes whose keys count the tools (``llm.tools.0.tool.json_schema``).
 `prompt_id` is what the spans of one user's prompt share, where a trace is not a turn. `exchange_id`, within `exchange_session`,
-identifies one tool call on both sides of a connection. `attempts` is the number of requests that one span describes.
+identifies one tool call on both sides of a connection; of a request over HTTP it is the URL. `attempts` is the number of requests that one span describes.
 `rollup_*` are totals of model calls that have no spans.
 """
 

@@ -266,6 +266,8 @@ class Expressions:
 
     def _part(self, rule: ColumnRule, kind: str, place: str) -> str:
         """Return SQL for a number that is added to or subtracted from a rule's: at a path of its text, or of an attribute of span or event."""
+        if place.isdigit():
+            return place
         if rule.event is not None and not place.startswith("$"):
             return self._number(kind, self._atom("event_attribute", event=quote(rule.event), key=quote(place)))
         if not place.startswith("$"):

@@ -155,7 +155,7 @@ class ColumnRule(DialectPart):
     """What a number is multiplied by: 0.001 where the attribute counts milliseconds and the column seconds."""
     plus: list[str] = []
     """Places of numbers that are added to it, as far as there are any: a JSON path (``$.a``) inside of the same text, or an
-    attribute key (of `event` where that is given)."""
+    attribute key (of `event` where that is given); or a number itself."""
     minus: list[str] = []
     """Places, as in `plus`, of numbers that are subtracted from it (of a total the rest is wanted); without one of them the
     rule yields nothing."""
@@ -265,9 +265,11 @@ class EmitRule(DialectPart):
     `background`, on an infra span: it is the execution of the tool call that the `tool_*` columns describe, in work that a
     timer started: what must never happen must not happen there either, and no count includes it.
     `node`: its parent is the run of a graph of which this span is a node: an agent in the role `runner`.
+    `request`, on an infra span: a request over HTTP to the URL of the column `exchange_id`; right inside of a model call it
+    is an attempt at that call.
     """
 
-    is_: Literal["agent", "session", "tool", "background", "node"] = Field(alias="is")
+    is_: Literal["agent", "session", "tool", "background", "node", "request"] = Field(alias="is")
     when: Condition
 
 

@@ -142,9 +142,9 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
     if call.outcome == "ok" and call.input_tokens == 0:
         # No request is empty: zero means that the instrumentation did not get the usage, of a stream for instance.
         call.input_tokens, call.output_tokens = None, call.output_tokens or None
-    if facts.attempts is not None:
-        call.attempts = max(call.attempts, facts.attempts)
-        call.failed_attempts = max(call.failed_attempts, facts.attempts - answered)
+    attempts = max(facts.attempts or 0, run.requests.get(number, 0))
+    call.attempts = max(call.attempts, attempts)
+    call.failed_attempts = max(call.failed_attempts, attempts - answered)
     return call
 
 

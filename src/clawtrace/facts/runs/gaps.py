@@ -253,7 +253,7 @@ def _tells_attempts(run: RunSpans, models: Sequence[LlmCall]) -> bool:
         for index in run.kinds.get("llm", ())
         if run.spans[index].attempts is not None or run.records(index, "failed_attempts") is True
     }
-    return tellers.issuperset([call.group for call in models])
+    return tellers.union(run.requests).issuperset([call.group for call in models])
 
 
 def knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, agents: Sequence[Activation]) -> bool:

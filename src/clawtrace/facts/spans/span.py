@@ -79,7 +79,7 @@ class Span(NamedTuple):
     tool_command: str | None = None
     """The shell command that it ran, where that is recorded apart from its arguments."""
     exchange_id: str | None = None
-    """What both sides of one tool call on a wire know of it, within `exchange_session`."""
+    """What both sides of one tool call on a wire know of it, within `exchange_session`; of a request over HTTP its URL."""
     final_output: str | None = None
     rollup_input_tokens: int | None = None
     rollup_output_tokens: int | None = None
@@ -112,7 +112,7 @@ class Span(NamedTuple):
     role: str | None = None
     emits: str | None = None
     """`agent`: an agent works inside of this tool span; `tool`: this activation is the execution of a tool call;
-    `background`: this infra span is one in work that a timer started."""
+    `background`: this infra span is one in work that a timer started; `request`: it is a request over HTTP."""
     provider: str | None = None
     request_model: str | None = None
     response_model: str | None = None

@@ -64,7 +64,7 @@ _ANY_LOGS = "SELECT 1 FROM otel_logs WHERE run_no IN (SELECT run_no FROM fact_ru
 
 _SCOPES = "SELECT dialect, scope, count(*) FROM fact_keys GROUP BY dialect, scope ORDER BY dialect"
 
-_VERSION = "18"
+_VERSION = "19"
 """Raised when the same raw rows give other facts for a reason outside of the dialect files."""
 
 

@@ -270,17 +270,6 @@ def test_an_answer_in_the_form_of_a_framework_is_the_field_in_it(lab: Lab, text:
     assert lab.rows(ANSWER) == [(answer,)]
 
 
-def test_a_word_of_an_earlier_turn_is_no_answer(lab: Lab) -> None:
-    """The last model call said nothing; what the agent's span ends with was said before. Other words are the agent's."""
-    silent = chat("n", "b", at=60)
-    first = (agent("a", to=50), said("m", "a", 1, "It is sunny."))
-    lab.put(*first, agent("b", at=55, **{"gen_ai.output.messages": says("It is sunny.")}), silent)
-    lab.put(*first, agent("b", at=55, **{"gen_ai.output.messages": says("It rains.")}), silent, run="other")
-
-    assert lab.rows(ANSWER) == [(None,)]
-    assert lab.rows(ANSWER, "other") == [("It rains.",)]
-
-
 class TestFinalOutput:
     def test_the_last_call_of_the_run_speaks(self, lab: Lab) -> None:
         lab.put(agent("a"), chat("m", "a", at=1, **{"gen_ai.output.messages": says("It is 21 degrees.")}))

@@ -56,8 +56,7 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
         word = _own_word(run, topmost[-1])
         own = [call for call in models if call.agent == topmost[-1]] or models
         joined = _is_joined(run, own, word) and not run.words(topmost[-1]).answer_on_agent
-        doubtful = side_by_side or joined or _is_repeated(run, models, word)
-        return None if doubtful or _is_error(run, models, word) else word
+        return None if side_by_side or joined or _is_error(run, models, word) else word
     if tellers and not models:
         return _message(run, [index for index in agents if homes[run.root[index]] == last], tellers)
     call = next((call for call in reversed(models) if homes[run.root[call.index]] == last), None)
@@ -134,13 +133,6 @@ def _own_word(run: RunSpans, index: int) -> str | None:
     last = [part for part in parts if part.message_no == parts[-1].message_no]
     foreign = any(part.role != "assistant" if is_history else (part.role or "").lower() in _ASKING for part in last)
     return None if _asks(last) or foreign else _text(last)
-
-
-def _is_repeated(run: RunSpans, models: Sequence[LlmCall], word: str | None) -> bool:
-    """Return whether an agent's word is that of an earlier model call and the last one said nothing."""
-    if not word or not models or run.said(models[-1].voice, "output") or models[-1].outcome != "ok":
-        return False
-    return any(_text(run.said(call.voice, "output")) == word for call in models[:-1])
 
 
 def _is_joined(run: RunSpans, models: Sequence[LlmCall], word: str | None) -> bool:

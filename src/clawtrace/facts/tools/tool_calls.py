@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from clawtrace.dialects.python_repr import as_json
@@ -19,7 +19,7 @@ from clawtrace.facts.tools.histories import Histories, histories
 from clawtrace.facts.tools.offers import Offers, Written
 from clawtrace.facts.tools.results import Result, results
 from clawtrace.facts.tools.tool_call import Execution, Outcome, RequestReason, ToolCallRow, ToolRequestRow
-from clawtrace.facts.tools.tool_requests import ToolRequest, match, match_nameless, requests
+from clawtrace.facts.tools.tool_requests import ToolRequest, match, requests
 
 __all__ = ["Execution", "ToolCallRow", "ToolCalls", "background_calls", "final_answers", "tool_calls"]
 
@@ -65,12 +65,9 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
     conversations = histories(run)
     offers = Offers(run)
     matched = match(asked, executions, offers.lack)
-    nameless = match_nameless(asked, executions, matched)
-    carried_out = {*matched, *(number for number, _ in nameless.values())}
-    mixed = _unsure(asked, executions, matched, carried_out, offers.lack)
+    mixed = _unsure(asked, executions, matched, offers.lack)
     of_execution = {other: asked[one] for one, other in matched.items()}
-    of_execution |= {other: asked[one] for other, (one, sure) in nameless.items() if sure}
-    waiting = [request for request in asked if request.number not in carried_out]
+    waiting = [request for request in asked if request.number not in matched]
     handed = transfers(run, waiting)
     gone = answered_by_handoffs(run, waiting) | handed.keys()
     proofs = [(request, executions[other]) for other, request in of_execution.items()]
@@ -88,8 +85,6 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
             if not (execution.arguments or "{").startswith(("{", '"{')) and offers.hold(request):
                 # What a tool gets by name for a text or a number is the framework's choice.
                 execution.forget("arguments-not-recorded", "arguments")
-        elif place in nameless:
-            execution.doubt("one-request-or-another", "name")
         _fill_from_history(execution, conversations)
         execution.arguments = _unwrapped(execution.arguments)
     found: list[ToolCallRow] = list(executions)
@@ -278,7 +273,6 @@ def _unsure(
     asked: Sequence[ToolRequest],
     executions: Sequence[Execution],
     matched: Mapping[int, int],
-    carried_out: Container[int],
     lacks: Callable[[ToolRequest], bool],
 ) -> set[int]:
     """Return the numbers of the requests of which it is not sure which execution carried them out, or whether any did.
@@ -294,7 +288,7 @@ def _unsure(
     }
     left: dict[tuple[int | None, str], list[ToolRequest]] = defaultdict(list)
     for request in asked:
-        if request.number not in carried_out:
+        if request.number not in matched:
             left[_asked_as(request)].append(request)
     found: set[int] = set()
     at_once: dict[tuple[int | None, str, int], list[ToolRequest]] = defaultdict(list)
@@ -313,7 +307,7 @@ def _unsure(
             found.update(one.number for one in alike)
     with_id = [one for one in asked if one.call_id is not None]
     under = Counter((one.group, one.call_id) for one in with_id)
-    ran = Counter((one.group, one.call_id) for one in with_id if one.number in carried_out)
+    ran = Counter((one.group, one.call_id) for one in with_id if one.number in matched)
     found.update(one.number for one in with_id if 0 < ran[one.group, one.call_id] < under[one.group, one.call_id])
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from clawtrace.dialects.call_ids import canonical, id_kind, of_one_kind
@@ -15,7 +15,7 @@ from clawtrace.facts.spans.in_order import InOrder
 from clawtrace.facts.spans.span import SimilarNames
 from clawtrace.facts.tools.tool_call import Execution
 
-__all__ = ["Readers", "ToolRequest", "match", "match_nameless", "requests"]
+__all__ = ["Readers", "ToolRequest", "match", "requests"]
 
 
 class ToolRequest(NamedTuple):
@@ -63,24 +63,6 @@ def requests(run: RunSpans, models: Sequence[LlmCall]) -> list[ToolRequest]:
                     )
                 )  # fmt: skip
                 place += 1
-    return _with_later_ids(run, found) if any(request.call_id is None for request in found) else found
-
-
-def _with_later_ids(run: RunSpans, asked: Sequence[ToolRequest]) -> list[ToolRequest]:
-    """Return the requests, those without an id with the one that the agent's next request to a model repeats them with."""
-    readers = Readers(run)
-    found = list(asked)
-    taken = {request.call_id for request in asked}
-    for request in asked:
-        if request.call_id is not None:
-            continue
-        after = readers.after(request.agent, request.asked_ns, request.group)
-        asked_so = ("tool_call", request.name, request.arguments)
-        ids = (part.call_id for part in run.said(after, "input") if (part.type, part.name, part.text) == asked_so)
-        call_id = next((call_id for call_id in ids if call_id not in taken), None)
-        if call_id is not None:
-            taken.add(call_id)
-            found[request.number] = request._replace(call_id=call_id)
     return found
 
 
@@ -138,17 +120,12 @@ class _Left:
         kinds: dict[str | None, list[tuple[int, ...]]] = defaultdict(list)
         for call_id, entry in entries:
             kinds[_kind(call_id)].append(entry)
-        self._last = {kind: max(of_kind) for kind, of_kind in kinds.items()}
         self._kinds = {kind: InOrder(sorted(of_kind)) for kind, of_kind in kinds.items()}
 
     def kinds_for(self, call_id: str | None) -> list[str | None]:
         """Return the kinds of ids that may be those of the same call as another one."""
         own = _kind(call_id)
         return [kind for kind in self._kinds if kind is None or kind != own]
-
-    def any_from(self, call_id: str | None, since: int) -> bool:
-        """Return whether any that may belong to a call is of a time or later, taken or not."""
-        return any(self._last[kind] >= (since,) for kind in self.kinds_for(call_id))
 
     def first(self, call_id: str | None, since: int, taken: Container[int]) -> tuple[int, ...] | None:
         """Return the first entry from a time on that may belong to a call, without those that are taken."""
@@ -222,43 +199,6 @@ def _asked_last(
         if last is not None:
             taken.add(last[-1])
             yield last[-1], other
-
-
-def match_nameless(
-    asked: Sequence[ToolRequest], executions: Sequence[Execution], matched: Mapping[int, int]
-) -> dict[int, tuple[int, bool]]:
-    """Return by position which execution without a name carried out which of the requests that are left.
-
-    It is one of those that the last model call of its agent requested, and whether it is known which: the only name among
-    them, or the only one with the arguments of the execution.
-    """
-    running = set(matched.values())
-    nameless = [e for e, execution in enumerate(executions) if execution.name is None and e not in running]
-    if not nameless:
-        return {}
-    alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
-    """By agent, and by agent and arguments."""
-    names: dict[tuple[object, ...], set[str]] = defaultdict(set)
-    """Of these, by the kind of their ids and when they were requested."""
-    for number, request in enumerate(asked):
-        if number not in matched and not request.served:
-            for key in ((request.agent,), (request.agent, request.arguments)):
-                alike[key].append(number)
-                names[key, _kind(request.call_id), -request.asked_ns].add(request.name)
-    left = {key: _requests_left(asked, numbers) for key, numbers in alike.items()}
-    taken: set[int] = set()
-    found: dict[int, tuple[int, bool]] = {}
-    for position in sorted(nameless, key=lambda e: (executions[e].start_ns, executions[e].index)):
-        one = executions[position]
-        place: tuple[object, ...] = (one.agent,) if one.arguments is None else (one.agent, one.arguments)
-        if one.arguments is not None and not (place in left and left[place].any_from(one.call_id, -one.start_ns)):
-            place = (one.agent, None)
-        last = left[place].first(one.call_id, -one.start_ns, taken) if place in left else None
-        if last is not None:
-            said = set().union(*(names[place, kind, last[0]] for kind in left[place].kinds_for(one.call_id)))
-            found[position] = last[-1], len(said) == 1
-            taken.add(last[-1])
-    return found
 
 
 def _may_be(request: ToolRequest, execution: Execution) -> bool:

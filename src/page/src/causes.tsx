@@ -1,16 +1,20 @@
 // What did not pass: grouped by the assertion that asked, and in it by what it said.
 import { useMemo } from "preact/hooks";
-import type { RunOfCase } from "./data";
+import { type RunOfCase, messageOf } from "./data";
 import { amount, count } from "./format";
 import { StatusMark } from "./parts";
 import { Said } from "./rich";
 import { runLink } from "./router";
 
 const WAYS = 50;
+/** A figure with its unit; a name in backticks is kept. */
+const FIGURE = /(`[^`]*`)|\d[\d.,]*(?: (?:ms|µs|s|m|%))?/g;
 
 /** What an assertion said of some runs. */
 interface Way {
+  /** Of the first; where they are not all alike, they differ in figures only. */
   message: string;
+  alike: boolean;
   runs: RunOfCase[];
 }
 
@@ -30,16 +34,18 @@ function causesOf(all: RunOfCase[], weight: string[]): Cause[] {
     const key = `${status} ${type} ${id}`;
     const cause: Gathered = found.get(key) ?? { status, type, id, ways: [], runs: [], said: new Map() };
     found.set(key, cause);
-    const way = cause.said.get(message) ?? { message, runs: [] };
+    const pattern = message.replace(FIGURE, "$1#");
+    const way = cause.said.get(pattern) ?? { message, alike: true, runs: [] };
     if (!way.runs.length) cause.ways.push(way);
-    cause.said.set(message, way);
+    cause.said.set(pattern, way);
+    way.alike &&= message === way.message;
     way.runs.push(one);
     cause.runs.push(one);
   };
   for (const one of all) {
     if (one.run.error) add("error", "run", "", one.run.error, one);
     for (const verdict of one.run.assertions) {
-      if (verdict.status !== "pass") add(verdict.status, verdict.type, verdict.id, verdict.message, one);
+      if (verdict.status !== "pass") add(verdict.status, verdict.type, verdict.id, messageOf(one.run, verdict), one);
     }
   }
   for (const cause of found.values()) cause.ways.sort((a, b) => b.runs.length - a.runs.length);
@@ -74,7 +80,7 @@ function OneCause({ cause: { status, type, id, ways, runs } }: { cause: Cause })
       <div>
         <a href={link(first!)}><code>{id || type}</code></a>
         {id && id !== type && <span class="dim"> {type}</span>}
-        {runs.length > 1 && <strong> × {count(runs.length)}</strong>}{others.length > 0 ? " for example: " : " "}<Said>{first!.message}</Said>
+        {runs.length > 1 && <strong> × {count(runs.length)}</strong>}{others.length > 0 || !first!.alike ? " for example: " : " "}<Said>{first!.message}</Said>
         <div class="dim">{cases.slice(0, 6).join(", ")}{cases.length > 6 && ` and ${count(cases.length - 6)} more`}</div>
         {others.length > 0 && (
           <details>

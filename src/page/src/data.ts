@@ -69,6 +69,12 @@ export function readRun(id: string): Promise<RunDetails | null> {
   return found;
 }
 
+/** Return what a verdict says, without what the trace lacks, which is said once for its run. */
+export function messageOf(run: Run, verdict: Verdict): string {
+  const missing = ` More spans could change this: ${run.trace.incomplete_because.join(" ")}`;
+  return run.trace.incomplete_because.length ? verdict.message.replace(missing, " More spans could change this.") : verdict.message;
+}
+
 /** Return every run with its case, in the order of the report. */
 export function runsOf(results: Results): RunOfCase[] {
   return results.cases.flatMap((one) => one.runs.map((run) => ({ run, case: one })));

@@ -112,7 +112,7 @@ function Matrix({ results, comparison, history, chosen, sort }: Report & { chose
   if (!sorted.length) return <p class="dim">No run fits the filter.</p>;
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Cases and models">
-      <table class="matrix">
+      <table class="matrix cases">
         <thead>
           <tr>
             <th scope="col">case</th>
@@ -130,7 +130,7 @@ function Matrix({ results, comparison, history, chosen, sort }: Report & { chose
                 <div>{cases[0]!.tags.map((tag) => <span key={tag} class="tag">{tag}</span>)}</div>
               </th>
               {models.map((model) => (
-                <td key={model}>
+                <td key={model} data-title={model == null ? null : (results.suite?.models[model] ?? model)}>
                   <Cell of={cases.find((one) => one.model_id === model)} comparison={comparison} history={history} chosen={chosen} />
                 </td>
               ))}
@@ -177,7 +177,7 @@ function Cell({ of, comparison, history, chosen }: Omit<Report, "results"> & { o
       </div>
       <Trend of={historyOf(history, of)} />
       <div class="dim numbers">
-        {several && "median "}
+        {several && "median: cost "}
         {several ? dollars(median(of.runs.map((run) => costOf(run).value))) : costOf(of.runs[0]!).text}
         {" · "}
         {several ? count(median(of.runs.map((run) => tokensOf(run).value))) : tokensOf(of.runs[0]!).text} tokens

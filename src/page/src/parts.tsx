@@ -1,8 +1,8 @@
 // Small parts that several views use.
-import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { type ComponentChildren, Fragment } from "preact";
+import { useContext, useState } from "preact/hooks";
 import { plain } from "./format";
-import { Found } from "./rich";
+import { Found, Needle } from "./rich";
 import { overviewLink } from "./router";
 import { ThemeSwitch } from "./theme";
 
@@ -82,7 +82,8 @@ export function Fact({ name, children }: { name: string; children: ComponentChil
   );
 }
 
-/** A text that may come from a trace, in a line. */
+/** A text that may come from a trace, in a line; a long name breaks behind its `_` and `/`, where nothing is searched for. */
 export function Data({ children }: { children: string }) {
-  return <bdi><Found>{children}</Found></bdi>;
+  const parts = useContext(Needle) ? [children] : children.split(/(?<=[_/])/);
+  return <bdi>{parts.map((part, index) => <Fragment key={index}>{index > 0 && <wbr />}<Found>{part}</Found></Fragment>)}</bdi>;
 }

@@ -1,7 +1,7 @@
 // The verdicts of a run; the chosen one shows expected against actual, its spans, its query, and how to ask again.
 import { useState } from "preact/hooks";
 import { align } from "./align";
-import { type Results, type Run, type Verdict, readQuery } from "./data";
+import { type Results, type Run, type Verdict, messageOf, readQuery } from "./data";
 import { shown } from "./format";
 import { Copyable, Data, StatusMark, TraceText } from "./parts";
 import { Said } from "./rich";
@@ -39,7 +39,7 @@ export function Verdicts({ run, chosen, source }: { run: Run; chosen: string | n
               {verdict.severity === "warn" && <span class="tag">warn only</span>}
               {verdict.known_failure && <span class="tag">known failure</span>}
               {verdict.stale && <span class="tag">stale</span>}
-              <span class="message"><Said>{verdict.message}</Said></span>
+              <span class="message"><Said>{messageOf(run, verdict)}</Said></span>
             </button>
             {verdict.id === chosen && <Reason key={verdict.id} verdict={verdict} source={source} />}
           </li>

@@ -159,5 +159,5 @@ def interval(low: int, high: int | None, noun: str) -> str:
 
 
 def milliseconds(value: float, *bounds: float) -> str:
-    """Say a number of milliseconds to six digits, also a large one without a power of ten, on its side of each bound."""
-    return f"{beside(value, *bounds, written='.0f' if value >= 1e6 else '.6g')} ms"
+    """Say a number of milliseconds to four digits, a large one whole, on its side of each bound."""
+    return f"{beside(value, *bounds, written='.0f' if value >= 1e3 else '.4g')} ms"

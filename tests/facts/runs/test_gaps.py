@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from building import Lab, agent, asks, chat, says, tool
+from building import Lab, S, agent, asks, chat, says, tool
 
 from clawtrace.facts.runs.gaps import UNFINISHED
 from clawtrace.model.run import RunRecord
@@ -56,6 +56,46 @@ def test_retries_in_an_sdk_are_one_gap(lab: Lab) -> None:
 
     assert lab.rows("SELECT outcome, at_most FROM gaps WHERE relation = 'llm_calls'") == [("error", None)]
     assert lab.totals("llm_calls", "failed_llm_attempts_low", "failed_llm_attempts_high") == (2, 0, None)
+
+
+def _post(id: str, parent: str, at: int, url: str = "https://api.example/v1/chat/completions") -> S:
+    return S(id, parent, at, name="POST", kind="Client", attrs={"http.request.method": "POST", "url.full": url})
+
+
+def test_requests_over_http_show_what_an_sdk_makes_again(lab: Lab) -> None:
+    """Those right inside of a call's span; another instrumentation of HTTP may record one again inside of it."""
+    lab.put(
+        agent("a"), chat("m", "a", at=1), _post("p", "m", 1), _post("q", "m", 2), _post("r", "q", 2),
+        chat("n", "a", at=20), _post("s", "n", 20),
+    )  # fmt: skip
+
+    assert lab.rows("SELECT reason FROM gaps WHERE relation = 'llm_calls'") == []
+    assert lab.totals("llm_calls", "failed_llm_attempts_low", "failed_llm_attempts_high") == (2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        _post("q", "m", 2, "https://login.example/token"),
+        replace(_post("q", "m", 2), kind="Server"),
+        _post("q", "a", 2),
+        _post("q", "t", 30),
+    ],
+    ids=["another URL", "the other side", "not in a call", "of a tool"],
+)
+def test_other_requests_over_http_tell_nothing_of_a_model_call(lab: Lab, other: S) -> None:
+    lab.put(agent("a"), chat("m", "a", at=1), _post("p", "m", 1), chat("n", "a", at=20), tool("t", "a", at=30), other)
+
+    assert lab.rows("SELECT reason FROM gaps WHERE relation = 'llm_calls'") == [("attempts-not-recorded",)]
+    assert lab.totals("failed_llm_attempts_low", "failed_llm_attempts_high") == (0, None)
+
+
+@pytest.mark.parametrize(("resent", "failed"), [({}, 0), ({"http.request.resend_count": 2}, 2)])
+def test_the_anthropic_sdk_counts_what_it_sends_again(lab: Lab, resent: dict[str, int], failed: int) -> None:
+    lab.put(agent("a"), replace(chat("m", "a", **resent), scope="com.anthropic.sdk.python", kind="Client"))
+
+    assert lab.rows("SELECT reason FROM gaps WHERE relation = 'llm_calls'") == []
+    assert lab.totals("llm_calls", "failed_llm_attempts_low", "failed_llm_attempts_high") == (1, failed, failed)
 
 
 @pytest.mark.parametrize(("offered", "most"), [("get_weather", 1), (None, None)])

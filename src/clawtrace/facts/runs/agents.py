@@ -217,7 +217,8 @@ def _starters(run: RunSpans, numbers: Mapping[int, int]) -> Callable[[int], list
         span, root = spans[index], run.root[index]
         links = f"{span.links or ''} {spans[root].links or ''}".split()
         linked = [places[link] for link in links if link in places]
-        agents = {one if one in numbers else run.agent[one] for one in linked}
+        around = (one if one in numbers else run.agent[one] for one in linked)
+        agents = {one for one in around if one is not None}
         agents.update(named[span.parent_agent] if span.parent_agent is not None else ())
         return [
             one

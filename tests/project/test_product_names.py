@@ -46,8 +46,10 @@ PRODUCTS = (
 CONVENTIONS = ("transfer_to_", "handoff_to_", "tool_use", "end_turn", "function_call")
 """Words of providers and frameworks that only a dialect, or what reads messages there, may know."""
 
-STANDARDS = frozenset(("opentelemetry", "otel-genai", "mcp", "botocore", "google-genai", "azure-ai-inference"))
-"""Dialects that are called as a standard is, or a provider's name."""
+STANDARDS = frozenset(
+    ("opentelemetry", "otel-genai", "mcp", "botocore", "google-genai", "azure-ai-inference", "own-words")
+)
+"""Dialects that are called as a standard is, as a provider, or by plain words."""
 
 
 def _pattern() -> re.Pattern[str]:

@@ -13,6 +13,7 @@ from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.dialects.load import load_dialects
 from clawtrace.errors import QueryError
+from clawtrace.facts.normaliser import Normaliser
 from clawtrace.facts.scopes.scopes import Scope
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.model.verdict import RunResult, Status, Verdict
@@ -381,6 +382,33 @@ def test_a_call_known_from_messages_alone_belongs_to_the_agent_that_asked(lab: L
 
     with within.holding():
         assert lab.store.script("SELECT name, span_id, certain FROM tool_calls") == [("search", None, False)]
+
+
+def test_facts_and_scopes_are_read_from_the_raw_rows_once(monkeypatch: pytest.MonkeyPatch, lab: Lab) -> None:
+    """Where a run's facts are out of date they are computed once, for the whole run and for its parts; else for the parts."""
+    read: list[dict[int, str]] = []
+    rows = Normaliser.rows
+
+    def counted(self: Normaliser, side: Any, run_ids: dict[int, str]) -> Any:
+        read.append(run_ids)
+        return rows(self, side, run_ids)
+
+    monkeypatch.setattr(Normaliser, "rows", counted)
+    two_agents(lab).put(agent("o", agent="other"), run="q")
+    helper = Scope(Matcher("helper"), None)
+
+    lab.facts.ensure(["r", "q"], scopes=[helper])
+    found = lab.facts.scoped([helper], ["r"])[helper]
+    assert [list(run_ids.values()) for run_ids in read] == [["r", "q"]]
+    again = lab.facts.scoped([helper], ["r"])[helper]
+    assert [list(run_ids.values()) for run_ids in read[1:]] == [["r"]]
+    assert found.runs == again.runs
+    assert list(found.runs) == ["r"]
+
+    two_agents(lab)
+    lab.facts.ensure(["r", "q"], scopes=[helper])
+    assert list(lab.facts.scoped([helper], ["r", "q"])[helper].runs) == ["r", "q"]
+    assert [list(run_ids.values()) for run_ids in read[2:]] == [["r"], ["q"]]
 
 
 def test_a_running_total_is_not_what_its_turn_used(lab: Lab) -> None:

@@ -180,15 +180,21 @@ class Facts:
         self._normaliser = Normaliser(dialects, pricing, parent_not_exported)
         self._python = Lock()
         """Held for Python's part of a batch: a second thread in it gains nothing, while DuckDB's part of the next one waits."""
+        self._within: dict[Scope, ScopedFacts] = {}
+        self._within_runs: set[str] = set()
+        """What the last `ensure` found of the scopes that it was given, and of which runs."""
 
-    def ensure(self, run_ids: Sequence[str], progress: Progress = unseen) -> None:
+    def ensure(self, run_ids: Sequence[str], progress: Progress = unseen, scopes: Iterable[Scope] = ()) -> None:
         """Compute the facts of those `run_ids` whose raw rows or record changed since they were computed.
 
         Args:
             run_ids: of which runs.
             progress: called when a part of them is done.
+            scopes: what `scoped` will be called for next: of runs whose facts are computed now, it is found by the way.
         """
         with self._store.lock, collector_paused():
+            self._within = {scope: self._scoped_facts(scope) for scope in scopes}
+            self._within_runs = set()
             self._forget(self._store.take_retired())
             self._store.load("wanted_runs", {"run_id": ("text", list(run_ids))})
             stale = self._store.script(_STATE, {"normaliser": self._normaliser.digest})
@@ -212,13 +218,18 @@ class Facts:
             self._store.script(f"BEGIN;\n{read_sql('unpublish')}\nCOMMIT")
 
     def scoped(self, scopes: Iterable[Scope], run_ids: Sequence[str]) -> dict[Scope, ScopedFacts]:
-        """Return what of the runs belongs to each scope, computed from the raw rows."""
-        from clawtrace.facts.scopes.scoped_facts import ScopedFacts
-
+        """Return what of the runs belongs to each scope, computed from the raw rows where `ensure` has not just done it."""
         normaliser = self._normaliser
         with self._store.lock, collector_paused():
-            found = {scope: ScopedFacts(self._store, scope) for scope in scopes}
-            self._store.load("wanted_runs", {"run_id": ("text", list(run_ids))})
+            within, runs = self._within, self._within_runs
+            self._within, self._within_runs = {}, set()
+            wanted = list(scopes)
+            if not within.keys() >= set(wanted):
+                within, runs = {}, set()
+            found = {scope: within.get(scope) or self._scoped_facts(scope) for scope in wanted}
+            for one in found.values():
+                one.keep(run_ids)
+            self._store.load("wanted_runs", {"run_id": ("text", [one for one in run_ids if one not in runs])})
             for batch in _batches(self._store.script(_WANTED)):
                 facts = normaliser.facts(normaliser.rows(self._store, _numbers(batch)))
                 completeness = self._completeness(self._store)
@@ -228,6 +239,11 @@ class Facts:
                         one.add(run, normaliser.shells)
                 _let_go(self._store, sum(row[2] for row in batch))
         return found
+
+    def _scoped_facts(self, scope: Scope) -> ScopedFacts:
+        from clawtrace.facts.scopes.scoped_facts import ScopedFacts
+
+        return ScopedFacts(self._store, scope)
 
     def signs(self, run_id: str, record: RunRecord) -> ClosingSigns:
         """Return what the spans that a run has so far say of its end; nothing is kept of it."""
@@ -296,6 +312,10 @@ class Facts:
             (*row[1:5], self._normaliser.digest, json.dumps(completeness.diagnostics(row[1], of_runs.get(row[1]))))
             for row in batch
         ]
+        for within in self._within.values():
+            for run in facts:
+                within.add(run, self._normaliser.shells)
+        self._within_runs.update(row[1] for row in batch)
         return {
             "fact_placed": dict(placed),
             **{relation: columns_of(relation, of_relation) for relation, of_relation in found.items()},

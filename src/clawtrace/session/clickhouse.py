@@ -164,8 +164,8 @@ class ClickHouseSession(Session):
 
     # Questions --------------------------------------------------------------------------------
 
-    def _current(self, run_ids: Sequence[str], more: Iterable[str] = ()) -> _Engine:
-        engine = super()._current(run_ids, more)
+    def _current(self, run_ids: Sequence[str], more: Iterable[str] = (), scopes: Iterable[Scope] = ()) -> _Engine:
+        engine = super()._current(run_ids, more, scopes)
         self._there.facts_were_computed()
         return engine
 

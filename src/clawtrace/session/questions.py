@@ -224,11 +224,13 @@ class SessionQuestions:
     def _ask(self, questions: Sequence[WaitingQuestion], logs_of: Mapping[str, World] | None) -> dict[str, RunResult]:
         """Ask the store what `questions` ask, with the lock held; with `logs_of`, worlds, also the logs that one question names."""
         from clawtrace.facts.facts import stand_ins
+        from clawtrace.verdicts.asking.ask import scope_of
         from clawtrace.verdicts.combined import combine
         from clawtrace.verdicts.evaluate import evaluate
 
         asked = combine(questions)
-        engine = self._current(asked.run_ids, more=self._waiting.run_ids())
+        scopes = [scope for one in asked.assertions if (scope := scope_of(one)) is not None]
+        engine = self._current(asked.run_ids, more=self._waiting.run_ids(), scopes=scopes)
         ask = partial(
             evaluate,
             self._asked,
@@ -417,8 +419,10 @@ class SessionQuestions:
         """Return what of runs, whose facts are current, belongs to each scope; `holding` it narrows down what is asked."""
         return self._engine_at_hand().facts.scoped(scopes, run_ids)
 
-    def _current(self, run_ids: Sequence[str], more: Iterable[str] = ()) -> _Engine:
+    def _current(self, run_ids: Sequence[str], more: Iterable[str] = (), scopes: Iterable[Scope] = ()) -> _Engine:
         """Return the engine after bringing the facts of `run_ids` up to date, and those of `more` that the store knows.
+
+        `scopes` are those that will be asked about (`Facts.ensure`).
 
         The facts of all runs that wait for the lock are computed together: that costs little more than those of one.
 
@@ -431,7 +435,7 @@ class SessionQuestions:
         if unknown:
             raise UsageError(f"the store {self._store.path!r} has no run {unknown[0]!r}.")
         engine = self._engine_at_hand()
-        engine.facts.ensure(together, self.progress)
+        engine.facts.ensure(together, self.progress, scopes)
         return engine
 
     def _engine_at_hand(self) -> _Engine:

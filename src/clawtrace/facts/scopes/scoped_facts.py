@@ -6,7 +6,7 @@ very words in which it is asked of whole runs. `attributes` stay as they are: th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -84,6 +84,10 @@ class ScopedFacts:
             }
             for name, of_run in rows.items():
                 self._rows.setdefault(name, []).extend(of_run)
+
+    def keep(self, run_ids: Collection[str]) -> None:
+        """Forget other runs; their rows are never read."""
+        self.runs = {run_id: self.runs[run_id] for run_id in run_ids if run_id in self.runs}
 
     @contextmanager
     def holding(self) -> Iterator[None]:

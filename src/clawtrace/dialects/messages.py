@@ -267,7 +267,8 @@ def _blob(payload: str, direction: str) -> Iterator[Message]:
         loaded = found or (content if isinstance(content, dict) else loaded)
     for message in loaded if isinstance(loaded, list) else [loaded]:
         role, pieces = message_of(message)
-        yield role or ("assistant" if direction == "output" else "user"), pieces
+        bare = direction == "output" and isinstance(message, str)  # it may leave out that tools were asked for
+        yield role or (None if bare else "assistant" if direction == "output" else "user"), pieces
 
 
 def _is_response(value: Any) -> bool:

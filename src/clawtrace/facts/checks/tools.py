@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
@@ -48,26 +48,16 @@ def _doubt_other_spans(run: RunSpans, tools: ToolCalls, findings: Findings) -> N
     if not (unrun or told) or not any(findings.holds(reason, index) for index in run.kinds.get("llm", ())):
         return
     last_ns: dict[str | None, tuple[int, int]] = {}
-    free: dict[str | None, list[int]] = defaultdict(list)
     for kind in ("other", "chain"):
         for index in run.kinds.get(kind, ()):
             span = run.spans[index]
             if findings.holds(reason, index):
                 last_ns[span.name] = max(last_ns.get(span.name, (-1, -1)), (span.start_ns, index))
-                if kind == "other":
-                    free[span.name].append(index)
     for call in told:
         at_ns, index = last_ns.get(call.name, (-1, -1))
-        if at_ns < call.start_ns:
-            continue
-        later = [one for one in free[call.name] if run.spans[one].start_ns >= call.start_ns]
-        if later:  # a program's own span around the tool
-            index = min(later, key=lambda one: run.spans[one].start_ns)
-            free[call.name].remove(index)
-            call.doubts = [doubt for doubt in call.doubts if doubt.column is not None]
-        call.outcome = "error" if later and run.spans[index].failed else None
-        if call.outcome is None:
-            call.doubt(reason, *(("outcome",) if later else ()), span=index)
+        if at_ns >= call.start_ns:
+            call.outcome = None
+            call.doubt(reason, span=index)
     moved: set[int] = set()
     for request in unrun:
         at_ns, index = last_ns.get(request.name, (-1, -1))

@@ -67,7 +67,7 @@ class RunSpans:
     """The spans of each kind that there is, in order."""
     emitting: list[int] = field(init=False)
     """The spans that represent something in addition to their kind (`Span.emits`), in order."""
-    requests: Mapping[int, int] = field(init=False)
+    requests: dict[int, int] = field(init=False)
     """How many requests over HTTP there are of a model call, by its group: spans right inside of its own, all to one URL."""
     _orders: dict[tuple[str, ...], list[int]] = field(init=False, default_factory=dict)
     """The spans of some kinds in the order of the tree, once they were asked for."""
@@ -82,9 +82,12 @@ class RunSpans:
         self.kinds = dict(kinds)
         urls: dict[int, list[str | None]] = defaultdict(list)
         for index in self.emitting:
-            if self.spans[index].emits == "request" and (number := self._requested_by(index)) is not None:
-                urls[number].append(self.spans[index].exchange_id)
-        self.requests = {number: len(sent) for number, sent in urls.items() if None not in sent and len(set(sent)) == 1}
+            if self.spans[index].emits == "request" and (call := self._requested_by(index)) is not None:
+                urls[call].append(self.spans[index].exchange_id)
+        self.requests = {}
+        for number, sent in urls.items():
+            if sent[0] is not None and sent.count(sent[0]) == len(sent):
+                self.requests[number] = len(sent)
 
     def _requested_by(self, index: int) -> int | None:
         """Return the group of the model call that a request over HTTP belongs to; one inside of another belongs to none."""

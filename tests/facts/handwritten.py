@@ -65,9 +65,6 @@ class Program:
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
         self.style = {name: self._random.choice(options) for name, options in STYLES.items()}
-        self.style["http"] &= (
-            self.style["retry"] != "inside"
-        )  # a client of HTTP that writes spans writes one of each attempt
         self._now = 1_790_000_000_000_000_000
         self._spans: dict[str, list[dict[str, Any]]] = {}
         self._logs: dict[str, list[dict[str, Any]]] = {}

@@ -59,7 +59,8 @@ def test_retries_in_an_sdk_are_one_gap(lab: Lab) -> None:
 
 
 def _post(id: str, parent: str, at: int, url: str = "https://api.example/v1/chat/completions") -> S:
-    return S(id, parent, at, name="POST", kind="Client", attrs={"http.request.method": "POST", "url.full": url})
+    said = {"http.request.method": "POST", "url.full": url}
+    return S(id, parent, at, name="POST", kind="Client", attrs=said, scope="opentelemetry.instrumentation.httpx")
 
 
 def test_requests_over_http_show_what_an_sdk_makes_again(lab: Lab) -> None:

@@ -90,13 +90,16 @@ class RunSpans:
                 self.requests[number] = len(sent)
 
     def _requested_by(self, index: int) -> int | None:
-        """Return the group of the model call that a request over HTTP belongs to; one inside of another belongs to none."""
-        above = self.spans[index]
+        """Return the group of the model call that a request over HTTP belongs to; one inside of another belongs to none.
+
+        An instrumentation of HTTP clients shows all requests; what writes the model call's span, too, may show some of them.
+        """
+        above, scope = self.spans[index], self.spans[index].scope
         while not self.cut[index] and above.parent_sid is not None:
             index = above.parent_sid - self.spans[0].sid
             above = self.spans[index]
             if above.kind != "infra" or above.emits == "request":
-                return self.group[index] if above.kind == "llm" else None
+                return self.group[index] if above.kind == "llm" and above.scope != scope else None
         return None
 
     @classmethod

@@ -7,6 +7,7 @@ none. Where they are too many it asks some of them: answers of both kinds leave 
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import re
 from collections import Counter
@@ -33,6 +34,9 @@ READS: dict[str, dict[str, tuple[str, ...]]] = {
     "trace_duration": {},
 }
 """The relations that a type looks at, and the columns in which it matters that they may be unknown."""
+
+SOME_ORDERS = 120
+"""How many orders of calls that start at once are looked at."""
 
 World = dict[str, list[Row]]
 
@@ -316,10 +320,11 @@ def _no_loops(world: World, asked: dict[str, Any]) -> bool | None:
         )
 
     rows = sorted(world["tools"], key=lambda row: row["start"])
+    at_once = [list(some) for _, some in itertools.groupby(rows, key=lambda row: row["start"])]
+    if math.prod(math.factorial(len(some)) for some in at_once) > SOME_ORDERS:
+        return None
     found = set()
-    for order in itertools.product(
-        *(itertools.permutations(some) for _, some in itertools.groupby(rows, key=lambda row: row["start"]))
-    ):
+    for order in itertools.product(*map(itertools.permutations, at_once)):
         ordered = list(itertools.chain(*order))
         of_agents = [[one for one in ordered if one["agent"] == agent] for agent in {row["agent"] for row in rows}]
         found.add(max(map(longest, [ordered, *of_agents])) <= asked.get("max_repeats", 3))

@@ -219,7 +219,9 @@ def _models(runs: Sequence[Mapping[str, Any]]) -> Iterator[Observation]:
         return
     calls = max(len(run["llm_calls"]) for run in runs)
     count = _above(calls, _BUDGET_MARGIN)
-    yield Observation({"type": "llm_call_count", "min": 1, "max": count}, f"{calls} model call{'s' * (calls != 1)}, with a margin.")
+    yield Observation(
+        {"type": "llm_call_count", "min": 1, "max": count}, f"{calls} model call{'s' * (calls != 1)}, with a margin."
+    )
     models = list(
         dict.fromkeys(call["request_model"] or call["response_model"] for run in runs for call in run["llm_calls"])
     )

@@ -235,8 +235,9 @@ def message_rows(run_id: str, run: RunSpans) -> Iterator[tuple[Any, ...]]:
     """Return the rows of `messages` of a run, which need nothing else of it."""
     first, messages = run.spans[0].sid, run.messages
     ids = [span.span_id for span in run.spans]
+    speaker = {"output": "assistant"}  # of what names none
     return (
-        (run_id, ids[sid - first], direction, *part[:-1])
+        (run_id, ids[sid - first], direction, *part[:2], part.role or speaker.get(direction), *part[3:-1])
         for (sid, direction), parts in messages.items()
         for part in parts
     )

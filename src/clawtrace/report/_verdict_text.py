@@ -68,7 +68,8 @@ def print_verdicts(report: CampaignReport, console: ConsoleOutput, *, verbose: b
         writer.write_many(cases)
     for runs in cases:
         writer.write_case(runs)
-    writer.write_rest()
+    if writer.blocks > _MOST_BLOCKS and not verbose:
+        console.line((f"and {count(writer.blocks - _MOST_BLOCKS)} more that did not pass; -v shows all", "dim"))
 
 
 def title_of(result: RunResult) -> str:
@@ -170,7 +171,7 @@ def _said(verdict: Verdict, message: str) -> tuple[Any, ...]:
 
 def _pattern(text: str | None) -> str:
     """Return a text without its figures; those in a name stay."""
-    return _FIGURE.sub(lambda found: found[1] or "#", text or "")
+    return _FIGURE.sub(r"\1#", text or "")
 
 
 def _example(title: str, message: str) -> str:
@@ -205,7 +206,8 @@ class _Writer:
         self._hidden: set[tuple[int, int]] = set()
         """Run and place of the verdicts that are in a block of many cases."""
         self._notes: set[tuple[int, str]] = set()
-        self._blocks = 0
+        self.blocks = 0
+        """How many there were, also those that were left out."""
         self._open: tuple[object, ...] = ()
         """Status and runs of the block before, where its verdicts have one line each."""
         self._errors: set[int] = set()
@@ -215,7 +217,8 @@ class _Writer:
 
     def write_many(self, cases: Sequence[Sequence[RunResult]]) -> None:
         """Write what many cases say alike."""
-        self._write_errors_of_many(cases)
+        if len(cases) >= _MANY_CASES:
+            self._write_errors_of_many(cases)
         self._write_reasons_of_many(cases)
         hints: set[str] = set()
         for block in _of_many_cases(cases, self._hidden, self._reasons):
@@ -261,11 +264,11 @@ class _Writer:
             return
         self._open = (verdict.status, *open_runs)
         heading = (status, (f"  {title}", "bold"), (f" · {', '.join(block.labels)}{severity}", ""))
-        self._blocks += 1
-        if self._blocks > _WHOLE_BLOCKS and not self._verbose:
-            if self._blocks == _WHOLE_BLOCKS + 1:
+        self.blocks += 1
+        if self.blocks > _WHOLE_BLOCKS and not self._verbose:
+            if self.blocks == _WHOLE_BLOCKS + 1:
                 console.line()
-            if self._blocks <= _MOST_BLOCKS:
+            if self.blocks <= _MOST_BLOCKS:
                 console.line(*heading, (f": {cut(block.message, _MOST_SAID)}", ""))
             return
         console.line()
@@ -330,8 +333,10 @@ class _Writer:
     def _write_errors_of_many(self, cases: Sequence[Sequence[RunResult]]) -> None:
         """Write the errors that runs of many cases ended with, once for each."""
         alike: dict[str, list[RunResult]] = {}
-        for run in (run for runs in cases for run in runs if run.error):
-            alike.setdefault(_pattern(run.error), []).append(run)
+        for runs in cases:
+            for run in runs:
+                if run.error:
+                    alike.setdefault(_pattern(run.error), []).append(run)
         for broken in alike.values():
             of_case = cases_of(broken).values()
             if len(of_case) >= _MANY_CASES:
@@ -341,13 +346,6 @@ class _Writer:
                 self._write_error(_of_cases(len(of_case), len(broken)), text)
                 self._write_cases([_title(runs, _is_numbered(runs)) for runs in of_case])
                 self._errors |= set(map(id, broken))
-
-    def write_rest(self) -> None:
-        """Say how much was left out."""
-        if self._blocks > _MOST_BLOCKS and not self._verbose:
-            self._console.line(
-                (f"and {count(self._blocks - _MOST_BLOCKS)} more that did not pass; -v shows all", "dim")
-            )
 
     def _write_reasons_of_many(self, cases: Sequence[Sequence[RunResult]]) -> None:
         """Say why the traces of many cases are incomplete, once for each reason."""

@@ -147,7 +147,9 @@ def unmade_request(run: RunSpans) -> int | None:
     last = next((index for index in tools or at_work[-1:] if run.role[index] == "request"), None)
     if last is not None:
         return last
-    ran = {span.tool_name: index for index, span in enumerate(run.spans) if span.kind == "tool" and not span.tool_paused}
+    ran = {
+        span.tool_name: index for index, span in enumerate(run.spans) if span.kind == "tool" and not span.tool_paused
+    }
     ends = {run.root[index]: index for index in at_work}
     waiting = (index for index in ends.values() if run.spans[index].tool_paused and run.role[index] == "request")
     return next((one for one in waiting if ran.get(run.spans[one].tool_name, -1) < one), None)

@@ -32,7 +32,6 @@ __all__ = [
 ]
 
 _HEX = re.compile(r"[0-9a-f]*")
-_CAPITAL = re.compile("[A-Z]")
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?")
 _INT32, _INT64 = (-(1 << 31), (1 << 31) - 1), (-(1 << 63), (1 << 63) - 1)
 _BEYOND = 100_000_000_000_000_000_000
@@ -45,16 +44,15 @@ _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 
 
 _FIELDS = {
-    _CAPITAL.sub(r"_\g<0>", name).lower(): name
-    for name in (
-        "resourceSpans", "scopeSpans", "instrumentationLibrarySpans", "resourceLogs", "scopeLogs", "instrumentationLibraryLogs",
-        "resourceMetrics", "scopeMetrics", "instrumentationLibraryMetrics", "instrumentationLibrary", "logRecords",
-        "exponentialHistogram", "dataPoints", "schemaUrl", "traceId", "spanId", "parentSpanId", "traceState",
-        "startTimeUnixNano", "endTimeUnixNano", "timeUnixNano", "observedTimeUnixNano", "droppedAttributesCount",
-        "droppedEventsCount", "droppedLinksCount", "severityText", "severityNumber", "eventName", "stringValue", "intValue",
-        "doubleValue", "boolValue", "arrayValue", "kvlistValue", "bytesValue",
-    )
-}  # fmt: skip
+    re.sub("[A-Z]", r"_\g<0>", name).lower(): name
+    for name in """
+        resourceSpans scopeSpans instrumentationLibrarySpans resourceLogs scopeLogs instrumentationLibraryLogs resourceMetrics
+        scopeMetrics instrumentationLibraryMetrics instrumentationLibrary logRecords exponentialHistogram dataPoints schemaUrl
+        traceId spanId parentSpanId traceState startTimeUnixNano endTimeUnixNano timeUnixNano observedTimeUnixNano
+        droppedAttributesCount droppedEventsCount droppedLinksCount severityText severityNumber eventName stringValue intValue
+        doubleValue boolValue arrayValue kvlistValue bytesValue
+    """.split()
+}
 """Fields of more than one word, by their names in snake_case."""
 _SNAKE = frozenset(_FIELDS)
 _SEVERITIES = {

@@ -221,7 +221,8 @@ class TestRefused:
         assert request(served, "GET", "/clawtrace/v1/runs/nobody")[0] == 404
         assert request(served, "POST", "/clawtrace/v1/runs/nobody/end")[0] == 404
         assert request(served, "GET", "/clawtrace/v2/runs")[0] == 404
-        assert request(served, "DELETE", "/clawtrace/v1/runs")[0] == 405
+        status, _, headers = request(served, "DELETE", "/clawtrace/v1/runs")
+        assert (status, headers["allow"]) == (405, "GET, POST")
         with pytest.raises(UsageError, match="no run matches"):
             served.client.evaluate(NEVER)
 

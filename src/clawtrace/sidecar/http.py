@@ -59,11 +59,12 @@ class ControlHttp:
             return refusal(404, f"there is nothing at `{asked.path[:100]}`; this service has {_PATHS}")
         operation = methods.get(asked.method)
         if operation is None:
-            return refusal(405, f"`{asked.path[:100]}` takes {' or '.join(methods)}")
+            no = refusal(405, f"`{asked.path[:100]}` takes {' or '.join(methods)}")
+            return no._replace(headers=((b"allow", ", ".join(methods).encode()),))
         try:
             write = operation.form(asked)
             answer = operation.do(self._control, *run, *operation.arguments(asked))
             return write(answer)._replace(status=operation.status)
         except Exception as error:
-            no = refused(error)
-            return refusal(no.status, no.message, no.error)
+            why = refused(error)
+            return refusal(why.status, why.message, why.error)

@@ -132,6 +132,7 @@ def _operation(one: Operation) -> dict[str, Any]:
             described["parameters"] = [{"name": "last", "in": "query", "schema": {"type": "integer", "minimum": 1}}]
         case "beginRun":
             described["parameters"] = [_choice("format", *one.forms)]
+            described["responses"]["201"]["content"]["text/x-shellscript"] = {"schema": {"type": "string"}}
         case "evaluate":
             described |= _evaluation()
             described["responses"]["200"]["headers"] = {
@@ -146,11 +147,8 @@ def _operation(one: Operation) -> dict[str, Any]:
 def _described(name: str, summary: str, answer: str, status: str = "200") -> dict[str, Any]:
     """Describe an operation by its answer: a schema, or a media type whose content is no JSON."""
     text = {"description": summary, "content": {answer: {"schema": {"type": "string"}}}}
-    responses = (
-        {"200": text}
-        if "/" in answer
-        else {status: _content(summary, answer), "default": _content("Why not.", "Refusal")}
-    )
+    answered = text if "/" in answer else _content(summary, answer)
+    responses = {status: answered, "default": _content("Why not.", "Refusal")}
     return {"operationId": name, "summary": summary, "responses": responses}
 
 

@@ -102,19 +102,23 @@ def test_a_share_is_never_rounded_to_the_other_side_of_its_threshold(
 
 
 def test_many_causes_are_grouped_by_what_asked(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
-    """One assertion that failed in 60 ways is one entry, which opens; each way leads to a run."""
+    """One assertion that failed in 60 ways is one entry, which opens; each way leads to a run. Figures alone make no way."""
     for number in range(60):
         (tmp_path / "all" / f"r{number:02}").mkdir(parents=True)
-        recorded(tmp_path / "all" / f"r{number:02}" / "t.jsonl", agent_and_tools(["a"] * (number + 2)))
+        recorded(tmp_path / "all" / f"r{number:02}" / "t.jsonl", agent_and_tools([f"t{number:02}"] * (number + 2)))
     page.goto(
         evaluate(
-            tmp_path / "all", "assertions:\n  - {id: few, type: tool_call_count, tool: a, max: 1}\n", "--run-per-dir"
+            tmp_path / "all",
+            "assertions:\n  - {id: few, type: tool_call_count, max: 1}\n  - {id: one, type: tool_sequence, expected: [a], mode: strict}\n",
+            "--run-per-dir",
         )
     )
     causes = page.locator(".causes > li")
 
-    assert causes.count() == 1
-    assert "few tool_call_count × 60 for example:" in causes.inner_text()
+    assert causes.count() == 2
+    figures = causes.filter(has_text="few tool_call_count × 60 for example:")
+    assert "said otherwise" not in figures.inner_text()
+    causes = causes.filter(has_text="one tool_sequence × 60 for example:")
     causes.get_by_text("said otherwise of 59 runs, in 59 ways").click()
     assert causes.locator("li").count() == 50
     causes.locator("li a", has_text="r07").click()

@@ -127,3 +127,33 @@ def accessible(page: Page, axe: str) -> None:
     page.evaluate(axe)
     found = page.evaluate("axe.run()")
     assert [(one["id"], one["nodes"][0]["html"]) for one in found["violations"]] == []
+
+
+def test_the_history_of_the_campaigns(online: Page, service: Service, axe: str) -> None:
+    """A run has the strip of its case; the history says since when the case is not green, and what was edited."""
+    from clawtrace.campaign.comparing.history import KeptCampaign, KeptCase, keep
+
+    plain = {
+        "case_id": "refund", "model_id": None, "failed": 0, "undecided": 0, "broke": 0, "not_run": 0, "quarantined": False,
+        "reused": 0, "fresh": (1, 0), "measures": {"tokens": 100}, "parts": {}, "unknown": "", "edited": (),
+    }  # fmt: skip
+    green = KeptCase(**plain, exit_code=0, passed=1)  # type: ignore[arg-type]
+    edited = ("the files of `inputs` (`prompt.md`)",)
+    red = green._replace(exit_code=1, passed=0, failed=1, fresh=(0, 1), edited=edited, measures={"tokens": 157})
+    folder = service.folder / "outputs" / "campaigns" / "shop" / "default-1"
+    folder.mkdir(parents=True)
+    for day, case in enumerate((green, red), 1):
+        keep(KeptCampaign("shop", "default", f"2026-01-0{day}T00:00:00.000Z", {case.key: case}), folder)
+    service.ask("/clawtrace/v1/runs", json.dumps({"run_id": "r", "case_id": "refund"}))
+    online.goto(f"{service.http}/#token={TOKEN}")
+
+    online.get_by_role("img", name="1 of the last 2 campaigns green").wait_for()
+    online.get_by_role("link", name="history of the campaigns").click()
+    row = online.locator("tbody tr", has_text="Not green since 2026-01-02").first
+    row.wait_for()
+    assert (
+        "Last green: 2026-01-01 00:00 UTC, shop/default-1. Edited since: the files of inputs (prompt.md)."
+        in row.inner_text()
+    )
+    assert row.locator("td").last.inner_text() == "157 ×1.57"
+    accessible(online, axe)

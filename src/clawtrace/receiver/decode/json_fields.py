@@ -45,44 +45,15 @@ _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 
 _FIELDS = {
     re.sub("[A-Z]", r"_\g<0>", name).lower(): name
-    for name in [
-        "resourceSpans",
-        "scopeSpans",
-        "instrumentationLibrarySpans",
-        "resourceLogs",
-        "scopeLogs",
-        "instrumentationLibraryLogs",
-        "resourceMetrics",
-        "scopeMetrics",
-        "instrumentationLibraryMetrics",
-        "instrumentationLibrary",
-        "logRecords",
-        "exponentialHistogram",
-        "dataPoints",
-        "schemaUrl",
-        "traceId",
-        "spanId",
-        "parentSpanId",
-        "traceState",
-        "startTimeUnixNano",
-        "endTimeUnixNano",
-        "timeUnixNano",
-        "observedTimeUnixNano",
-        "droppedAttributesCount",
-        "droppedEventsCount",
-        "droppedLinksCount",
-        "severityText",
-        "severityNumber",
-        "eventName",
-        "stringValue",
-        "intValue",
-        "doubleValue",
-        "boolValue",
-        "arrayValue",
-        "kvlistValue",
-        "bytesValue",
-    ]
-}
+    for name in (
+        "resourceSpans", "scopeSpans", "instrumentationLibrarySpans", "resourceLogs", "scopeLogs", "instrumentationLibraryLogs",
+        "resourceMetrics", "scopeMetrics", "instrumentationLibraryMetrics", "instrumentationLibrary", "logRecords",
+        "exponentialHistogram", "dataPoints", "schemaUrl", "traceId", "spanId", "parentSpanId", "traceState",
+        "startTimeUnixNano", "endTimeUnixNano", "timeUnixNano", "observedTimeUnixNano", "droppedAttributesCount",
+        "droppedEventsCount", "droppedLinksCount", "severityText", "severityNumber", "eventName", "stringValue", "intValue",
+        "doubleValue", "boolValue", "arrayValue", "kvlistValue", "bytesValue",
+    )
+}  # fmt: skip
 """Fields of more than one word, by their names in snake_case."""
 _SNAKE = frozenset(_FIELDS)
 _SEVERITIES = {

@@ -237,7 +237,8 @@ class RoleRule(DialectPart):
     agent or of the agent inside of it, which no other span records. `runner`: on an agent, it counts as an agent only if it made a model or tool call
     itself; else it only runs the agents inside of it. `request`: on a step, it contains what a model is asked next; if no
     span starts after it, that model call was made and has no span. `reply`: on a step, its column `response_model` is that of
-    the one model call before it that is its sibling, or a child of a sibling.
+    the one model call before it that is its sibling, or a child of a sibling. `inferred`: it is a step and nothing else where an
+    agent, a model call or a tool call without this role is inside of it.
     """
 
     is_: Literal[
@@ -250,6 +251,7 @@ class RoleRule(DialectPart):
         "step",
         "history",
         "runner",
+        "inferred",
         "request",
         "reply",
     ] = Field(alias="is")

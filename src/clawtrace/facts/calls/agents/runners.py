@@ -15,10 +15,39 @@ from collections.abc import Sequence, Set
 
 from clawtrace.facts.spans.span import Span
 
-__all__ = ["without_runners"]
+__all__ = ["without_inferred", "without_runners"]
 
 _CODE = re.compile(r"[A-Z]\w*\.[a-z_]\w*")
 """A method of a class: what instrumentations call a span by where nothing else is known."""
+
+
+def without_inferred(spans: Sequence[Span], parents: Sequence[int | None]) -> Sequence[Span]:
+    """Return the spans of one run, those of the role `inferred` as steps where other work is inside of them, or they in another tool call."""
+    inferred = {index for index, span in enumerate(spans) if span.role == "inferred"}
+    if not inferred:
+        return spans
+    steps: set[int] = set()
+    tools = {index for index, span in enumerate(spans) if span.kind == "tool"} - inferred
+    for index, span in enumerate(spans):
+        at, seen = parents[index], set[int]()
+        if index in inferred and tools:
+            while at is not None and at not in tools and at not in seen:
+                seen.add(at)
+                at = parents[at]
+            steps |= {index} if at in tools else set()
+        elif index not in inferred and span.kind in ("agent", "llm", "tool"):
+            while at is not None and at not in seen and at not in steps:
+                seen.add(at)
+                at = parents[at]
+            steps |= seen
+    found = list(spans)
+    for index in inferred:
+        found[index] = spans[index]._replace(role=None)
+    for index in inferred & steps:
+        found[index] = spans[index]._replace(
+            kind="other", role=None, agent_name=None, tool_name=None, input_tokens=None, output_tokens=None
+        )
+    return found
 
 
 def without_runners(spans: Sequence[Span], parents: Sequence[int | None]) -> tuple[Sequence[Span], Set[int]]:

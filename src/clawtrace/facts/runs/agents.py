@@ -78,8 +78,8 @@ def activations(run: RunSpans, requested: Mapping[int, int | None], calls: Seque
     spawned, unseen = _spawned(run, found)
     called_by = _callers(run)
     in_tool_time = _in_tool_time(run, calls)
-    starters = _starters(run, numbers)
     several = len({run.spans[index].trace_id for index in found}) > 1
+    starters = _starters(run, numbers) if several else None
     rows = []
     for index in found:
         span, above, source = run.spans[index], run.agent[index], handed.get(index)
@@ -88,7 +88,7 @@ def activations(run: RunSpans, requested: Mapping[int, int | None], calls: Seque
             rows.append(Activation(index, numbers[index], None if by is None else numbers.get(by), "spawn"))
             continue
         from_whom = above if source is None else source
-        if from_whom is None and (by_whom := starters(index)):
+        if from_whom is None and starters is not None and (by_whom := starters(index)):
             parent = numbers[by_whom[0]] if len(by_whom) == 1 else None
             rows.append(Activation(index, numbers[index], parent, "link"))
             continue
@@ -217,9 +217,10 @@ def _starters(run: RunSpans, numbers: Mapping[int, int]) -> Callable[[int], list
         span, root = spans[index], run.root[index]
         links = f"{span.links or ''} {spans[root].links or ''}".split()
         linked = [places[link] for link in links if link in places]
-        around = (one if one in numbers else run.agent[one] for one in linked)
-        agents = {one for one in around if one is not None}
-        agents.update(named[span.parent_agent] if span.parent_agent is not None else ())
+        above = (one if one in numbers else run.agent[one] for one in linked)
+        agents = {one for one in above if one is not None}
+        if span.parent_agent is not None:
+            agents.update(named[span.parent_agent])
         return [
             one
             for one in agents

@@ -250,7 +250,8 @@ def test_spans_without_a_model_call_name_the_line_that_is_lacking(program, tmp_p
 def test_spans_of_words_that_nobody_knows_name_those_that_are_known(program, tmp_path) -> None:
     """`run` and `init` say it: otherwise nothing but a `?` does."""
     own = (
-        WITHOUT_MODEL.replace("gen_ai.", "my.")
+        WITHOUT_MODEL.replace("gen_ai.tool.", "my.work.")
+        .replace("gen_ai.", "my.")
         .replace("execute_tool search", "search")
         .replace("import openai", "pass")
     )

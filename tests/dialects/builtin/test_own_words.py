@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from building import Lab, S, agent, chat, tool
 
@@ -15,7 +17,7 @@ AROUND = {
 
 @pytest.mark.parametrize("outer", AROUND.values(), ids=AROUND)
 def test_around_an_agent_that_is_recorded_they_are_steps(lab: Lab, outer: S) -> None:
-    lab.put(outer, agent("a", "o", at=1), chat("m", "a", at=2), tool("t", "a", at=10))
+    lab.put(replace(outer, scope="shop"), agent("a", "o", at=1), chat("m", "a", at=2), tool("t", "a", at=10))
 
     assert lab.totals("llm_calls", "tool_calls", "agents") == (1, 1, 1)
     assert lab.rows("SELECT name, certain FROM agents") == [("assistant", True)]
@@ -24,8 +26,8 @@ def test_around_an_agent_that_is_recorded_they_are_steps(lab: Lab, outer: S) -> 
 def test_in_a_tool_call_that_is_recorded_they_are_steps_and_next_to_it_calls(lab: Lab) -> None:
     said = {"tool": "vector_db", "input": '{"q": 1}', "output": "[]"}
     lab.put(
-        agent("a"), chat("m", "a", at=1), tool("t", "a", at=10), S("i", "t", 10, 11, "vector_db", said),
-        S("n", "a", 20, 21, "lookup", {**said, "tool": "lookup"}), chat("l", "a", at=30),
+        agent("a"), chat("m", "a", at=1), tool("t", "a", at=10), S("i", "t", 10, 11, "vector_db", said, scope="shop"),
+        S("n", "a", 20, 21, "lookup", {**said, "tool": "lookup"}, scope="shop"), chat("l", "a", at=30),
     )  # fmt: skip
 
     assert lab.rows("SELECT name FROM tool_calls ORDER BY call_no") == [("get_weather",), ("lookup",)]

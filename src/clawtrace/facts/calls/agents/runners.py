@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Container, Sequence, Set
 
 from clawtrace.facts.spans.span import Span
 
@@ -22,31 +22,37 @@ _CODE = re.compile(r"[A-Z]\w*\.[a-z_]\w*")
 
 
 def without_inferred(spans: Sequence[Span], parents: Sequence[int | None]) -> Sequence[Span]:
-    """Return the spans of one run, those of the role `inferred` as steps where other work is inside of them, or they in another tool call."""
-    inferred = {index for index, span in enumerate(spans) if span.role == "inferred"}
+    """Return the spans of one run, those of the role `inferred` as steps where work of another scope is inside, or they are in its tool call."""
+    inferred = [index for index, span in enumerate(spans) if span.role == "inferred"]
     if not inferred:
         return spans
-    steps: set[int] = set()
-    tools = {index for index, span in enumerate(spans) if span.kind == "tool"} - inferred
+    around: dict[str, set[int]] = defaultdict(set)
+    tools: set[int] = set()
     for index, span in enumerate(spans):
-        at, seen = parents[index], set[int]()
-        if index in inferred and tools:
-            while at is not None and at not in tools and at not in seen:
-                seen.add(at)
-                at = parents[at]
-            steps |= {index} if at in tools else set()
-        elif index not in inferred and span.kind in ("agent", "llm", "tool"):
-            while at is not None and at not in seen and at not in steps:
-                seen.add(at)
-                at = parents[at]
-            steps |= seen
+        if span.role != "inferred" and span.kind in ("agent", "llm", "tool"):
+            tools |= {index} if span.kind == "tool" else set()
+            around[span.scope] |= _path(parents, index, around[span.scope])
     found = list(spans)
     for index in inferred:
-        found[index] = spans[index]._replace(role=None)
-    for index in inferred & steps:
-        found[index] = spans[index]._replace(
-            kind="other", role=None, agent_name=None, tool_name=None, input_tokens=None, output_tokens=None
-        )
+        span = spans[index]
+        above = _path(parents, index, ()) if tools else set()
+        inside = any(index in places for scope, places in around.items() if scope != span.scope)
+        if inside or any(spans[at].scope != span.scope for at in above & tools):
+            found[index] = span._replace(
+                kind="other", role=None, agent_name=None, tool_name=None, input_tokens=None, output_tokens=None
+            )
+        else:
+            found[index] = span._replace(role=None)
+    return found
+
+
+def _path(parents: Sequence[int | None], index: int, known: Container[int]) -> set[int]:
+    """Return the spans around a span, up to one that is known."""
+    found: set[int] = set()
+    at = parents[index]
+    while at is not None and at not in known and at not in found:
+        found.add(at)
+        at = parents[at]
     return found
 
 

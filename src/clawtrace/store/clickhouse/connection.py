@@ -1,6 +1,6 @@
 """One session on a ClickHouse server: its temporary tables, its settings, and its errors as ours.
 
-The client is `clickhouse-connect`, which is installed with ``clawtrace-eval[clickhouse]`` and loaded when it is needed.
+The client is `clickhouse-connect`, which is installed with the extra ``clickhouse`` and loaded when it is needed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _JSON = {"output_format_json_quote_64bit_integers": 0, "wait_end_of_query": 1}
 """Numbers as numbers; and an error that comes late is an error, not the end of the answer."""
 _SECONDS = 600
 _ACCESS, _WRONG_USER, _NO_DATABASE, _NO_TABLE, _READONLY = 497, 516, 81, 60, 164
-_INSTALL = "a ClickHouse store needs its client: python -m pip install 'clawtrace-eval[clickhouse]'"
+_INSTALL = "a ClickHouse store needs its client: in clawtrace's checkout, uv tool install '.[clickhouse]'"
 
 
 class ServerError(StoreError):

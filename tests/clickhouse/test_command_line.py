@@ -135,7 +135,7 @@ def test_without_its_client_it_says_how_to_install_it(monkeypatch, invoke):
     monkeypatch.setitem(sys.modules, "clickhouse_connect", None)
     done = invoke("inspect", "--store", "clickhouse://127.0.0.1:1/otel")
 
-    assert (done.exit_code, "uv tool install '.[clickhouse]'" in done.stderr) == (2, True)
+    assert (done.exit_code, "uv tool install --force '.[clickhouse]'" in done.stderr) == (2, True)
 
 
 def test_the_project_file_names_the_clickhouse(server, filled, checks, tmp_path, invoke):

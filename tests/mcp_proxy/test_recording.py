@@ -138,4 +138,4 @@ def test_without_the_sdk_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "mcp", None)
     done = CliRunner().invoke(cli, ["mcp-proxy", "--", "x"], standalone_mode=False)
 
-    assert "needs the MCP SDK: in clawtrace's checkout, uv tool install '.[mcp]'" in str(done.exception)
+    assert "needs the MCP SDK: in clawtrace's checkout, uv tool install --force '.[mcp]'" in str(done.exception)

@@ -70,7 +70,7 @@ def test_a_name_that_openrouter_cannot_have_is_refused():
 def test_without_pydantic_ai_the_extra_is_named(monkeypatch):
     """Where pydantic-ai is not installed, the message says which extra has it."""
     monkeypatch.setitem(sys.modules, "pydantic_ai.exceptions", None)
-    with pytest.raises(ProviderError, match=r"clawtrace-eval\[providers\]"):
+    with pytest.raises(ProviderError, match=r"uv tool install --force '\.\[providers\]'"):
         open_model(choose_model("openai/gpt-4o"), KEYS)
 
 

@@ -33,7 +33,7 @@ __all__ = [
 OPENAI_COMPATIBLE = "openai-compatible"
 """The provider of a `base_url` of which nothing else is said: Chat Completions, and no key unless one is named."""
 
-_INSTALL = "install it in clawtrace's checkout: `uv tool install '.[providers]'`, or `pip install '.[providers]'` next to the agent"
+_INSTALL = "install it in clawtrace's checkout: `uv tool install --force '.[providers]'`"
 
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("ANTHROPIC_API_KEY",),

@@ -267,4 +267,4 @@ def test_without_the_sdk_it_says_how_to_install_it(
     outcome = invoke("mcp")
 
     assert outcome.exit_code == 2
-    assert "uv tool install '.[mcp]'" in outcome.output
+    assert "uv tool install --force '.[mcp]'" in outcome.output

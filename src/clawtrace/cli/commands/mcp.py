@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_INSTALL = "`clawtrace mcp` needs the MCP SDK: in clawtrace's checkout, uv tool install '.[mcp]'"
+_INSTALL = "`clawtrace mcp` needs the MCP SDK: in clawtrace's checkout, uv tool install --force '.[mcp]'"
 _READS = (
     "clawtrace judges AI agents by their OpenTelemetry traces. A campaign is one execution of a suite of cases; each run in it has "
     "verdicts. Begin with `results`: it lists what did not pass. `explain_verdict` says why, `show_run` what the agent did. "

@@ -69,7 +69,9 @@ def command(
     except ModuleNotFoundError as error:
         if error.name not in ("mcp", "anyio"):
             raise
-        raise UsageError("`mcp-proxy` needs the MCP SDK: in clawtrace's checkout, uv tool install '.[mcp]'") from error
+        raise UsageError(
+            "`mcp-proxy` needs the MCP SDK: in clawtrace's checkout, uv tool install --force '.[mcp]'"
+        ) from error
     if not server and not url and not name:
         raise UsageError("give the server: `-- COMMAND…` or `--url URL`; to replay, its `--name` is enough")
     if server and url:

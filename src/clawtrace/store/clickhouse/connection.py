@@ -33,7 +33,7 @@ _JSON = {"output_format_json_quote_64bit_integers": 0, "wait_end_of_query": 1}
 """Numbers as numbers; and an error that comes late is an error, not the end of the answer."""
 _SECONDS = 600
 _ACCESS, _WRONG_USER, _NO_DATABASE, _NO_TABLE, _READONLY = 497, 516, 81, 60, 164
-_INSTALL = "a ClickHouse store needs its client: in clawtrace's checkout, uv tool install '.[clickhouse]'"
+_INSTALL = "a ClickHouse store needs its client: in clawtrace's checkout, uv tool install --force '.[clickhouse]'"
 
 
 class ServerError(StoreError):

@@ -51,7 +51,8 @@ class TestResultsThatNameNothing:
         """The model is called again, and no tool has answered: the program may have told the result in other words."""
         lab.put(oi("haystack", "CHAIN", "p", "", "Pipeline.run", 0, 99), self.asks("m", "p", 1, 0, "look"),
                 oi("haystack", "LLM", "n", "p", "OpenAIChatGenerator.run", 20, 25, llm__input_messages__0__message__role="user",
-                   llm__input_messages__0__message__content="go on", llm__output_messages__0__message__content="no"))  # fmt: skip
+                   llm__input_messages__0__message__content="go on", llm__output_messages__0__message__role="assistant",
+                   llm__output_messages__0__message__content="no"))  # fmt: skip
 
         assert lab.rows("SELECT name, outcome, certain FROM tool_calls") == [("look", None, False)]
         assert lab.rows("SELECT relation, row_no, reason FROM doubts WHERE reason = 'asked-not-seen'") == [

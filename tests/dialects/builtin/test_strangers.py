@@ -148,7 +148,7 @@ def test_litellms_callback_drops_the_ids_of_tool_calls(lab: Lab) -> None:
         S("n", "", 20, 29, "litellm_request", usage | {"gen_ai.input.messages": json.dumps(later)}, scope="litellm"),
     )  # fmt: skip
 
-    assert lab.rows(CALLS) == [("pay", "c1", '{"eur": 5}', "paid", None)]
+    assert lab.rows(CALLS) == [("pay", None, '{"eur": 5}', "paid", None)]
     assert lab.rows("SELECT DISTINCT response_model FROM llm_calls") == [(None,)]
 
 

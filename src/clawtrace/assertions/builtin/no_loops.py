@@ -183,15 +183,16 @@ def _longest_possible(calls: Sequence[_Call], more: Sequence[_More]) -> float:
         rows = longer
         for key, length in rows.items():
             best[key] = max(best[key], length)
-    kinds = {*best, *(call[:2] for call, _ in more)} or {(None, None)}
+    anywhere: dict[tuple[str | None, str | None], float] = defaultdict(float)
+    for call, number in more:
+        anywhere[call[:2]] += number
+    kinds = {*best, *anywhere} or {(None, None)}
+    partial = [kind for kind in kinds if None in kind]  # few; of known kinds there may be as many as calls
     kinds -= {
-        one for one in kinds for other in kinds - {one} if all(a in (None, b) for a, b in zip(one, other, strict=True))
+        one for one in partial for other in kinds if other != one and all(map(lambda a, b: a in (None, b), one, other))
     }
-    return max(
-        max((n for of, n in best.items() if _may_be_one(of, kind)), default=0)
-        + sum(n for call, n in more if _may_be_one(call[:2], kind))
-        for kind in kinds
-    )
+    alike = ({kind, *(one for one in partial if _may_be_one(one, kind))} for kind in kinds)
+    return max(max(best.get(one, 0) for one in some) + sum(anywhere.get(one, 0) for one in some) for some in alike)
 
 
 def _may_be_one(one: tuple[str | None, str | None], other: tuple[str | None, str | None]) -> bool:

@@ -116,6 +116,30 @@ class TestAnswers:
 
         assert status == 200
 
+    def test_a_run_rests_while_a_question_is_open(self) -> None:
+        """A question that comes while the end of a run is looked for, and is answered later, holds nothing up."""
+        from memory_sink import MemorySink
+
+        free = threading.Event()
+
+        def answer(body: bytes) -> tuple[int, bytes]:
+            free.wait(30)
+            return QuestionReply(200, b"{}")
+
+        rested: list[bool] = []
+        with Receiver(MemorySink(), environ={}, questions=Questions(answer, "t")) as receiver:
+            receiver.open_run("r1")
+            owner = Owner(receiver.endpoints.http, "t", os.getpid())
+            for _ in range(60):
+                free.clear()
+                thread = threading.Thread(target=ask, args=(owner, QUERY))
+                thread.start()
+                rested.append(all(receiver.rest("r1", 1) for _ in range(5)))
+                free.set()
+                thread.join()
+
+        assert all(rested)
+
     def test_the_end_waits_for_the_question_that_is_being_answered(self, monkeypatch) -> None:
         """It has its answer before the store may be closed; one that waits behind it is asked to try again."""
         from memory_sink import MemorySink

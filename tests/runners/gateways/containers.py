@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -37,6 +38,6 @@ match words:
         sys.exit(subprocess.run(command, env=env, check=False).returncode)
     case ["rm", "--force", name]:
         container = running / name
-        if container.exists():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ended in this moment
             os.kill(json.loads(container.read_text())["pid"], signal.SIGKILL)
-            container.unlink()
+        container.unlink(missing_ok=True)

@@ -235,6 +235,7 @@ class HttpConnection(asyncio.Protocol):
                     self._refuse(_TLS if begun else _LONG_HEAD if too_long else f"{_NOT_HTTP}: {error}")
                 raise GoneError from None
             if event is not h11.NEED_DATA:
+                self.site.activity.set()  # bytes that waited to be read have been
                 return event
             if self.wire.they_are_waiting_for_100_continue:
                 await self.send(h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue"))

@@ -206,6 +206,8 @@ class _Keeper:
         )
 
     def _stop(self, gateway: subprocess.Popen[bytes]) -> None:
+        """End the gateway and remove its container; SIGTERM, which may have ended the turn before it reaches us, waits for that."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         if gateway.poll() is None:
             gateway.send_signal(signal.SIGTERM)
         try:
@@ -216,6 +218,7 @@ class _Keeper:
         if self._order.container is not None:
             # Also where the program above was killed, and cannot.
             remove(self._order.container, self._env)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
     def _said(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from clawtrace import __version__
@@ -25,6 +24,7 @@ from clawtrace.report.results import (
     UserTotals,
 )
 from clawtrace.report.verdict_results import AssertionResult, DecidedBy, EvidenceSpan, ReportedScope
+from clawtrace.support.figures import utc_text
 from clawtrace.verdicts.gating.gate import Gate
 from clawtrace.verdicts.gating.pass_rate import PassRate, assertion_rates, outcome_of, rate_of_runs
 from clawtrace.verdicts.gating.thresholds import SuiteRate
@@ -51,7 +51,7 @@ def results_of(report: CampaignReport) -> Results:
         clawtrace=__version__,
         suite_id=report.suite_id,
         suite=report.suite,
-        started_at=_utc(report.started_at),
+        started_at=utc_text(report.started_at),
         duration_ms=report.duration_ms,
         source=ResultsSource(**report.source.relative_to(report.folder)) if report.source else None,
         gate=GateFlags(**report.gate._asdict()),
@@ -74,10 +74,6 @@ class _Cases(Iterable[Case]):
     def __iter__(self) -> Iterator[Case]:
         for key, runs in cases_of(self._report.results).items():
             yield _case(*key, runs, self._report)
-
-
-def _utc(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _totals(results: Sequence[RunResult]) -> Totals:

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
-__all__ = ["UNKNOWN", "amount", "beside", "between", "cost_of", "count", "dollars", "duration", "tokens_of", "total_of"]
+__all__ = [
+    "UNKNOWN",
+    "amount",
+    "beside",
+    "between",
+    "cost_of",
+    "count",
+    "dollars",
+    "duration",
+    "tokens_of",
+    "total_of",
+    "utc_text",
+]
 
 UNKNOWN = "?"
 
@@ -19,6 +32,11 @@ def count(number: int | None) -> str:
 def amount(number: int, thing: str) -> str:
     """Return a whole number with what it counts, for example ``1 span`` or ``2 spans``."""
     return f"{count(number)} {thing}{'' if number == 1 else 's'}"
+
+
+def utc_text(when: datetime) -> str:
+    """Return a moment as files have it: ISO 8601 in UTC, with milliseconds."""
+    return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def dollars(amount: float | None) -> str:

@@ -166,7 +166,9 @@ class _JsonReader:
                 value, end = decoder.raw_decode(text, position)
             except json.JSONDecodeError as error:
                 line += text.count("\n", position, error.pos)
-                raise self._damage(f"line {line}, column {error.colno}: {error.msg}") from None
+                cut = error.msg.startswith("Unterminated") or error.pos >= len(text.rstrip())
+                said = "the file ends before this JSON does; was it cut off?" if cut else error.msg
+                raise self._damage(f"line {line}, column {error.colno}: {said}") from None
             except (ValueError, RecursionError) as error:
                 raise self._damage(f"line {line}: {error}") from None
             body = text[position:end].encode()

@@ -245,7 +245,7 @@ def _meaning(report: CampaignReport) -> str:
     if report.exit_code is ExitCode.UNDECIDED and any(not run.quarantined for run in report.left_out):
         return "nothing failed, but some runs were not made"
     if report.exit_code is ExitCode.UNDECIDED and not any(result.verdicts for result in report.results):
-        return "nothing was evaluated" + ("" if report.results else ": there was no run")
+        return "nothing was evaluated" + ("" if report.results else ": there was no run, as the input has no span")
     if report.exit_code is ExitCode.PASSED and any(
         standing.status is not Status.PASS for result in report.results for standing in result.standings
     ):
@@ -262,4 +262,4 @@ def _all_passed(results: Sequence[RunResult]) -> str:
     types = Counter(verdict.type for result in results for verdict in result.verdicts).most_common()
     listed = [name if times == 1 else f"{name} ({count(times)})" for name, times in types[:_MOST_TYPES]]
     more = len(types) - len(listed)
-    return f"{said}: {', '.join(listed)}{f' and {count(more)} more types' if more else ''}"
+    return f"{said}: {', '.join(listed)}" + (f" and {amount(more, 'more type')}" if more else "")

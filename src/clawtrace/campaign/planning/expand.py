@@ -190,8 +190,8 @@ def _matching(asked: Sequence[str], known: Set[str], kind: str, suite: LoadedSui
         matches = {word} & known or {name for name in known if fnmatchcase(name, word)}
         if not matches:
             valid = sorted(known)
-            listed = ", ".join(valid) or "none"
-            message = f"the suite `{suite.config.suite_id}` selects no {kind} {word!r}; it has: {listed}."
+            has = f"it has: {', '.join(valid)}." if valid else f"it lists no {kind}s: leave `--{kind}` out."
+            message = f"the suite `{suite.config.suite_id}` selects no {kind} {word!r}; {has}"
             raise UsageError(f"{message} {did_you_mean(word, valid)}".rstrip())
         found |= matches
     return found

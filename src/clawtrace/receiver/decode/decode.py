@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from clawtrace.model.raw import LogBatch, SpanBatch
+from clawtrace.model.raw import LogBatch, MapColumn, SpanBatch
 from clawtrace.receiver.attribution.attribute import Claim, ClaimReader
-from clawtrace.receiver.decode.columns import redact
 from clawtrace.receiver.decode.items import (
     Attributes,
     Decoded,
@@ -80,7 +80,7 @@ class RequestDecoder:
             append(batch, kept, section)
             place += len(items)
         if decoded.suspect:
-            redact(batch, self._redactor.clean_all)
+            _redact(batch, self._redactor.clean_all)
         return batch
 
     def _from_protobuf(self, request: Request, suspect: bool) -> Decoded:
@@ -173,3 +173,56 @@ def _check_document(signal: Signal, document: Any) -> None:
 def _check_signal(signal: Signal, found: Signal | None) -> None:
     if found and found != signal:
         raise BadPayloadError(f"the body contains {found}, not {signal}; send it to `/v1/{found}`")
+
+
+def _redact(batch: SpanBatch | LogBatch, clean_all: Callable[[list[str]], None]) -> None:
+    """Clean every column in which a secret may be; the values of resources were, where they were decoded."""
+    for column in _secret_columns(batch):
+        clean_all(column)
+    for map_column in _map_columns(batch):
+        _make_distinct(map_column)
+
+
+def _secret_columns(batch: SpanBatch | LogBatch) -> Iterator[list[Any]]:
+    for column in _map_columns(batch):
+        yield column.keys
+        if column is not batch.resource:
+            yield column.values
+    yield batch.scope
+    yield batch.scope_version
+    if isinstance(batch, SpanBatch):
+        yield batch.name
+        yield batch.status_message
+        yield batch.trace_state
+        yield batch.event_names.values
+        yield batch.link_states.values
+    else:
+        yield batch.body
+        yield batch.resource_schema
+        yield batch.scope_schema
+        yield batch.event_name
+        yield batch.severity_text
+
+
+def _map_columns(batch: SpanBatch | LogBatch) -> list[MapColumn]:
+    columns = [batch.resource, batch.attributes, batch.scope_attributes]
+    if isinstance(batch, SpanBatch):
+        columns += [batch.event_attributes.maps, batch.link_attributes.maps]
+    return columns
+
+
+def _make_distinct(column: MapColumn) -> None:
+    """Number the keys of a row that became equal when they were changed: one equal pair fails a whole commit."""
+    keys = column.keys
+    for start, end in zip(column.offsets, column.offsets[1:], strict=False):
+        seen = set(keys[start:end])
+        if len(seen) == end - start:
+            continue
+        seen.clear()
+        for place in range(start, end):
+            numbers = itertools.count(2)
+            key = keys[place]
+            while key in seen:
+                key = f"{keys[place]}~{next(numbers)}"
+            seen.add(key)
+            keys[place] = key

@@ -47,6 +47,11 @@ class PlannedRun:
         return self.model.model_id if self.model else None
 
     @property
+    def place(self) -> dict[str, Any]:
+        """Its case, model and repetition, as records and results call them."""
+        return {"case_id": self.case.config.case_id, "model_id": self.model_id, "repetition": self.repetition}
+
+    @property
     def asked(self) -> ModelRequested:
         """The model as the runner gets it."""
         return self.case.asked(self.model)

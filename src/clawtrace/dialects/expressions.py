@@ -123,8 +123,9 @@ class Expressions:
         if test.prefix is not None:
             return self._prefixed(test.prefix)
         if test.event is not None:
-            known = self._seen is None or test.event in self._seen.events
-            return self._atom("has_event", event=quote(test.event)) if known else "FALSE"
+            seen = {test.event} if self._seen is None else self._seen.events
+            found = [self._atom("has_event", event=quote(name)) for name in sorted(seen) if fits(name, test.event)]
+            return f"({' OR '.join(found)})" if found else "FALSE"
         if test.scope is not None:
             return self._globbed('"ScopeName"', test.scope, None if self._seen is None else self._seen.scopes)
         if test.service is not None:

@@ -76,7 +76,7 @@ class Condition(DialectPart):
     prefix: str | None = None
     """Some attribute key starts with this; with `contains`: the keys and values of such attributes, as JSON, hold that."""
     event: str | None = None
-    """The span has an event of this name; with `key`: the value is an attribute of the first such event that has it."""
+    """The span has an event of this name (a glob); with `key`: the value is an attribute of the first such event that has it."""
     scope: str | None = None
     """Glob on the instrumentation scope's name."""
     service: str | None = None

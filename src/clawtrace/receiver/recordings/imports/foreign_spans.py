@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
@@ -23,6 +24,7 @@ __all__ = [
     "iso_time",
     "number_time",
     "objects_of",
+    "of_span",
     "request_of",
     "span_id_of",
     "spans_of",
@@ -37,6 +39,15 @@ _STATUS = {"OK": 1, "ERROR": 2}
 
 class BadRowError(Exception):
     """An object of a known form that cannot be read; the text says what is wrong with it."""
+
+
+@contextmanager
+def of_span(span_id: Any, name: Any, called: str = "span") -> Iterator[None]:
+    """Name the span in what is wrong with it."""
+    try:
+        yield
+    except BadRowError as problem:
+        raise BadRowError(f"{called} {span_id!r} {name!r}: {problem}") from None
 
 
 @dataclass(slots=True)

@@ -81,8 +81,8 @@ fuzz: $(DEV) ## Feed what others write, changed by a fuzzer that follows the cod
 	@[ -d $(VENV)/fuzz ] || $(INSTALL) --target $(VENV)/fuzz atheris
 	PYTHONPATH="$(VENV)/fuzz:$$PYTHONPATH" $(IN_VENV) python tests/soak/fuzz.py $(TARGETS) --seconds $(SECONDS) --out outputs/fuzz
 
-conformance: $(DEV) ## Try real frameworks in the scenarios of `clawtrace conformance` (CLIENTS, all by default; NEWEST=1: their newest versions)
-	$(IN_VENV) python tests/conforming/client_table.py $(CLIENTS) $(if $(NEWEST),--newest)
+conformance: $(DEV) ## Try real frameworks in the scenarios of `clawtrace conformance` (CLIENTS, all by default; NEWEST=1: their newest versions, NEWEST=2026-04-01: those of a day)
+	$(IN_VENV) python tests/conforming/client_table.py $(CLIENTS) $(if $(NEWEST),--newest $(filter-out 1,$(NEWEST)))
 
 measure: $(DEV) ## Show what is known of all recordings and of random programs, and whether it is true
 	$(IN_VENV) python tests/soak/measure.py

@@ -355,10 +355,12 @@ class TestCaseProblems:
             problem.startswith("configs/cases/a/test.yaml:15:5: `assertions.1.mim` unknown field `mim`; valid: ")
             for problem in problems
         )
-        assert problems[-2:] == [
-            "configs/cases/a/test.yaml:16:5: `assertions.2` must be a mapping with a `type`, found 'just text'",
-            "configs/cases/a/test.yaml:17:11: `assertions.3.type` must be the name of an assertion type",
-        ]
+        assert problems[-2].startswith(
+            "configs/cases/a/test.yaml:16:5: `assertions.2.just text` unknown assertion type"
+        )
+        assert (
+            problems[-1] == "configs/cases/a/test.yaml:17:11: `assertions.3.type` must be the name of an assertion type"
+        )
 
     def test_settings_of_another_runner_do_no_harm(self, files):
         """What a run profile says to one runner is not applied to the cases of another."""

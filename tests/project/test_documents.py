@@ -218,12 +218,3 @@ def test_no_document_names_this_machine():
                 found.append(name)
 
     assert found == []
-
-
-def test_first_contact_has_the_table_of_all_random_runs() -> None:
-    """`python tests/soak/table.py` prints it."""
-    done = subprocess.run(
-        [sys.executable, ROOT / "tests" / "soak" / "table.py"], capture_output=True, text=True, check=True
-    )
-
-    assert done.stdout in (ROOT / "docs" / "first-contact.md").read_text(encoding="utf-8")

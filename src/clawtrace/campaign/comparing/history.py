@@ -331,9 +331,8 @@ def _history(key: CaseKey, campaigns: Sequence[KeptCampaign], newest: int) -> Ca
 
 def _point(campaign: KeptCampaign, case: KeptCase) -> CampaignOfCase:
     rate = PassRate(case.passed, case.failed, case.undecided)
-    said = {name: value for name, value in case._asdict().items() if name in CampaignOfCase.__dataclass_fields__}
-    own = {"campaign": _name(campaign), "pass_rate": rate.rate, "interval": rate.interval, "edited": list(case.edited)}
-    return CampaignOfCase(started_at=campaign.started_at, **said | own)
+    own = {"campaign": _name(campaign), "started_at": campaign.started_at}
+    return CampaignOfCase.of(case, pass_rate=rate.rate, interval=rate.interval, **own)
 
 
 def _name(campaign: KeptCampaign) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -116,12 +116,10 @@ class RequestDecoder:
             for scope in group.scopes:
                 if signal == "metrics":
                     decoded.points[claim] += sum(map(reader.points, scope.items))
-                elif signal == "traces":
-                    spans = self._spans(reader, scope, claim, decoded)
-                    decoded.sections.append(Section(spans, resource, group.schema, scope))
                 else:
-                    records = self._logs(reader, scope, claim, decoded)
-                    decoded.sections.append(Section(records, resource, group.schema, scope))
+                    read: Callable[[Any], SpanItem | LogItem] = reader.span if signal == "traces" else reader.log
+                    items = self._items(read, scope, claim, decoded)
+                    decoded.sections.append(Section(items, resource, group.schema, scope))
         return decoded
 
     def _resource(self, reader: ItemReader, given: Any, suspect: bool) -> tuple[Attributes, Claim]:
@@ -132,32 +130,21 @@ class RequestDecoder:
             values = {key: self._redactor.clean(value) for key, value in values.items()}
         return (values, letters), claim
 
-    def _spans(self, reader: ItemReader, scope: ScopeItems, base: Claim, decoded: Decoded) -> list[SpanItem]:
-        """Return the spans that make sense; the others are counted."""
-        spans = []
-        for item in scope.items:
+    def _items(
+        self, read: Callable[[Any], SpanItem | LogItem], scope: ScopeItems, base: Claim, decoded: Decoded
+    ) -> list[Any]:
+        """Return the spans or log records that make sense; the others are counted."""
+        items = []
+        for given in scope.items:
             try:
-                span = reader.span(item)
+                item = read(given)
             except BadItemError as problem:
                 decoded.rejected[base, str(problem)] += 1
                 continue
-            spans.append(span)
-            links = tuple([link.trace_id for link in span.links]) if span.links else ()
-            decoded.claims.append(self._claim(base, span.attributes[0], links))
-        return spans
-
-    def _logs(self, reader: ItemReader, scope: ScopeItems, base: Claim, decoded: Decoded) -> list[LogItem]:
-        """Return the log records that make sense; the others are counted."""
-        records = []
-        for item in scope.items:
-            try:
-                record = reader.log(item)
-            except BadItemError as problem:
-                decoded.rejected[base, str(problem)] += 1
-                continue
-            records.append(record)
-            decoded.claims.append(self._claim(base, record.attributes[0], ()))
-        return records
+            items.append(item)
+            links = tuple([link.trace_id for link in item.links]) if isinstance(item, SpanItem) and item.links else ()
+            decoded.claims.append(self._claim(base, item.attributes[0], links))
+        return items
 
     def _claim(self, base: Claim, values: dict[str, str], links: tuple[str, ...]) -> Claim:
         said = tuple([(key, values[key]) for key in self._claims.keys if key in values])

@@ -75,7 +75,7 @@ def print_verdicts(report: CampaignReport, console: ConsoleOutput, *, verbose: b
     """Print what did not pass, case by case, the gravest first; with `verbose` also what passed, each by itself."""
     cases = list(cases_of(report.results).values())
     writer = _Writer(console, report.trees, verbose)
-    if not verbose:
+    if not verbose and len(cases) >= _MANY_CASES:
         writer.write_many(cases)
     for runs in cases:
         writer.write_case(runs)

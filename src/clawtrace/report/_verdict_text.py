@@ -8,11 +8,11 @@ are alike where only figures differ; then the first is an example. After so many
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.model.verdict import RunResult, Status, Verdict
+from clawtrace.report._failures import without_figures
 from clawtrace.report.base import CampaignReport, cases_of, is_open, without_reasons
 from clawtrace.report.console import cut
 from clawtrace.support.figures import count
@@ -41,7 +41,6 @@ _MOST_SAID = 200
 _WHOLE_BLOCKS = 20
 _MOST_BLOCKS = 100
 """Blocks that are written with their spans, and at all; `-v` writes all of them."""
-_FIGURE = re.compile(r"(`[^`]*`)|\d[\d.,]*(?: h \d+ min| min \d+ s| (?:ms|µs|s|min|h|%))?")
 _ORDER = [Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.SKIP, Status.WARN, Status.PASS]
 
 
@@ -76,7 +75,7 @@ def print_verdicts(report: CampaignReport, console: ConsoleOutput, *, verbose: b
     """Print what did not pass, case by case, the gravest first; with `verbose` also what passed, each by itself."""
     cases = list(cases_of(report.results).values())
     writer = _Writer(console, report.trees, verbose)
-    if not verbose:
+    if not verbose and len(cases) >= _MANY_CASES:
         writer.write_many(cases)
     for runs in cases:
         writer.write_case(runs)
@@ -108,7 +107,11 @@ def _folded(pairs: Sequence[tuple[RunResult, Verdict]]) -> list[_Block]:
     for run, verdict in sorted(pairs, key=lambda pair: _gravity(pair[1])):
         cut = several and is_open(run, verdict)
         message = without_reasons(run, verdict)
-        why = () if cut else tuple((item.name, _pattern(item.why), item.span_id is None) for item in verdict.evidence)
+        why = (
+            ()
+            if cut
+            else tuple((item.name, without_figures(item.why), item.span_id is None) for item in verdict.evidence)
+        )
         key = (verdict.id, verdict.description, why, *_said(verdict, message), cut)
         alike.setdefault(key, []).append((run, verdict, message))
     blocks: list[_Block] = []
@@ -148,13 +151,8 @@ def _said_by_many(
 
 def _said(verdict: Verdict, message: str) -> tuple[Any, ...]:
     """Return what is said of a verdict, apart from its name, its spans and the figures."""
-    texts = (_pattern(verdict.hint), _pattern(message))
+    texts = (without_figures(verdict.hint), without_figures(message))
     return verdict.status, verdict.severity, verdict.known_failure, verdict.stale, *texts
-
-
-def _pattern(text: str | None) -> str:
-    """Return a text without its figures; those in a name stay."""
-    return _FIGURE.sub(r"\1#", text or "")
 
 
 def _example(title: str, message: str) -> str:
@@ -332,7 +330,9 @@ class _Writer:
 
     def _write_errors_of_many(self, cases: Sequence[Sequence[RunResult]]) -> None:
         """Write the errors that runs of many cases ended with, once for each."""
-        for common in _said_by_many(cases, lambda run: [(_pattern(run.error), 0, run.error)] if run.error else ()):
+        for common in _said_by_many(
+            cases, lambda run: [(without_figures(run.error), 0, run.error)] if run.error else ()
+        ):
             runs = [run for run, _ in common.members]
             title, error = _of_cases(len(common.titles), len(runs)), _example(common.example, runs[0].error or "")
             self._write_cause("ERROR", "bold red", title, [error])

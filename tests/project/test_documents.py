@@ -218,3 +218,18 @@ def test_no_document_names_this_machine():
                 found.append(name)
 
     assert found == []
+
+
+def test_nothing_is_installed_from_a_registry_that_does_not_have_it():
+    """As long as clawtrace is not on PyPI, each instruction installs a checkout or an address."""
+    read = [*PAGES, *(ROOT / "docs").rglob("*.yml"), *(ROOT / "ci").iterdir(), ROOT / "action.yml"]
+    named = re.compile(
+        r"\b(?:pip|pipx|uv|uvx|tool|add|install|--with|--from) (?:--?\S+ )*['\"]?clawtrace(?:-eval)?(?![\w/-]| @)|requirements.txt .*and clawtrace"
+    )
+
+    found = [
+        f"{path.name}: {line}" for path in read for line in path.read_text("utf-8").splitlines() if named.search(line)
+    ]
+    assert not found
+    assert named.search("RUN pip install --quiet clawtrace-eval")
+    assert named.search("pip install -r requirements.txt   # your agent and clawtrace")

@@ -78,6 +78,19 @@ def test_a_run_adopts_a_trace_and_is_deleted(stub: Stub, served: Served) -> None
     assert not stub.call("ListRuns").runs
 
 
+@pytest.mark.parametrize("body", [b"\xff\xff\xff", b"\n\x01\xff", b"\n\x09r"])
+def test_what_is_no_message_is_refused(channel, stub: Stub, served: Served, body: bytes, caplog) -> None:
+    """By each service, and nothing of it is in the log."""
+    methods = "clawtrace.v1.ControlService/BeginRun", "grpc.health.v1.Health/Check", "grpc.reflection.v1.ServerReflection/ServerReflectionInfo"  # fmt: skip
+    for method in methods:
+        call = channel.stream_stream(f"/{method}")
+        with pytest.raises(grpc.RpcError) as refused:
+            list(call(iter([body]), metadata=[("authorization", f"Bearer {served.token}")], timeout=30))
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+    assert not caplog.records
+
+
 def test_the_turns_and_the_times_of_a_run(stub: Stub, served: Served) -> None:
     """A client that knows them says them; times are integers of 64 bits."""
     turn = {"trace_id": f"{9:032x}", "parent_span_id": f"{9:016x}"}

@@ -100,7 +100,6 @@ def _operate(
 ) -> Iterator[bytes]:
     """Answer a call to one method of the control service; the work is done in a thread of `Questions`."""
     from google.protobuf.json_format import ParseDict
-    from google.protobuf.message import DecodeError
 
     from clawtrace._pb import message, pool
 
@@ -109,11 +108,7 @@ def _operate(
     body = only_message(messages)
     if len(body) > _REQUEST_BYTES:
         raise RefusedError(Code.RESOURCE_EXHAUSTED, f"a request has at most {_REQUEST_BYTES} bytes")
-    try:
-        asked = request.FromString(body)
-    except DecodeError as error:
-        raise RefusedError(Code.INVALID_ARGUMENT, str(error)) from None
-
+    asked = request.FromString(body)
     pieces: SimpleQueue[bytes | Exception | None] = SimpleQueue()
     gone = threading.Event()
     when_gone(context, gone.set)

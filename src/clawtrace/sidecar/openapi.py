@@ -145,8 +145,9 @@ def _operation(one: Operation) -> dict[str, Any]:
 
 
 def _described(name: str, summary: str, answer: str, status: str = "200") -> dict[str, Any]:
-    """Describe an operation by its answer: a schema, or a media type whose content is no JSON."""
-    text = {"description": summary, "content": {answer: {"schema": {"type": "string"}}}}
+    """Describe an operation by its answer: a schema, or a media type, where JSON is an object or null."""
+    types = ["object", "null"] if answer == "application/json" else "string"
+    text = {"description": summary, "content": {answer: {"schema": {"type": types}}}}
     answered = text if "/" in answer else _content(summary, answer)
     responses = {status: answered, "default": _content("Why not.", "Refusal")}
     return {"operationId": name, "summary": summary, "responses": responses}

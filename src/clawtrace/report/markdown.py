@@ -75,9 +75,9 @@ def _row(case_id: str, model_id: str | None, runs: Sequence[RunResult]) -> str:
 
 def write_failures(report: CampaignReport, stream: TextIO) -> None:
     """Write what did not pass, the gravest first, folded; failures that differ in figures only are one entry."""
-    alike: dict[tuple[str, str, str], list[NotPassed]] = defaultdict(list)
+    alike: dict[tuple[ExitCode, str, str, str], list[NotPassed]] = defaultdict(list)
     for one in not_passed(report):
-        alike[one.assertion_id, one.word, without_figures(one.message)].append(one)
+        alike[one.level, one.assertion_id, one.word, without_figures(one.message)].append(one)
     if alike:
         stream.write("\n#### What did not pass\n")
     for entry in sorted(alike.values(), key=lambda of: _GRAVEST.index(of[0].level))[:_MOST_FAILURES]:

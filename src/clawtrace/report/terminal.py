@@ -6,6 +6,7 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -281,7 +282,7 @@ def _print_datasets(report: CampaignReport, console: ConsoleOutput) -> None:
 
     A row passed when all of its planned runs did; one that broke or was not run did not.
     """
-    left_out = dict.fromkeys((left.case_id, left.model_id) for left in report.left_out)
+    left_out = dict.fromkeys(map(attrgetter("case_id", "model_id"), report.left_out))
     ran = cases_of(report.results)
     rows: dict[tuple[str, str | None], dict[str, bool]] = {}
     for case_id, model_id in dict.fromkeys((*ran, *left_out)):

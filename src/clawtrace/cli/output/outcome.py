@@ -37,7 +37,7 @@ class Output(NamedTuple):
 
     def shows_page(self, folder: Path | None) -> bool:
         """Whether a page is written: among the reports, or in a folder of results."""
-        return folder is not None or any(word == "html" for word, _ in self.reports)
+        return folder is not None or "html" in dict(self.reports)
 
     @property
     def shows_passes(self) -> bool:

@@ -34,12 +34,12 @@ unexport PYTHONDONTWRITEBYTECODE
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup eval test lint types imports pytest test-full soak fuzz conformance measure second compare mutants coverage format docs site lock clean
+.PHONY: help setup eval test lint types imports pytest test-full soak fuzz fuzz-service conformance measure second compare mutants coverage format docs site lock clean
 
 help: ## Show this list
 	@echo "make TARGET [PYTHON=python3.x]"
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
 setup: $(DEV) ## Set up .venv with everything for running and for developing
 
@@ -81,8 +81,11 @@ fuzz: $(DEV) ## Feed what others write, changed by a fuzzer that follows the cod
 	@[ -d $(VENV)/fuzz ] || $(INSTALL) --target $(VENV)/fuzz atheris
 	PYTHONPATH="$(VENV)/fuzz:$$PYTHONPATH" $(IN_VENV) python tests/soak/fuzz.py $(TARGETS) --seconds $(SECONDS) --out outputs/fuzz
 
-conformance: $(DEV) ## Try real frameworks in the scenarios of `clawtrace conformance` (CLIENTS, all by default; NEWEST=1: their newest versions)
-	$(IN_VENV) python tests/conforming/client_table.py $(CLIENTS) $(if $(NEWEST),--newest)
+fuzz-service: $(DEV) ## Send `clawtrace serve` what its OpenAPI allows and does not (schemathesis), and garbage over gRPC (SECONDS for both, SEED)
+	$(IN_VENV) python tests/soak/fuzz_service.py --seconds $(SECONDS) --seed $(SEED) --out outputs/fuzz-service
+
+conformance: $(DEV) ## Try real frameworks in the scenarios of `clawtrace conformance` (CLIENTS, all by default; NEWEST=1: their newest versions, NEWEST=2026-04-01: those of a day)
+	$(IN_VENV) python tests/conforming/client_table.py $(CLIENTS) $(if $(NEWEST),--newest $(filter-out 1,$(NEWEST)))
 
 measure: $(DEV) ## Show what is known of all recordings and of random programs, and whether it is true
 	$(IN_VENV) python tests/soak/measure.py

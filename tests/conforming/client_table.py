@@ -1,10 +1,10 @@
 """The conformance of many frameworks and instrumentations, each in an environment with pinned packages of PyPI or npm.
 
-    python tests/conforming/client_table.py [CLIENT…] [--newest]
+    python tests/conforming/client_table.py [CLIENT…] [--newest [DATE]]
 
 Runs `clawtrace conformance` with each client, as the soak has them (`tests/soak/frameworks`), and keeps the result in
-`docs/conformance.json`, from which `docs/generate.py` writes the page. With `--newest` the newest versions are tried instead, nothing
-is kept, and what changed is printed: facts that flipped, and attributes that appeared, vanished or changed their type.
+`docs/conformance.json`, from which `docs/generate.py` writes the page. With `--newest` the newest versions are tried instead, or those
+of a past day; nothing is kept, and what changed is printed: facts that flipped, and attributes that appeared, vanished or changed their type.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def main() -> None:
     """Try the clients of the command line, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("clients", nargs="*", metavar="CLIENT")
-    parser.add_argument("--newest", action="store_true")
+    parser.add_argument("--newest", nargs="?", const="", metavar="DATE")
     words = parser.parse_args()
     unknown = set(words.clients) - {name for name, *_ in clients()}
     if unknown:
@@ -117,13 +117,15 @@ def main() -> None:
             continue
         kept = json.loads(KEPT.read_text("utf-8")) if KEPT.exists() else {}
         try:
-            if words.newest:
+            if words.newest is not None:
                 print(f"\n{name}", flush=True)
-                compare(
-                    kept[name],
-                    replace(framework, dependencies=tuple(map(newest, framework.dependencies))),
-                    instrumentations,
-                )
+                with (
+                    tempfile.TemporaryDirectory() as folder
+                ):  # what was the newest when an environment was kept need not be it now
+                    day = {"UV_EXCLUDE_NEWER": words.newest, "npm_config_before": words.newest} if words.newest else {}
+                    os.environ.update(day, CLAWTRACE_SOAK_CACHE=folder)
+                    loose = replace(framework, dependencies=tuple(map(newest, framework.dependencies)))
+                    compare(kept[name], loose, instrumentations)
                 continue
             done = tried(framework, instrumentations, "--json")
             found = packed(json.loads(done.stdout), versions(framework, program_of(framework)))
@@ -146,7 +148,7 @@ def compare(kept: Mapping[str, Any], framework: Framework, instrumentations: str
         json.dump(unpacked(kept), before)
         before.flush()
         done = tried(framework, instrumentations, "--against", before.name)
-    print(done.stdout.rpartition("✗ wrong\n")[2] or done.stderr)
+    print(done.stdout.rpartition("✗ wrong\n")[2] or done.stdout + done.stderr)
 
 
 if __name__ == "__main__":

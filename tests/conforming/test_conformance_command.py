@@ -79,14 +79,16 @@ def test_what_changed_since_another_version_is_said(tmp_path: Path) -> None:
     words = ("--scenario", "answer", "--against", "old.json", "--", sys.executable, str(HERE / "liar.py"))
     facts = {"input_tokens": {"status": "true"}, "models": {"status": "true"}}
     attributes = {"gen_ai.system": "string", "gen_ai.operation.name": "string", "gen_ai.usage.input_tokens": "string"}
-    old = {"trials": [{"scenario": "answer", "facts": facts, "attributes": attributes}]}
+    facts["agents"] = {"status": "true"}  # of which the new version says nothing
+    old = {"trials": [{"scenario": name, "facts": facts, "attributes": attributes} for name in ("answer", "one_tool")]}
     (tmp_path / "old.json").write_text(json.dumps(old))
     done = conformance(tmp_path, *words)
     (tmp_path / "old.json").write_text("[]")
     refused = conformance(tmp_path, *words)
 
-    assert "✗ input_tokens in answer was true, and is wrong" in done.stdout
-    assert "models in answer" not in done.stdout
+    assert "✗ input_tokens was true, and is wrong: answer\n" in done.stdout
+    assert "- agents was true, and is not compared: answer\n" in done.stdout
+    assert "models was" not in done.stdout
     assert "- attribute gen_ai.system vanished" in done.stdout
     assert "+ attribute gen_ai.usage.output_tokens appeared: int" in done.stdout
     assert "~ attribute gen_ai.usage.input_tokens was string, and is int" in done.stdout

@@ -343,6 +343,8 @@ class TestDescription:
         check("RunStanding", served.client.end_run("r", exit_code=0))
         check("RunList", request(served, "GET", "/clawtrace/v1/runs")[1])
         check("RunPage", request(served, "GET", "/clawtrace/v1/runs/r/page")[1])
+        history = described["paths"]["/clawtrace/v1/history"]["get"]["responses"]["200"]["content"]["application/json"]
+        jsonschema_rs.validator_for(history["schema"]).validate(request(served, "GET", "/clawtrace/v1/history")[1])
         check("Inspection", served.client.inspect("r"))
         check("Results", served.client.evaluate(NEVER))
         check("Deletion", request(served, "DELETE", "/clawtrace/v1/runs/r")[1])

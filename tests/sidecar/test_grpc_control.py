@@ -17,7 +17,7 @@ from served import Served
 from clawtrace._pb import message, pool
 from clawtrace.config.loading.assertions_file import load_assertions_text
 from clawtrace.sidecar.control import Control
-from clawtrace.sidecar.grpc_operations import _run, _verdict, method_named
+from clawtrace.sidecar.grpc_service import _run, _verdict, method_named
 
 CHECKS = "assert:\n- tool_was_called: search\n- tool_not_invoked: delete_all\n"
 EVERYTHING = """
@@ -76,6 +76,19 @@ def test_a_run_adopts_a_trace_and_is_deleted(stub: Stub, served: Served) -> None
 
     assert (adopted.traces, adopted.spans, deleted.run_id) == (1, 2, "r1")
     assert not stub.call("ListRuns").runs
+
+
+@pytest.mark.parametrize("body", [b"\xff\xff\xff", b"\n\x01\xff", b"\n\x09r"])
+def test_what_is_no_message_is_refused(channel, stub: Stub, served: Served, body: bytes, caplog) -> None:
+    """By each service, and nothing of it is in the log."""
+    methods = "clawtrace.v1.ControlService/BeginRun", "grpc.health.v1.Health/Check", "grpc.reflection.v1.ServerReflection/ServerReflectionInfo"  # fmt: skip
+    for method in methods:
+        call = channel.stream_stream(f"/{method}")
+        with pytest.raises(grpc.RpcError) as refused:
+            list(call(iter([body]), metadata=[("authorization", f"Bearer {served.token}")], timeout=30))
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+    assert not caplog.records
 
 
 def test_the_turns_and_the_times_of_a_run(stub: Stub, served: Served) -> None:

@@ -11,7 +11,7 @@ from clawtrace.report.inspection import Inspection
 from clawtrace.report.results import Results
 from clawtrace.sidecar.control import BegunRun
 from clawtrace.sidecar.operations import OPERATIONS, Operation
-from clawtrace.sidecar.requests import AdoptTraces, BeginRun, EndRun, Gating, PutVerdicts, ReceivedRows, WaitComplete
+from clawtrace.sidecar.requests import Gating
 from clawtrace.verdicts.reading.run_details import RunDetails
 from clawtrace.verdicts.reading.run_list import RunList
 
@@ -87,7 +87,7 @@ class Health:
 
 _MODELS: tuple[type[Any], ...] = (
     BegunRun, RunStanding, RunList, RunPage, Deletion, Inspection, Refusal, Health, ExportEndpoints, Received, PutAnswer,
-    BeginRun, EndRun, WaitComplete, AdoptTraces, ReceivedRows, PutVerdicts, Results,
+    Results, *(one.request for one in OPERATIONS if one.request is not None),
 )  # fmt: skip
 
 
@@ -145,8 +145,9 @@ def _operation(one: Operation) -> dict[str, Any]:
 
 
 def _described(name: str, summary: str, answer: str, status: str = "200") -> dict[str, Any]:
-    """Describe an operation by its answer: a schema, or a media type whose content is no JSON."""
-    text = {"description": summary, "content": {answer: {"schema": {"type": "string"}}}}
+    """Describe an operation by its answer: a schema, or a media type, where JSON is an object or null."""
+    types = ["object", "null"] if answer == "application/json" else "string"
+    text = {"description": summary, "content": {answer: {"schema": {"type": types}}}}
     answered = text if "/" in answer else _content(summary, answer)
     responses = {status: answered, "default": _content("Why not.", "Refusal")}
     return {"operationId": name, "summary": summary, "responses": responses}

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_MARKS = {"true": ("✓", "green"), "absent": ("·", "yellow"), "wrong": ("✗", "red")}
+_Facts = dict[str, dict[str, str]]
+"""The status of each fact, by scenario."""
+
+_MARKS = {"true": ("✓", "green"), "absent": ("·", "yellow"), "wrong": ("✗", "red"), "not compared": ("-", "red")}
 _LONGEST = 160
 """Characters of a value that are shown."""
 
@@ -102,7 +105,7 @@ def command(
     return 1 if found.count("wrong") else 0 if found.count("true") else 3
 
 
-def _earlier(path: Path) -> tuple[dict[tuple[str, str], str], dict[str, str]]:
+def _earlier(path: Path) -> tuple[_Facts, dict[str, str]]:
     """Return the status of each fact by scenario and name, and the types of attributes.
 
     Raises:
@@ -115,8 +118,8 @@ def _earlier(path: Path) -> tuple[dict[tuple[str, str], str], dict[str, str]]:
         raise UsageError(f"{str(path)!r} cannot be compared with: {why}.") from error
 
 
-def _told(trials: list[dict[str, Any]]) -> tuple[dict[tuple[str, str], str], dict[str, str]]:
-    facts = {(one["scenario"], name): fact["status"] for one in trials for name, fact in one["facts"].items()}
+def _told(trials: list[dict[str, Any]]) -> tuple[_Facts, dict[str, str]]:
+    facts = {one["scenario"]: {name: fact["status"] for name, fact in one["facts"].items()} for one in trials}
     types = dict[str, set[str]]()
     for one in trials:
         for key, said in one["attributes"].items():
@@ -124,14 +127,17 @@ def _told(trials: list[dict[str, Any]]) -> tuple[dict[tuple[str, str], str], dic
     return facts, {key: " or ".join(sorted(said)) for key, said in types.items()}
 
 
-def _show_changes(
-    before: tuple[dict[tuple[str, str], str], dict[str, str]], found: Conformance, console: ConsoleOutput
-) -> None:
+def _show_changes(before: tuple[_Facts, dict[str, str]], found: Conformance, console: ConsoleOutput) -> None:
     (was, old), (now, new) = before, _told(asdict(found)["trials"])
+    flipped: dict[tuple[str, str, str], list[str]] = {}
+    for scenario in [one for one in now if one in was]:
+        for name in {**was[scenario], **now[scenario]}:
+            statuses = [facts[scenario].get(name, "not compared") for facts in (was, now)]
+            if statuses[0] != statuses[1]:
+                flipped.setdefault((name, statuses[0], statuses[1]), []).append(scenario)
     changed = [
-        (*_MARKS[status], f"{name} in {scenario} was {was[scenario, name]}, and is {status}")
-        for (scenario, name), status in now.items()
-        if was.get((scenario, name), status) != status
+        (*_MARKS[then], f"{name} was {first}, and is {then}: {', '.join(scenarios)}")
+        for (name, first, then), scenarios in flipped.items()
     ]
     for key in sorted(old.keys() | new.keys()):
         if key not in new:

@@ -81,9 +81,14 @@ def answering(work: Work) -> Work:
             return
         except RefusedError as no:
             refusal = no
-        except Exception:
-            _LOG.exception("a gRPC call could not be answered")
-            refusal = RefusedError(Code.INTERNAL, "clawtrace failed on this call; see its log")
+        except Exception as error:
+            from google.protobuf.message import DecodeError
+
+            if isinstance(error, DecodeError):
+                refusal = RefusedError(Code.INVALID_ARGUMENT, str(error))
+            else:
+                _LOG.exception("a gRPC call could not be answered")
+                refusal = RefusedError(Code.INTERNAL, "clawtrace failed on this call; see its log")
         codes: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
         context.set_trailing_metadata(refusal.trailers)
         context.abort(codes[refusal.code], str(refusal))

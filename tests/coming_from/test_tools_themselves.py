@@ -1,6 +1,7 @@
-"""Two of promptfoo's public examples, written anew, judged by promptfoo itself and by what `import-config` makes of them: check by check alike.
+"""promptfoo and agentevals themselves, and what `import-config` makes of their checks: alike, check by check.
 
-Both get the same spans: a provider plays a recorded run to promptfoo, and the imported case replays it.
+Two of promptfoo's public examples are written anew; a provider plays a recorded run to it, and the imported case replays the same spans.
+agentevals judges recorded runs by an eval set.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any
 import pytest
 import yaml
 
+import clawtrace
+from clawtrace.cli.commands.import_config import import_config
 from free_port import free_port
 from not_run import not_run
 
@@ -33,6 +36,7 @@ PACKAGES = ("promptfoo@0.123.1", "@libsql/linux-x64-gnu@0.5.29")
 PROGRAM = Path(sys.executable).parent / "clawtrace"
 
 ROOT = "00f067aa0ba902b7"
+QUESTION = "Where is order 123?"
 
 
 def span(number: int, name: str, start: int, end: int, error: str = "", **attributes: object) -> dict[str, Any]:
@@ -73,7 +77,9 @@ def agent(*calls: tuple[str, dict[str, Any]], answer: str) -> list[dict[str, Any
             )
         )
     said = [{"role": "assistant", "parts": [{"type": "text", "content": answer}], "finish_reason": "stop"}]
-    chat = {"gen_ai__operation__name": "chat", "gen_ai__request__model": "gpt-4o", "gen_ai__output__messages": said}
+    asked = [{"role": "user", "parts": [{"type": "text", "content": QUESTION}]}]
+    chat = {"gen_ai__operation__name": "chat", "gen_ai__request__model": "gpt-4o"}
+    chat |= {"gen_ai__input__messages": json.dumps(asked), "gen_ai__output__messages": json.dumps(said)}
     spans.append(span(99, "chat gpt-4o", 800, 950, **chat))
     spans[-1]["attributes"] += [
         {"key": "gen_ai.usage.input_tokens", "value": {"intValue": "300"}},
@@ -185,3 +191,61 @@ def test_both_judge_alike(run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     assert [passed for _, passed in here] == [passed for _, passed in there], list(zip(there, here, strict=False))
     assert all(passed for _, passed in there) == run.endswith("good")
+
+
+EXPECTED = ["search_orders", SEARCH], ["compose_reply", {}]
+CALLED: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
+    "as expected": (("search_orders", SEARCH), ("compose_reply", {})),
+    "the other way round": (("compose_reply", {}), ("search_orders", SEARCH)),
+    "one more between": (("search_orders", SEARCH), ("audit", {}), ("compose_reply", {})),
+    "one more before": (("audit", {}), ("search_orders", SEARCH), ("compose_reply", {})),
+    "one twice": (("search_orders", SEARCH), ("search_orders", SEARCH), ("compose_reply", {})),
+    "one missing": (("search_orders", SEARCH),),
+    "another value": (("search_orders", {**SEARCH, "order_id": "124"}), ("compose_reply", {})),
+    "an argument more": (("search_orders", {**SEARCH, "force": True}), ("compose_reply", {})),
+    "an argument less": (("search_orders", {"order_id": "123"}), ("compose_reply", {})),
+    "another case": (("Search_Orders", SEARCH), ("compose_reply", {})),
+    "no call": (),
+}
+MEANT = {"EXACT": {"as expected"}, "IN_ORDER": {"as expected", "one more between", "one more before", "one twice"}}
+MEANT["ANY_ORDER"] = MEANT["IN_ORDER"] | {"the other way round"}
+
+
+@pytest.mark.parametrize("match", MEANT)
+def test_agentevals_judges_alike(match: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The calls of one run of an agent, compared with those of an eval set."""
+    try:
+        program = environments.environment("agentevals", ("agentevals-cli==0.11.0",)) / "venv" / "bin" / "agentevals"
+    except environments.CannotInstallError as error:
+        not_run("agentevals", str(error))
+    monkeypatch.chdir(tmp_path)
+    uses = [{"name": name, "args": arguments} for name, arguments in EXPECTED]
+    said = {"user_content": {"parts": [{"text": QUESTION}]}, "intermediate_data": {"tool_uses": uses}}
+    Path("set.json").write_text(
+        json.dumps({"eval_set_id": "s", "eval_cases": [{"eval_id": "order", "conversation": [said]}]})
+    )
+    evaluator = {"name": "tool_trajectory_avg_score", "type": "builtin", "threshold": 1, "trajectory_match_type": match}
+    Path("eval.yaml").write_text(yaml.safe_dump({"eval_set": "set.json", "evaluators": [evaluator]}))
+    found = import_config(Path("eval.yaml"))
+    ((assertion, _),) = found.cases[0].assertions
+    here: dict[str, str] = {}
+    files = []
+    for number, (name, calls) in enumerate(CALLED.items(), 1):
+        spans = [{**one, "traceId": f"{number:032x}"} for one in agent(*calls, answer="It has shipped.")]
+        files.append(tmp_path / f"{number}.json")
+        files[-1].write_text(
+            json.dumps({"resourceSpans": [{"scopeSpans": [{"scope": {"name": "shop"}, "spans": spans}]}]})
+        )
+        try:
+            here[name] = clawtrace.recorded(files[-1]).check(assertion).status
+        except clawtrace.CheckFailedError as failed:
+            here[name] = failed.verdicts[0].status
+    command = [program, "run", *files, "--config", "eval.yaml", "--output", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    judged = {one["trace_id"]: one["metrics"] for one in json.loads(done.stdout)["traces"]}
+    there = {name: judged[f"{number:032x}"][0]["eval_status"] for number, name in enumerate(CALLED, 1)}
+
+    meant = {name: name in MEANT[match] for name in CALLED}
+    assert not found.left_out
+    assert here == {name: "pass" if passed else "fail" for name, passed in meant.items()}
+    assert there == {name: "PASSED" if passed else "FAILED" for name, passed in meant.items()}, done.stderr

@@ -136,14 +136,6 @@ class TestWhereNoExecutionHasASpan:
 
         assert lab.rows(CALLS) == [("get_weather", None, False), ("get_weather", "ok", True)]
 
-    def test_which_is_which_of_several_under_one_id_is_open(self) -> None:
-        """The SDK may have written one of four for all of them."""
-        first = {OUTPUT: asks(*[("c1", "get_weather", {"n": 1})] * 4)}
-        second = {INPUT: answered("c1", "sunny"), OUTPUT: says("so")}
-        lab = as_written_by(SDK, chat("m", at=1, **first), chat("n", at=10, **second))
-
-        assert lab.rows("SELECT DISTINCT name, arguments, count(*) FROM tool_calls GROUP BY ALL") == [(None, None, 4)]
-
     def test_a_result_in_other_words_leaves_it_open(self) -> None:
         """Programs summarise what was done, or tell it in a user's text: a later request of the model carries no result."""
         first, second = {OUTPUT: asks(("c1", "get_weather", {}))}, {INPUT: says("It is 21 degrees"), OUTPUT: says("so")}

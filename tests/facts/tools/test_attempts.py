@@ -89,6 +89,16 @@ class TestWhereEveryExecutionHasASpan:
 
         assert lab.rows(REQUESTS) == [("pay", "not-run")]
 
+    @pytest.mark.parametrize("with_id", [True, False])
+    def test_one_span_of_an_id_that_several_requests_have_may_stand_for_each_of_them(self, with_id: bool) -> None:
+        """Where spans have no ids, each is one execution, and what has none was not run."""
+        ran = tool("t", "a", at=20, **{"gen_ai.tool.call.id": "c1" if with_id else ""})
+        asked = chat("m", "a", at=1, **{OUTPUT: asks(("c1", "get_weather", {}), ("c1", "get_weather", {}))})
+        lab = as_written_by("pydantic-ai", agent("a"), asked, ran)
+
+        assert lab.rows(REQUESTS) == ([] if with_id else [("get_weather", "not-run")])
+        assert (status(lab, type="tool_not_invoked", tool="pay") is Status.PASS) is not with_id
+
     @pytest.mark.parametrize("ended", [True, False])
     def test_the_last_request_of_an_agent_that_ended_was_not_run(self, ended: bool) -> None:
         """And whether the agent failed on it is unknown."""
@@ -328,6 +338,14 @@ def test_where_every_request_to_a_model_failed_no_tool_was_asked_for() -> None:
     failed.error = "500"
 
     assert status(as_written_by(SDK, failed), type="tool_not_invoked", tool="pay") is Status.PASS
+
+
+def test_requests_of_one_answer_under_one_id_keep_their_names_where_messages_alone_tell_of_them() -> None:
+    first, second = {OUTPUT: asks(("c1", "get_weather", {}), ("c1", "get_weather", {}))}, {INPUT: answered("c1", "done")}
+    lab = as_written_by(SDK, chat("m", at=1, **first), chat("n", at=51, **second))
+
+    assert [name for name, *_ in lab.rows(CALLS)] == ["get_weather", "get_weather"]
+    assert status(lab, type="tool_not_invoked", tool="delete_all") is Status.PASS
 
 
 def test_what_a_tool_got_for_a_broken_text_is_the_program_s_choice() -> None:

@@ -7,11 +7,11 @@ from clawtrace.assertions.registry import parse_assertion
 
 SEQUENCE = {"type": "tool_sequence", "expected": ["a"]}
 BAD = {
-    "no type": ({"expected": ["a"]}, ("type",), "`type` is missing", ""),
+    "no type": ({"expected": ["a"]}, ("type",), "is required", ""),
     "unknown type": ({"type": "tool_sequense"}, ("type",), "unknown assertion type 'tool_sequense'; `clawtrace assertions` lists", "Did you mean `tool_sequence`?"),
     "type is no text": ({"type": 3}, ("type",), "unknown assertion type 3", ""),
     "unknown field": (SEQUENCE | {"mod": "strict"}, ("mod",), "unknown field `mod`; valid: ", "Did you mean `mode`?"),
-    "missing field": ({"type": "tool_call"}, ("tool",), "`tool` is missing", ""),
+    "missing field": ({"type": "tool_call"}, ("tool",), "is required", ""),
     "no sequence": ({"type": "tool_sequence"}, ("expected",), "takes exactly one of `expected` and `steps`; found none", ""),
     "two sequences": (SEQUENCE | {"steps": ["a"]}, ("expected",), "takes exactly one of `expected` and `steps`; found both", ""),
     "no step": ({"type": "tool_sequence", "steps": []}, ("steps",), "needs at least 1 entry, found 0", ""),

@@ -244,7 +244,7 @@ BAD = {
     "unit of no time": ({"select": {"input_tokens": "<2s"}}, ("select", "input_tokens"), 'such as 3 or ">=3"', ""),
     "t8 inverted bounds": ({"select": {"depth": {"min": 3, "max": 1}}}, ("select", "depth"), "must not be greater than", ""),
     "text for a boolean": ({"select": {"ended": "yes"}}, ("select", "ended"), "must be true or false", ""),
-    "no selection": ({}, ("select",), "`select` is missing", ""),
+    "no selection": ({}, ("select",), "is required", ""),
     "where that asks nothing": ({"select": {}, "where": {}}, ("where",), "an empty condition matches every span", ""),
     "t8 inverted count": ({"select": {}, "count": {"min": 2, "max": 1}}, ("count", "min"), "greater than", ""),
     "a number of spans that are not around another": ({"select": {"kind": "tool", "count": 2}}, ("select",), "write it beside `select`", ""),

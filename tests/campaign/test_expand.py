@@ -82,7 +82,7 @@ def test_flags_take_globs(project, narrowing, expected):
         ({"cases": ["c"]}, r"the suite `s` selects no case 'c'; it has: a, b\."),
         ({"cases": ["c*"]}, r"selects no case 'c\*'; it has: a, b\."),
         ({"tags": ["smok"]}, r"selects no tag 'smok'; it has: slow, smoke\. Did you mean `smoke`\?"),
-        ({"models": ["big"]}, r"selects no model 'big'; it has: none\."),
+        ({"models": ["big"]}, r"selects no model 'big'; it lists no models: leave `--model` out"),
         ({"cases": ["a"], "tags": ["slow"]}, "no case of the suite `s` matches both"),
         ({"repetitions": 0}, "at least 1"),
     ],

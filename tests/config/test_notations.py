@@ -58,7 +58,7 @@ class TestShort:
                 no_span_errors: true
               - tool_not_invoked: {tool: a}
                 tool: b
-              - type: no_span_errors
+              - type: 3
               - [x]
             """
         found = problems(files, text)
@@ -75,10 +75,10 @@ class TestShort:
             "Start a new line with `- `." in found
         )
         assert "9:5: `assert.5.tool` the field `tool` is used twice" in found
+        assert any(line.startswith("10:11: `assert.6.type` must be the name of an assertion type") for line in found)
         assert any(
-            line.startswith("10:5: `assert.6.type` ") and "Write it under `assertions:`" in line for line in found
+            line.startswith("11:5: `assert.7` an assertion is a `type` and its fields, or a type") for line in found
         )
-        assert any(line.startswith("11:5: `assert.7` an entry of `assert` is a type and its value") for line in found)
 
 
 class TestChecks:
@@ -163,13 +163,16 @@ class TestTogether:
             "2:35: `deterministic_checks.0.check_id` the id 'x' is used twice, first in line 1"
         ]
 
-    def test_the_short_form_under_the_long_key_says_where_it_belongs(self, files):
-        """`- no_span_errors: true` under `assertions:` is one of the likeliest mistakes."""
-        (found,) = problems(files, "assertions:\n  - no_span_errors: true\n")
+    @pytest.mark.parametrize("key", ["assertions", "assert"])
+    def test_either_form_under_either_key(self, files, key):
+        """What an entry looks like says which it is, not the key above it."""
+        text = f"{key}:\n  - no_span_errors: true\n  - no_span_errors\n  - type: no_span_errors\n  - ran: make\n    min_pass_rate: 0.5\n"
+        found = load(files, text)
 
-        assert found == (
-            "2:5: `assertions.0` `type` is missing; `no_span_errors: …` is the short notation, which belongs under `assert:`"
-        )
+        assert [one.type_name for one in found] == ["no_span_errors"] * 3 + ["ran"]
+        (wrong,) = problems(files, f"{key}:\n  - no_span_error: true\n")
+        assert wrong.startswith(f"2:5: `{key}.0.no_span_error` unknown assertion type")
+        assert "`no_span_errors`" in wrong
 
     def test_the_seeds_log_fields_mean_the_current_run(self, files):
         """`run_id: "{{run_id}}"` is every recorded run itself, and `{{today}}` the day on which it is judged."""

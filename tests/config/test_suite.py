@@ -207,7 +207,7 @@ class TestSettings:
         case.write_text(case.read_text().replace("command: [agent]", "command: [true]"))
 
         assert files.problems() == [
-            "configs/cases/a/test.yaml:7:13: `runner.command.0` must be text, found true. Put it in quotes."
+            'configs/cases/a/test.yaml:7:13: `runner.command.0` must be text, found true. Put it in quotes: "true".'
         ]
 
     def test_models_pass_their_own_keys_through(self, files):

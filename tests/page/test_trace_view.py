@@ -228,3 +228,29 @@ def test_calls_one_after_the_other_have_no_path_apart(page: Page, long_run: str)
     page.locator("[role=treeitem]").first.wait_for()
 
     assert page.locator(".critical").count() == 0
+
+
+def test_calls_at_the_same_time_are_in_lanes(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
+    """Each call in the first lane that is free: three at once are three lanes, the fourth fits behind the first. A click chooses it."""
+    spans = agent_and_tools(["first", "second", "third", "after"])
+    for span, (at, to) in zip(spans[1:], [(0, 20), (5, 40), (10, 38), (22, 30)], strict=True):
+        span.update(at=at, to=to)
+    spans[0]["to"] = 40
+    page.goto(evaluate(recorded(tmp_path / "t.jsonl", spans), NEVER, "--one-run", "r") + "#/run/r")
+    lanes = page.get_by_role("img", name="Calls at the same time, in 3 lanes")
+    box = lanes.bounding_box()
+    assert box is not None
+
+    chosen = []
+    for share, lane in [(0.2, 0), (0.2, 1), (0.3, 2), (0.65, 0)]:
+        page.mouse.click(box["x"] + share * box["width"], box["y"] + (lane + 0.5) / 3 * box["height"])
+        chosen.append(page.locator("[role=treeitem].chosen bdi").inner_text())
+    assert chosen == ["tool 0", "tool 1", "tool 2", "tool 3"]
+
+
+def test_calls_one_after_the_other_have_no_lanes(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
+    page.goto(
+        evaluate(recorded(tmp_path / "t.jsonl", agent_and_tools(["a", "b", "c"])), NEVER, "--one-run", "r") + "#/run/r"
+    )
+    page.locator("[role=treeitem]").first.wait_for()
+    assert page.locator("svg.lanes").count() == 0

@@ -238,6 +238,8 @@ def test_a_process_that_is_itself_a_run_keeps_its_captures():
 
 def test_providers_other_than_the_global_one_are_captured_when_named():
     """Code with a separate provider is captured through `tracer_provider`, together with the global one."""
+    with clawtrace.capture():
+        pass  # from here on there is a global one
     ours, theirs = TracerProvider(), TracerProvider()
     with clawtrace.capture(tracer_provider=[ours, theirs]) as trace:
         run_agent("one", tracer=ours.get_tracer("a"))

@@ -233,12 +233,3 @@ def test_nothing_is_installed_from_a_registry_that_does_not_have_it():
     assert not found
     assert named.search("RUN pip install --quiet clawtrace-eval")
     assert named.search("pip install -r requirements.txt   # your agent and clawtrace")
-
-
-def test_first_contact_has_the_table_of_all_random_runs() -> None:
-    """`python tests/soak/table.py` prints it."""
-    done = subprocess.run(
-        [sys.executable, ROOT / "tests" / "soak" / "table.py"], capture_output=True, text=True, check=True
-    )
-
-    assert done.stdout in (ROOT / "docs" / "first-contact.md").read_text(encoding="utf-8")

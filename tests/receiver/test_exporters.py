@@ -95,13 +95,6 @@ class TestSettings:
         for host in ("127.0.0.1", "::1", "localhost", "127.8.8.8"):
             assert ReceiverSettings(host=host)
 
-    def test_settings_that_contradict_each_other(self, tmp_path):
-        """A queue smaller than one request, and half of a TLS pair, are refused."""
-        with pytest.raises(ReceiverError, match="must be at least `max_request_bytes`"):
-            ReceiverSettings(queue_bytes=10)
-        with pytest.raises(ReceiverError, match="belong together"):
-            ReceiverSettings(tls_certificate=tmp_path)
-
     @pytest.mark.parametrize("host", ["0.0.0.0", "::1", "::", "localhost"])
     def test_other_addresses(self, sink, host):
         """Exporters are pointed at an address they can reach, whatever the receiver listens on."""

@@ -290,10 +290,13 @@ class TestForeignForms:
 class TestDamage:
     FIRST, SECOND = LINES.splitlines(True)
     CASES: ClassVar = {
-        "truncated last line": (FIRST + SECOND[:50], r"line 2, column \d+: "),
+        "truncated last line": (
+            FIRST + SECOND[:50],
+            r"line 2, column \d+: the JSON is not closed: was the file cut off",
+        ),
         "broken line in the middle": (FIRST + b"{oops\n" + SECOND, r"line 2, column 2: "),
         "another object in the middle": (FIRST + b'{"a": 1}\n' + SECOND, "line 2: this JSON has no `resourceSpans`"),
-        "truncated only line": (FIRST[:60], r"line 1, column \d+: "),
+        "truncated only line": (FIRST[:60], r"line 1, column \d+: the JSON is not closed"),
         "truncated pretty-printed": (PRETTY[:-40], r"line \d\d, column \d+: "),
         "truncated array": (b"[" + FIRST.strip() + b"," + SECOND[:40], r"line 1, column \d+: "),
         "text behind the array": (b"[" + FIRST.strip() + b"]\nthat is all", r"line 2, column 1: "),

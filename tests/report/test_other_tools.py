@@ -217,6 +217,19 @@ def test_markdown_folds_equal_failures(run, verdict) -> None:
     assert "and 30 more" in text
 
 
+def test_the_gravest_failures_come_first_and_figures_do_not_part_them(run, verdict) -> None:
+    runs = [
+        run(verdict("inconclusive", id="open", message="Nothing is known."), case_id="a"),
+        *(run(verdict("fail", id="slow", message=f"Took {n} s."), case_id="b", repetition=n) for n in (1, 2)),
+    ]
+    text = written("markdown", CampaignReport.gated("smoke", _started(), runs, Gate()))
+
+    assert re.findall(r"<summary>(.*)</summary>", text) == [
+        "❌ 2 runs: <code>slow</code> fail: for example: Took 1 s&#46;",
+        "⚠️ a: <code>open</code> inconclusive: Nothing is known&#46;",
+    ]
+
+
 def test_a_comment_stays_within_its_length(run, verdict) -> None:
     """It says that it left entries out, and breaks none of them in two."""
     failed = [verdict("fail", id=f"a{number}", message=f"{number} " + "*" * 2_000) for number in range(30)]

@@ -85,7 +85,10 @@ def test_a_green_result_counts_what_was_asked(verdict, run, campaign) -> None:
 
 def test_nothing_evaluated(campaign) -> None:
     """An empty campaign says that nothing was evaluated and exits 3."""
-    assert plain(campaign()).split("\n")[-3:-1] == ["0 runs", "exit 3: nothing was evaluated: there was no run"]
+    assert plain(campaign()).split("\n")[-3:-1] == [
+        "0 runs",
+        "exit 3: nothing was evaluated: there was no run, as the input has no span",
+    ]
 
 
 def test_a_warning_is_not_reported_as_all_is_well(verdict, run, campaign) -> None:

@@ -17,7 +17,7 @@ from served import Served
 from clawtrace._pb import message, pool
 from clawtrace.config.loading.assertions_file import load_assertions_text
 from clawtrace.sidecar.control import Control
-from clawtrace.sidecar.grpc_operations import _run, _verdict, method_named
+from clawtrace.sidecar.grpc_service import _run, _verdict, method_named
 
 CHECKS = "assert:\n- tool_was_called: search\n- tool_not_invoked: delete_all\n"
 EVERYTHING = """

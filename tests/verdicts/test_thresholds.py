@@ -2,6 +2,7 @@
 
 import pytest
 
+from clawtrace.assertions.forms.bounds import milliseconds
 from clawtrace.support.figures import beside
 from clawtrace.verdicts.gating.gate import Gate
 from clawtrace.verdicts.gating.pass_rate import PassRate
@@ -104,6 +105,26 @@ def test_a_rounded_figure_stays_on_its_side_of_a_bound(
     value: float, bounds: tuple[float, ...], written: str, text: str
 ) -> None:
     assert beside(value, *bounds, written=written) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "bounds", "text"),
+    [
+        (0.1677, (30,), "0.1677 ms"),
+        (30.000001, (30,), "30.000001 ms"),
+        (1500, (5000,), "1.5 s"),
+        (252_000, (5000,), "4 min 12 s"),
+        (4_905_288, (5000,), "1 h 22 min"),
+        (4_905_288, (4_910_000,), "4905 s"),  # "1 h 22 min" would be over the bound
+        (3_600_001, (3_600_000,), "3600.001 s"),
+        (3_600_000, (), "1 h"),
+        (4_905_288, (), "4905.288 s"),  # a bound is said exactly
+    ],
+)
+def test_a_duration_is_said_as_people_say_it_on_its_side_of_a_bound(
+    value: float, bounds: tuple[float, ...], text: str
+) -> None:
+    assert milliseconds(value, *bounds) == text
 
 
 def test_a_rate_below_its_threshold_is_written_below_it(verdict, run) -> None:

@@ -82,7 +82,7 @@ def _problem(detail: ErrorDetails, model: type[BaseModel], written: Mapping[str,
         path = (*path, str(context["field"]))
     kind = detail["type"]
     if kind == "missing":
-        return AssertionProblem(path, f"`{path[-1]}` is missing")
+        return AssertionProblem(path, "is required")
     if kind == "extra_forbidden":
         fields = _fields_at(model, path[:-1], written)
         message = f"unknown field `{path[-1]}`; valid: {', '.join(fields)}"
@@ -98,7 +98,7 @@ def _problem(detail: ErrorDetails, model: type[BaseModel], written: Mapping[str,
         }
         said = _WORDS[kind].format(found=_found(detail["input"]), entries=entries, **bounds)
         return AssertionProblem(path, said)
-    return AssertionProblem(path, detail["msg"], str(context.get("hint", "")))
+    return AssertionProblem(path, detail["msg"].removeprefix("Value error, "), str(context.get("hint", "")))
 
 
 def _found(value: Any) -> str:

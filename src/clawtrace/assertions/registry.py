@@ -119,7 +119,7 @@ def parse_assertion(written: Mapping[str, Any]) -> Assertion:
         PluginError: its type is registered by a distribution that cannot be loaded.
     """
     if "type" not in written:
-        raise InvalidAssertionError([AssertionProblem(("type",), "`type` is missing: an assertion names its type")])
+        raise InvalidAssertionError([AssertionProblem(("type",), "is required: an assertion names its type")])
     try:
         cls = get(written["type"])
     except UnknownTypeError as error:

@@ -83,11 +83,10 @@ def _describe_notations(properties: Schema, definitions: Schema) -> None:
         definitions[f"short_{name}"] = _short(cls, definitions[name])
         definitions[f"check_{name}"] = _declarative(cls, definitions[name])
     definitions["check"] = _check(types, definitions)
-    items = {
-        "assertions": {"oneOf": [_ref(name) for name in types]},
-        "assert": {"anyOf": [{"enum": list(types)}, *(_ref(f"short_{name}") for name in types)]},
-        "deterministic_checks": _ref("check"),
+    definitions["assertion"] = {
+        "anyOf": [{"enum": list(types)}, *(_ref(form + name) for name in types for form in ("", "short_"))]
     }
+    items = {"assertions": _ref("assertion"), "assert": _ref("assertion"), "deterministic_checks": _ref("check")}
     before = [name for name, cls in types.items() if cls.precondition]
     for key in PRECONDITIONS:
         items[key] = {"anyOf": [_ref(form + name) for name in before for form in ("", "short_")]}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from clawtrace.dialects.columns import COLUMN_TYPES
-from clawtrace.dialects.rules import ColumnRule, Condition, fits
+from clawtrace.dialects.rules import ColumnRule, Condition, fits, fits_spelled
 from clawtrace.support.yaml_reading import read_yaml
 
 __all__ = ["PARENT_COLUMNS", "PARENT_MAP", "RESOURCE", "SPAN", "Expressions", "Seen", "macros", "quote"]
@@ -123,8 +123,9 @@ class Expressions:
         if test.prefix is not None:
             return self._prefixed(test.prefix)
         if test.event is not None:
-            known = self._seen is None or test.event in self._seen.events
-            return self._atom("has_event", event=quote(test.event)) if known else "FALSE"
+            seen = {test.event} if self._seen is None else self._seen.events
+            found = [self._atom("has_event", event=quote(name)) for name in sorted(seen) if fits(name, test.event)]
+            return f"({' OR '.join(found)})" if found else "FALSE"
         if test.scope is not None:
             return self._globbed('"ScopeName"', test.scope, None if self._seen is None else self._seen.scopes)
         if test.service is not None:
@@ -147,7 +148,7 @@ class Expressions:
         """Return the attributes at hand that fit one of some globs, in order of the globs."""
         if keys not in self._matched:
             seen = sorted(self._seen.keys) if self._seen is not None else ()
-            self._matched[keys] = [key for glob in keys.split("|") for key in seen if fits(key, glob)]
+            self._matched[keys] = [key for glob in keys.split("|") for key in seen if fits_spelled(key, glob)]
         return self._matched[keys]
 
     def _present(self, key: str) -> str:

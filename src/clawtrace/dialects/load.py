@@ -110,11 +110,6 @@ class Dialect:
         """SHA-256 over the file and its ancestors."""
         self._evidence: dict[tuple[str, str], Evidence] = {}
 
-    @property
-    def extended(self) -> list[str]:
-        """The dialects whose words it inherits, nearest first."""
-        return [] if self._base is None else [self._base.name, *self._base.extended]
-
     @cached_property
     def file(self) -> DialectFile:
         """The merged words: its own rules first, then those of what it extends."""

@@ -29,8 +29,10 @@ __all__ = [
     "SpanKindWord",
     "SpanTests",
     "fits",
+    "fits_spelled",
 ]
 
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _LITERALLY = re.compile(r"[^*?[]*")
 
 
@@ -38,6 +40,11 @@ def fits(text: str, glob: str) -> bool:
     """Whether a text fits a glob; most begin otherwise, which shows without an expression compiled for the glob."""
     beginning = _LITERALLY.match(glob)[0]  # type: ignore[index]  # it fits any text
     return text == glob if beginning == glob else text.startswith(beginning) and fnmatchcase(text, glob)
+
+
+def fits_spelled(key: str, glob: str) -> bool:
+    """Whether an attribute key fits a glob, as it is or in lower case: ``Tool.CallId`` and ``toolCallId`` fit ``*call_id``."""
+    return fits(key, glob) or (key != key.lower() and fits(_HUMP.sub("_", key).lower(), glob))
 
 
 SpanKindWord = Literal[
@@ -69,7 +76,7 @@ class Condition(DialectPart):
     prefix: str | None = None
     """Some attribute key starts with this; with `contains`: the keys and values of such attributes, as JSON, hold that."""
     event: str | None = None
-    """The span has an event of this name; with `key`: the value is an attribute of the first such event that has it."""
+    """The span has an event of this name (a glob); with `key`: the value is an attribute of the first such event that has it."""
     scope: str | None = None
     """Glob on the instrumentation scope's name."""
     service: str | None = None
@@ -83,7 +90,7 @@ class Condition(DialectPart):
 
     ``parent.`` before a key, also in `present`, `absent` and `prefix`, means the attribute of the parent span
     (``parent.span.name``: its name), whatever dialect reads that one. Globs with ``|`` between them mean the first attribute that fits
-    one: ``*span.kind|*span.type``.
+    one, also where a key is written ``SpanKind`` or ``spanKind``: ``*span.kind|*span_kind``.
     """
     json_: str | None = Field(default=None, alias="json")
     """JSON path inside of the text of `key`."""

@@ -7,7 +7,7 @@ and no rule reads stands in ``unread_attributes.yaml``, by dialect, which `tests
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from fnmatch import translate
 from functools import cache, lru_cache
 from pathlib import Path
@@ -44,16 +44,14 @@ class _ReadKeys(NamedTuple):
     """Of messages that stand in many attributes."""
     namespaces: frozenset[str]
     """What stands before the first dot."""
-    recorded: frozenset[str]
-    """What its recordings carry, and no rule reads."""
 
 
 def unknown_attributes(dialect: Dialect, keys: Iterable[str]) -> list[str]:
-    """Return those attributes that neither a rule of the dialect names nor a recording that it reads carries, sorted.
+    """Return those attributes that neither a rule of the dialect names nor any recording carries, sorted.
 
     Numbers in a key are `N`. Only namespaces are looked at that the dialect reads and that are no general ones, as ``http``.
     """
-    return [key for key in unread_attributes(dialect, keys) if key not in _read(dialect).recorded]
+    return [key for key in unread_attributes(dialect, keys) if key not in _recorded()]
 
 
 def unread_attributes(dialect: Dialect, keys: Iterable[str]) -> list[str]:
@@ -74,16 +72,15 @@ def unread_attributes(dialect: Dialect, keys: Iterable[str]) -> list[str]:
 @lru_cache(maxsize=256)
 def _read(dialect: Dialect) -> _ReadKeys:
     named = _named(dialect.file)
-    recorded = frozenset(key for name in (dialect.name, *dialect.extended) for key in _recorded().get(name, ()))
     prefixes = tuple(rule.prefix for rule in dialect.file.messages if rule.prefix is not None)
     globs = re.compile("|".join(translate(key) for key in sorted(named) if "*" in key) or r"(?!)")
-    return _ReadKeys(named, globs, prefixes, _namespaces(named) - _general(), recorded)
+    return _ReadKeys(named, globs, prefixes, _namespaces(named) - _general())
 
 
 @cache
-def _recorded() -> Mapping[str, list[str]]:
-    loaded: Mapping[str, list[str]] = read_yaml(RECORDED.read_bytes())
-    return loaded
+def _recorded() -> frozenset[str]:
+    """Return what recordings of any dialect carry and no rule of it reads: what one writes today is no news of another."""
+    return frozenset(key for keys in read_yaml(RECORDED.read_bytes()).values() for key in keys)
 
 
 @cache

@@ -8,6 +8,7 @@ from typing import Any
 
 from clawtrace.logs.conversation import as_text
 from clawtrace.logs.model import LoggedSpan
+from clawtrace.support.otlp_json import pairs
 
 __all__ = ["SCOPE", "as_logs", "as_traces"]
 
@@ -97,16 +98,4 @@ def _resource(file: str) -> dict[str, Any]:
 
 
 def _attributes(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [{"key": key, "value": _value(value)} for key, value in attributes.items() if value is not None]
-
-
-def _value(value: Any) -> dict[str, Any]:
-    if isinstance(value, bool):
-        return {"boolValue": value}
-    if isinstance(value, int) and abs(value) < 2**63:
-        return {"intValue": str(value)}
-    if isinstance(value, float):
-        return {"doubleValue": value}
-    if isinstance(value, list):
-        return {"arrayValue": {"values": [_value(one) for one in value]}}
-    return {"stringValue": as_text(value)}
+    return pairs({key: as_text(value) if isinstance(value, dict) else value for key, value in attributes.items()})

@@ -46,8 +46,8 @@ class NestedMap:
     maps: MapColumn = field(default_factory=MapColumn)
 
 
-class SpanBatch:
-    """Decoded spans as columns; every list has one entry a span.
+class _RowsOfBoth:
+    """The columns that spans and log records have; every list has one entry a row.
 
     Ids are lower-case hex text. Text is valid UTF-8 (invalid bytes replaced). An attribute's value is text:
     integers and doubles in their shortest form, booleans ``true``/``false``, bytes base64, arrays and maps JSON;
@@ -57,18 +57,39 @@ class SpanBatch:
 
     def __init__(self) -> None:
         self.trace_id: list[str] = []
+        """Empty text for a log record that has none."""
         self.span_id: list[str] = []
+        self.service: list[str] = []
+        self.resource = MapColumn()
+        self.scope: list[str] = []
+        self.scope_version: list[str] = []
+        self.scope_attributes = MapColumn()
+        self.attributes = MapColumn()
+        self.attribute_types: list[str] = []
+        self.flags: list[int] = []
+        self.dropped_attributes: list[int] = []
+        self.arrival_ns: list[int] = []
+        self.request_no: list[int] = []
+        self.protocol: list[str] = []
+        """grpc, http/protobuf, http/json, file, sdk."""
+        self.run_no: list[int] = []
+        self.run_rule: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self.span_id)
+
+
+class SpanBatch(_RowsOfBoth):
+    """Decoded spans as columns."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self.parent_span_id: list[str] = []
         """Empty text for a root."""
         self.trace_state: list[str] = []
         self.name: list[str] = []
         self.kind: list[str] = []
         """Unspecified, Internal, Server, Client, Producer, Consumer."""
-        self.service: list[str] = []
-        self.resource = MapColumn()
-        self.scope: list[str] = []
-        self.scope_version: list[str] = []
-        self.attributes = MapColumn()
         self.start_ns: list[int] = []
         """As sent, unsigned 64 bit."""
         self.end_ns: list[int] = []
@@ -84,61 +105,29 @@ class SpanBatch:
         self.link_span_ids = StrList()
         self.link_states = StrList()
         self.link_attributes = NestedMap()
-        self.flags: list[int] = []
-        self.dropped_attributes: list[int] = []
         self.dropped_events: list[int] = []
         self.dropped_links: list[int] = []
-        self.attribute_types: list[str] = []
         self.resource_types: list[str] = []
-        self.scope_attributes = MapColumn()
-        self.arrival_ns: list[int] = []
-        self.request_no: list[int] = []
-        self.protocol: list[str] = []
-        """grpc, http/protobuf, http/json, file, sdk."""
-        self.run_no: list[int] = []
-        self.run_rule: list[str] = []
-
-    def __len__(self) -> int:
-        return len(self.span_id)
 
 
-class LogBatch:
-    """Decoded log records as columns (``otel_logs``); conventions as in `SpanBatch`."""
+class LogBatch(_RowsOfBoth):
+    """Decoded log records as columns (``otel_logs``)."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.time_ns: list[int] = []
         """time_unix_nano, else observed_time_unix_nano."""
         self.observed_ns: list[int] = []
-        self.trace_id: list[str] = []
-        """Empty text when the record has none."""
-        self.span_id: list[str] = []
-        self.flags: list[int] = []
         self.severity_text: list[str] = []
         self.severity_number: list[int] = []
-        self.service: list[str] = []
         self.body: list[str] = []
         """Text; arrays and maps as JSON."""
         self.event_name: list[str] = []
         """The record's own event_name field (the attribute ``event.name`` stays an attribute)."""
-        self.resource = MapColumn()
         self.resource_schema: list[str] = []
         """Schema URL of the resource."""
-        self.scope: list[str] = []
-        self.scope_version: list[str] = []
         self.scope_schema: list[str] = []
         """Schema URL of the scope."""
-        self.scope_attributes = MapColumn()
-        self.attributes = MapColumn()
-        self.attribute_types: list[str] = []
-        self.dropped_attributes: list[int] = []
-        self.arrival_ns: list[int] = []
-        self.request_no: list[int] = []
-        self.protocol: list[str] = []
-        self.run_no: list[int] = []
-        self.run_rule: list[str] = []
-
-    def __len__(self) -> int:
-        return len(self.time_ns)
 
 
 class Receipt(NamedTuple):

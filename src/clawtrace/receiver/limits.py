@@ -141,17 +141,6 @@ class ReceiverSettings:
     """Where everything received is also forwarded; None forwards nothing."""
 
     def __post_init__(self) -> None:
-        if self.queue_bytes < self.max_request_bytes:
-            raise ReceiverError(
-                f"`queue_bytes` ({self.queue_bytes}) must be at least `max_request_bytes` "
-                f"({self.max_request_bytes}); raise the one or lower the other"
-            )
-        if (self.tls_certificate is None) != (self.tls_key is None):
-            raise ReceiverError("`tls_certificate` and `tls_key` belong together; give both or neither")
-        if self.tls_client_ca is not None and self.tls_certificate is None:
-            raise ReceiverError(
-                "`tls_client_ca` asks for client certificates, which needs `tls_certificate` and `tls_key`"
-            )
         protected = self.token or self.producers or self.tls_certificate or self.insecure
         if not (is_loopback(self.host) or protected):
             raise ReceiverError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,9 +13,10 @@ from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status, Verdict
 from clawtrace.report.base import CampaignReport, cases_of, without_reasons
 
-__all__ = ["NOTHING_ASKED", "NotPassed", "is_decided", "not_passed", "shown_value", "title_of_run"]
+__all__ = ["NOTHING_ASKED", "NotPassed", "is_decided", "not_passed", "shown_value", "title_of_run", "without_figures"]
 
 
+_FIGURE = re.compile(r"(`[^`]*`)|\d[\d.,]*(?: h \d+ min| min \d+ s| (?:ms|µs|s|min|h|%))?")
 NOTHING_ASKED = "Nothing was evaluated: the run has no assertion."
 
 
@@ -98,6 +100,11 @@ def _relative(path: Path) -> str:
 def shown_value(value: Any) -> str:
     """Return a value as JSON; unknown where there is none."""
     return "unknown" if value is None else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def without_figures(text: str | None) -> str:
+    """Return a text without its figures; those in a name stay."""
+    return _FIGURE.sub(r"\1#", text or "")
 
 
 def is_decided(one: NotPassed) -> bool:

@@ -8,11 +8,11 @@ are alike where only figures differ; then the first is an example. After so many
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.model.verdict import RunResult, Status, Verdict
+from clawtrace.report._failures import without_figures
 from clawtrace.report.base import CampaignReport, cases_of, is_open, without_reasons
 from clawtrace.report.console import cut
 from clawtrace.support.figures import count
@@ -41,7 +41,6 @@ _MOST_SAID = 200
 _WHOLE_BLOCKS = 20
 _MOST_BLOCKS = 100
 """Blocks that are written with their spans, and at all; `-v` writes all of them."""
-_FIGURE = re.compile(r"(`[^`]*`)|\d[\d.,]*(?: (?:ms|µs|s|m|%))?")
 _ORDER = [Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.SKIP, Status.WARN, Status.PASS]
 
 
@@ -60,11 +59,23 @@ class _Block(NamedTuple):
     """What the block is of, where it is of several cases: each case with its model and repetitions."""
 
 
+class _Common(NamedTuple):
+    """What runs of many cases say alike."""
+
+    key: Any
+    members: Sequence[tuple[RunResult, int]]
+    """The runs, with the place of what says it."""
+    titles: Sequence[str]
+    """Each case with its model and repetitions."""
+    example: str
+    """What the first run is called, where the figures of the texts differ."""
+
+
 def print_verdicts(report: CampaignReport, console: ConsoleOutput, *, verbose: bool = False) -> None:
     """Print what did not pass, case by case, the gravest first; with `verbose` also what passed, each by itself."""
     cases = list(cases_of(report.results).values())
     writer = _Writer(console, report.trees, verbose)
-    if not verbose:
+    if not verbose and len(cases) >= _MANY_CASES:
         writer.write_many(cases)
     for runs in cases:
         writer.write_case(runs)
@@ -74,14 +85,11 @@ def print_verdicts(report: CampaignReport, console: ConsoleOutput, *, verbose: b
 
 def title_of(result: RunResult) -> str:
     """Return what a run is called: its case, and where there are several its model and repetition."""
-    return _title([result], numbered=result.model_id is not None or result.repetition != 1)
+    return _title([result], numbered=_is_numbered([result]))
 
 
 def _is_numbered(runs: Sequence[RunResult]) -> bool:
     return len(runs) > 1 or runs[0].model_id is not None or runs[0].repetition != 1
-
-
-# -- what is said once ------------------------------------------------------------------------------------------------
 
 
 def _alone(pairs: Sequence[tuple[RunResult, Verdict]]) -> list[_Block]:
@@ -99,15 +107,18 @@ def _folded(pairs: Sequence[tuple[RunResult, Verdict]]) -> list[_Block]:
     for run, verdict in sorted(pairs, key=lambda pair: _gravity(pair[1])):
         cut = several and is_open(run, verdict)
         message = without_reasons(run, verdict)
-        why = () if cut else tuple((item.name, _pattern(item.why), item.span_id is None) for item in verdict.evidence)
+        why = (
+            ()
+            if cut
+            else tuple((item.name, without_figures(item.why), item.span_id is None) for item in verdict.evidence)
+        )
         key = (verdict.id, verdict.description, why, *_said(verdict, message), cut)
         alike.setdefault(key, []).append((run, verdict, message))
     blocks: list[_Block] = []
     plain: dict[tuple[Any, ...], int] = {}
     for (*_, cut), members in alike.items():
         runs, (first, verdict, message) = [run for run, _, _ in members], members[0]
-        if any(text != message for _, _, text in members):
-            message = _example(_repetitions([first]), message)
+        message = _example(_repetitions([first]) if any(text != message for *_, text in members) else "", message)
         block = _Block(runs, [_label(verdict)], verdict, message, not cut)
         if verdict.evidence or verdict.description or cut:
             blocks.append(block)
@@ -120,62 +131,32 @@ def _folded(pairs: Sequence[tuple[RunResult, Verdict]]) -> list[_Block]:
     return blocks
 
 
-def _of_many_cases(
-    cases: Sequence[Sequence[RunResult]], hidden: set[tuple[int, int]], printed_reasons: Set[tuple[int, str]]
-) -> list[_Block]:
-    """Return what many cases say alike, the gravest first, then what most of them say.
-
-    Args:
-        hidden: run and place of the verdicts that are in a block; they are added here. A verdict itself is not kept: of thousands
-            of runs only those that are read are in memory.
-        printed_reasons: runs with the reasons, why their traces are incomplete, that were printed for many cases.
-    """
-    alike: dict[tuple[Any, ...], dict[int, list[tuple[RunResult, int]]]] = {}
-    texts: dict[tuple[Any, ...], set[int]] = {}
+def _said_by_many(
+    cases: Sequence[Sequence[RunResult]], said: Callable[[RunResult], Iterable[tuple[Any, int, str]]]
+) -> Iterable[_Common]:
+    """Yield what many cases say alike; `said` yields of a run what is compared, a place and the text."""
+    alike: dict[Any, dict[int, list[tuple[RunResult, int, int]]]] = {}
     for number, runs in enumerate(cases):
         for run in runs:
-            explained = all((id(run), reason) in printed_reasons for reason in run.incomplete_because)
-            for place, verdict in enumerate(run.not_passed()):
-                cut = is_open(run, verdict)
-                if explained or not cut:  # else what could still change is explained with its case
-                    message = without_reasons(run, verdict)
-                    key = (cut, verdict.type, verdict.description, *_said(verdict, message))
-                    alike.setdefault(key, {}).setdefault(number, []).append((run, place))
-                    texts.setdefault(key, set()).add(hash(message))
-    blocks = []
+            for key, place, text in said(run):  # of thousands of runs only those that are read are in memory
+                alike.setdefault(key, {}).setdefault(number, []).append((run, place, hash(text)))
     for key, by_case in alike.items():
-        if len(by_case) < _MANY_CASES:
-            continue
-        members = [member for of_case in by_case.values() for member in of_case]
-        hidden |= {(id(run), place) for run, place in members}
-        first, place = members[0]
-        verdict = first.not_passed()[place]
-        titles = [_title([run for run, _ in of], _is_numbered(cases[number])) for number, of in by_case.items()]
-        message = without_reasons(first, verdict)
-        if len(texts[key]) > 1:
-            message = _example(_title([first], _is_numbered(cases[next(iter(by_case))])), message)
-        blocks.append(_Block([run for run, _ in members], [verdict.type], verdict, message, not key[0], titles))
-    return sorted(blocks, key=lambda block: (*_gravity(block.verdict), -len(block.cases)))
-
-
-def _notes_of_all(runs: Sequence[RunResult]) -> list[str]:
-    """Return the notes that all of the runs have."""
-    return [note for note in runs[0].diagnostics if all(note in run.diagnostics for run in runs)]
+        if len(by_case) >= _MANY_CASES:
+            members = [member for of_case in by_case.values() for member in of_case]
+            titles = [_title([run for run, *_ in of], _is_numbered(cases[number])) for number, of in by_case.items()]
+            example = _title([members[0][0]], _is_numbered(cases[next(iter(by_case))]))
+            example = example if len({text for *_, text in members}) > 1 else ""
+            yield _Common(key, [(run, place) for run, place, _ in members], titles, example)
 
 
 def _said(verdict: Verdict, message: str) -> tuple[Any, ...]:
     """Return what is said of a verdict, apart from its name, its spans and the figures."""
-    texts = (_pattern(verdict.hint), _pattern(message))
+    texts = (without_figures(verdict.hint), without_figures(message))
     return verdict.status, verdict.severity, verdict.known_failure, verdict.stale, *texts
 
 
-def _pattern(text: str | None) -> str:
-    """Return a text without its figures; those in a name stay."""
-    return _FIGURE.sub(r"\1#", text or "")
-
-
 def _example(title: str, message: str) -> str:
-    return f"For example in {title}: {message}"
+    return f"For example in {title}: {message}" if title else message
 
 
 def _gravity(verdict: Verdict) -> tuple[bool, int]:
@@ -191,9 +172,6 @@ def _by(pairs: Iterable[tuple[str, RunResult]]) -> dict[str, list[RunResult]]:
     for text, run in pairs:
         found.setdefault(text, []).append(run)
     return found
-
-
-# -- how it is written ------------------------------------------------------------------------------------------------
 
 
 class _Writer:
@@ -217,16 +195,16 @@ class _Writer:
 
     def write_many(self, cases: Sequence[Sequence[RunResult]]) -> None:
         """Write what many cases say alike."""
-        if len(cases) >= _MANY_CASES:
-            self._write_errors_of_many(cases)
+        self._write_errors_of_many(cases)
         self._write_reasons_of_many(cases)
         hints: set[str] = set()
-        for block in _of_many_cases(cases, self._hidden, self._reasons):
+        for block in self._blocks_of_many(cases):
             self._write_block(block, numbered=False, hints=hints)
-            for note in _notes_of_all(block.runs):
-                if (id(block.runs[0]), note) not in self._notes:
+            for note in block.runs[0].diagnostics:
+                of_all = {(id(run), note) for run in block.runs if note in run.diagnostics}
+                if len(of_all) == len(block.runs) and not of_all <= self._notes:
                     self._console.paragraph(note, first="  note: ", indent="        ", style="dim")
-                self._notes |= {(id(run), note) for run in block.runs}
+                    self._notes |= of_all
 
     def write_case(self, runs: Sequence[RunResult]) -> None:
         """Write what the repetitions of a case have to say."""
@@ -234,7 +212,7 @@ class _Writer:
         reported = [run for run in runs if found[id(run)] or run.error]
         numbered = _is_numbered(runs)
         for error, broken in _by((run.error, run) for run in runs if run.error and id(run) not in self._errors).items():
-            self._write_error(_title(broken, numbered), error)
+            self._write_cause("ERROR", "bold red", _title(broken, numbered), [error])
         pairs = [
             (run, verdict)
             for run in runs
@@ -259,8 +237,9 @@ class _Writer:
         status: Segment = (word.upper(), STATUS_STYLE[verdict.status])
         title = _of_cases(len(block.cases), len(block.runs)) if block.cases else _title(block.runs, numbered)
         open_runs = () if block.shows_spans or block.cases or self._verbose else tuple(map(id, block.runs))
+        undecided = f"{', '.join(block.labels)}: {block.message.removesuffix(' More spans could change this.')}"
         if open_runs and self._open == (verdict.status, *open_runs):
-            console.paragraph(self._open_text(block), first="  • ", indent="    ")
+            console.paragraph(undecided, first="  • ", indent="    ")
             return
         self._open = (verdict.status, *open_runs)
         heading = (status, (f"  {title}", "bold"), (f" · {', '.join(block.labels)}{severity}", ""))
@@ -274,7 +253,7 @@ class _Writer:
         console.line()
         if open_runs:  # what the trace lacks was said: each has one line
             console.line(status, (f"  {title}", "bold"), (" · more spans could change each", ""))
-            console.paragraph(self._open_text(block), first="  • ", indent="    ")
+            console.paragraph(undecided, first="  • ", indent="    ")
             return
         console.line(*heading)
         if verdict.description:
@@ -297,9 +276,6 @@ class _Writer:
             if verdict.decided_by:
                 said = f"decided by {verdict.decided_by['function']}, from these rows"
                 console.paragraph(said, indent="    ", style="dim")
-
-    def _open_text(self, block: _Block) -> str:
-        return f"{', '.join(block.labels)}: {block.message.removesuffix(' More spans could change this.')}"
 
     def _write_cases(self, titles: Sequence[str]) -> None:
         """Name the first cases of a block of several."""
@@ -325,41 +301,55 @@ class _Writer:
                 said = ": ".join(filter(None, (item.name, item.why)))
                 self._console.paragraph(said, first="  • ", indent="    ")
 
-    def _write_error(self, title: str, error: str) -> None:
+    def _write_cause(self, word: str, style: str, title: str, texts: Iterable[str], text_style: str = "") -> None:
         self._console.line()
-        self._console.line(("ERROR", "bold red"), (f"  {title}", "bold"))
-        self._console.paragraph(error, indent="  ")
+        self._console.line((word, style), (f"  {title}", "bold"))
+        for text in texts:
+            self._console.paragraph(text, indent="  ", style=text_style)
+
+    def _blocks_of_many(self, cases: Sequence[Sequence[RunResult]]) -> list[_Block]:
+        """Return what the verdicts of many cases say alike, the gravest first, then what most of them say."""
+
+        def said(run: RunResult) -> Iterable[tuple[Any, int, str]]:
+            explained = all((id(run), reason) in self._reasons for reason in run.incomplete_because)
+            for place, verdict in enumerate(run.not_passed()):
+                cut = is_open(run, verdict)
+                if explained or not cut:  # else what could still change is explained with its case
+                    message = without_reasons(run, verdict)
+                    yield (cut, verdict.type, verdict.description, *_said(verdict, message)), place, message
+
+        blocks = []
+        for common in _said_by_many(cases, said):
+            self._hidden |= {(id(run), place) for run, place in common.members}
+            first, place = common.members[0]
+            verdict = first.not_passed()[place]
+            message = _example(common.example, without_reasons(first, verdict))
+            runs = [run for run, _ in common.members]
+            blocks.append(_Block(runs, [verdict.type], verdict, message, not common.key[0], common.titles))
+        return sorted(blocks, key=lambda block: (*_gravity(block.verdict), -len(block.cases)))
 
     def _write_errors_of_many(self, cases: Sequence[Sequence[RunResult]]) -> None:
         """Write the errors that runs of many cases ended with, once for each."""
-        alike: dict[str, list[RunResult]] = {}
-        for runs in cases:
-            for run in runs:
-                if run.error:
-                    alike.setdefault(_pattern(run.error), []).append(run)
-        for broken in alike.values():
-            of_case = cases_of(broken).values()
-            if len(of_case) >= _MANY_CASES:
-                first = broken[0]
-                differ = any(run.error != first.error for run in broken)
-                text = _example(title_of(first), first.error or "") if differ else first.error or ""
-                self._write_error(_of_cases(len(of_case), len(broken)), text)
-                self._write_cases([_title(runs, _is_numbered(runs)) for runs in of_case])
-                self._errors |= set(map(id, broken))
+        for common in _said_by_many(
+            cases, lambda run: [(without_figures(run.error), 0, run.error)] if run.error else ()
+        ):
+            runs = [run for run, _ in common.members]
+            title, error = _of_cases(len(common.titles), len(runs)), _example(common.example, runs[0].error or "")
+            self._write_cause("ERROR", "bold red", title, [error])
+            self._write_cases(common.titles)
+            self._errors |= set(map(id, runs))
 
     def _write_reasons_of_many(self, cases: Sequence[Sequence[RunResult]]) -> None:
         """Say why the traces of many cases are incomplete, once for each reason."""
-        by_reason: dict[str, dict[int, list[RunResult]]] = {}
-        for number, runs in enumerate(cases):
-            for run in runs:
-                if run.error or any(one.status is not Status.PASS for one in run.standings):
-                    for reason in run.incomplete_because:
-                        by_reason.setdefault(reason, {}).setdefault(number, []).append(run)
-        for reason, by_case in by_reason.items():
-            if len(by_case) >= _MANY_CASES:
-                self._write_incomplete(f"{len(by_case)} cases", [reason])
-                self._write_cases([_title(of, _is_numbered(cases[number])) for number, of in by_case.items()])
-                self._reasons |= {(id(run), reason) for of in by_case.values() for run in of}
+
+        def said(run: RunResult) -> Iterable[tuple[str, int, str]]:
+            if run.error or any(one.status is not Status.PASS for one in run.standings):
+                yield from ((reason, 0, reason) for reason in run.incomplete_because)
+
+        for common in _said_by_many(cases, said):
+            self._write_cause("INCOMPLETE", "yellow", f"{len(common.titles)} cases", [common.key], "yellow")
+            self._write_cases(common.titles)
+            self._reasons |= {(id(run), common.key) for run, _ in common.members}
 
     def _write_reasons(self, runs: Sequence[RunResult], numbered: bool) -> None:
         """Say why traces are incomplete: the cause of everything that could not be decided below it."""
@@ -370,13 +360,7 @@ class _Writer:
         for reason, runs_of in reasons.items():
             by_runs.setdefault(tuple(map(id, runs_of)), []).append(reason)
         for of_same in by_runs.values():
-            self._write_incomplete(_title(reasons[of_same[0]], numbered), of_same)
-
-    def _write_incomplete(self, title: str, reasons: Sequence[str]) -> None:
-        self._console.line()
-        self._console.line(("INCOMPLETE", "yellow"), (f"  {title}", "bold"))
-        for reason in reasons:
-            self._console.paragraph(reason, indent="  ", style="yellow")
+            self._write_cause("INCOMPLETE", "yellow", _title(reasons[of_same[0]], numbered), of_same, "yellow")
 
     def _write_notes(
         self, runs: Sequence[RunResult], *, apart: bool, which: Callable[[Sequence[RunResult]], str]

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
-from datetime import UTC, datetime
-from functools import cache
 from typing import Any, TextIO
 
 from clawtrace import __version__
@@ -27,6 +24,7 @@ from clawtrace.report.results import (
     UserTotals,
 )
 from clawtrace.report.verdict_results import AssertionResult, DecidedBy, EvidenceSpan, ReportedScope
+from clawtrace.support.figures import utc_text
 from clawtrace.verdicts.gating.gate import Gate
 from clawtrace.verdicts.gating.pass_rate import PassRate, assertion_rates, outcome_of, rate_of_runs
 from clawtrace.verdicts.gating.thresholds import SuiteRate
@@ -53,7 +51,7 @@ def results_of(report: CampaignReport) -> Results:
         clawtrace=__version__,
         suite_id=report.suite_id,
         suite=report.suite,
-        started_at=_utc(report.started_at),
+        started_at=utc_text(report.started_at),
         duration_ms=report.duration_ms,
         source=ResultsSource(**report.source.relative_to(report.folder)) if report.source else None,
         gate=GateFlags(**report.gate._asdict()),
@@ -76,10 +74,6 @@ class _Cases(Iterable[Case]):
     def __iter__(self) -> Iterator[Case]:
         for key, runs in cases_of(self._report.results).items():
             yield _case(*key, runs, self._report)
-
-
-def _utc(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _totals(results: Sequence[RunResult]) -> Totals:
@@ -148,23 +142,12 @@ def _run(result: RunResult, report: CampaignReport) -> Run:
     own = {
         "status": None if status is None else status.value,
         "outcome": outcome_of(result),
-        "trace": ReceivedTrace(**_alike(ReceivedTrace, result)),
+        "trace": ReceivedTrace.of(result),
         "final_score": result.judgement.get("final_score"),
         "totals": dict(result.totals),
         "assertions": assertions,
     }
-    return Run(**_alike(Run, result) | own)
-
-
-def _alike(struct: Any, found: Any) -> dict[str, Any]:
-    """Return the fields of a struct that are called the same where they come from."""
-    values = {name: getattr(found, name) for name in _names(struct, found.__class__)}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-
-
-@cache
-def _names(struct: Any, found: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(struct) if hasattr(found, field.name))
+    return Run.of(result, **own)
 
 
 def _written(report: CampaignReport, case_id: str, assertion_id: str) -> tuple[str | None, int | None]:
@@ -187,7 +170,7 @@ def assertion_of(verdict: Verdict, file: str | None = None, line: int | None = N
         "line": line,
         "duration_ms": round(verdict.duration_ms, 3),
     }
-    return AssertionResult(**_alike(AssertionResult, verdict) | own)
+    return AssertionResult.of(verdict, **own)
 
 
 def _shares(rate: PassRate) -> dict[str, Any]:
@@ -224,4 +207,4 @@ def _threshold(found: SuiteRate, gate: Gate) -> SuiteThreshold:
     """Return the struct of one threshold."""
     rate = {name: value for name, value in _shares(found.rate).items() if name in SuiteThreshold.__dataclass_fields__}
     rate |= {"gate_on": gate.gate_on, "behavior": "informational" if found.informational else "error"}
-    return SuiteThreshold(**_alike(SuiteThreshold, found) | rate)
+    return SuiteThreshold.of(found, **rate)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import Evidence, RunResult
-from clawtrace.report._failures import NotPassed, not_passed, shown_value
+from clawtrace.report._failures import NotPassed, not_passed, shown_value, without_figures
 from clawtrace.report.base import CampaignReport, Report, cases_of
 from clawtrace.report.console import clean
 from clawtrace.report.terminal import MEANING
@@ -20,6 +20,7 @@ from clawtrace.verdicts.gating.pass_rate import rate_of_runs
 __all__ = ["MARK", "MarkdownReport", "culprit", "escaped", "page_address", "sentence", "write_failures"]
 
 _MOST_CASES = 100
+_GRAVEST = [ExitCode.BROKEN, ExitCode.FAILED, ExitCode.UNDECIDED, ExitCode.USAGE, ExitCode.PASSED]
 _MOST_FAILURES = 30
 """A step's summary on GitHub holds one megabyte, a comment 65 536 characters."""
 _MOST_TITLES = 10
@@ -73,13 +74,13 @@ def _row(case_id: str, model_id: str | None, runs: Sequence[RunResult]) -> str:
 
 
 def write_failures(report: CampaignReport, stream: TextIO) -> None:
-    """Write what did not pass, folded; equal failures are one entry."""
+    """Write what did not pass, the gravest first, folded; failures that differ in figures only are one entry."""
     alike: dict[tuple[str, str, str], list[NotPassed]] = defaultdict(list)
     for one in not_passed(report):
-        alike[one.assertion_id, one.word, one.message].append(one)
+        alike[one.assertion_id, one.word, without_figures(one.message)].append(one)
     if alike:
         stream.write("\n#### What did not pass\n")
-    for entry in list(alike.values())[:_MOST_FAILURES]:
+    for entry in sorted(alike.values(), key=lambda of: _GRAVEST.index(of[0].level))[:_MOST_FAILURES]:
         _write_failure(entry, report, stream)
     if len(alike) > _MOST_FAILURES:
         stream.write(f"\n{len(alike) - _MOST_FAILURES} more are in the other reports.\n")
@@ -90,8 +91,9 @@ def _write_failure(alike: Sequence[NotPassed], report: CampaignReport, stream: T
     whose = escaped(first.title) if len(alike) == 1 else amount(len(alike), "run")
     mark = "⚪" if first.level is ExitCode.PASSED else MARK.get(first.level, "💥")
     what = f"<code>{escaped(first.assertion_id)}</code> " if first.assertion_id else ""
+    example = "for example: " if any(one.message != first.message for one in alike) else ""
     stream.write(
-        f"\n<details><summary>{mark} {whose}: {what}{escaped(first.word)}: {sentence(first.message)}</summary>\n\n"
+        f"\n<details><summary>{mark} {whose}: {what}{escaped(first.word)}: {example}{sentence(first.message)}</summary>\n\n"
     )
     if len(alike) > 1:
         titles = [escaped(one.title) for one in alike[:_MOST_TITLES]]

@@ -135,6 +135,8 @@ class Expected:
         return self._signs[1]
 
     def _awaited(self, tally: Tally, signs: ClosingSigns) -> str:
+        if not tally.accepted and self._elsewhere():
+            return "what arrived names no run: pass on the `traceparent` of each request, or CLAWTRACE_RUN_ID"
         if not tally.accepted:
             return (
                 "nothing has arrived for this run yet; the exporter of an agent that already runs decides when it sends"

@@ -48,7 +48,8 @@ def server_named(named: str, token: str | None) -> Owner:
             return Owner(str(ready["http"]), str(ready["token"]), int(ready["pid"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UsageError(
-                f"{named!r} is neither the address of a service (http://127.0.0.1:4318) nor its ready file: {error}"
+                f"{named!r} is neither the address of a service (http://127.0.0.1:4318) nor its ready file: "
+                f"{'it has no ' if isinstance(error, KeyError) else ''}{error}"
             ) from error
     if not token:
         raise UsageError(

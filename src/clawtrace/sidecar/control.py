@@ -34,6 +34,9 @@ __all__ = ["BegunRun", "Control", "NoSuchRunError", "RunDeletedError", "RunExist
 _AT_ONCE = 50
 """Runs that are asked about together where verdicts are sent as they are known."""
 
+_AS_SAID = ("ended_by_signal", "cut_off", "runner_error", "final_output", "settle_ms")
+"""Of the end of a run, what its record has under the same name."""
+
 _MOST_BYTES = 256 << 20
 """Of a run that is handed over."""
 
@@ -144,14 +147,10 @@ class Control:
                 ended_ns=asked.ended_ns or (None if record.started_ns is None else time.time_ns()),
                 agent_exit_code=asked.exit_code,
                 run_status=status,
-                ended_by_signal=asked.ended_by_signal,
                 timed_out=asked.timed_out or status == "timed_out",
-                cut_off=asked.cut_off,
-                runner_error=asked.runner_error,
-                final_output=asked.final_output,
                 turns=tuple(one.sent() for one in asked.turns) or record.turns,
                 agent=None if agent == "unknown" else agent,
-                settle_ms=asked.settle_ms,
+                **{name: getattr(asked, name) for name in _AS_SAID},
             )
             self._session.close_run(ended, processes_gone=asked.processes_gone)
             with self._changed:

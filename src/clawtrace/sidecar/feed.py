@@ -11,6 +11,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from clawtrace.support.figures import utc_text
+
 __all__ = ["Feed"]
 
 _KEPT = 1_000
@@ -38,7 +40,7 @@ class Feed:
 
     def put(self, event: str, **fields: Any) -> None:
         """Add an event."""
-        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        now = utc_text(datetime.now(UTC))
         with self._lock:
             self._last += 1
             line = json.dumps({"seq": self._last, "time": now, "event": event, **fields}, default=str)

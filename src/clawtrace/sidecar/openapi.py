@@ -11,7 +11,7 @@ from clawtrace.report.inspection import Inspection
 from clawtrace.report.results import Results
 from clawtrace.sidecar.control import BegunRun
 from clawtrace.sidecar.operations import OPERATIONS, Operation
-from clawtrace.sidecar.requests import AdoptTraces, BeginRun, EndRun, Gating, PutVerdicts, ReceivedRows, WaitComplete
+from clawtrace.sidecar.requests import Gating
 from clawtrace.verdicts.reading.run_details import RunDetails
 from clawtrace.verdicts.reading.run_list import RunList
 
@@ -87,7 +87,7 @@ class Health:
 
 _MODELS: tuple[type[Any], ...] = (
     BegunRun, RunStanding, RunList, RunPage, Deletion, Inspection, Refusal, Health, ExportEndpoints, Received, PutAnswer,
-    BeginRun, EndRun, WaitComplete, AdoptTraces, ReceivedRows, PutVerdicts, Results,
+    Results, *(one.request for one in OPERATIONS if one.request is not None),
 )  # fmt: skip
 
 

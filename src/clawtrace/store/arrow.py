@@ -109,19 +109,32 @@ def _maps(column: NestedMap) -> Any:
     return _list(_MAPS, column.offsets, _map(column.maps))
 
 
-def spans_table(batch: SpanBatch) -> ArrowTable:
-    """Return `batch` with the column names of ``otel_traces`` (``store/sql/otel_traces.sql``)."""
-    columns = {
+def _of_both(batch: SpanBatch | LogBatch) -> dict[str, Any]:
+    """Return the columns that both tables have."""
+    return {
         "TraceId": _text(batch.trace_id),
         "SpanId": _text(batch.span_id),
-        "ParentSpanId": _text(batch.parent_span_id),
-        "TraceState": _text(batch.trace_state),
-        "SpanName": _text(batch.name),
-        "SpanKind": _text(batch.kind),
         "ServiceName": _text(batch.service),
         "ResourceAttributes": _map(batch.resource),
         "ScopeName": _text(batch.scope),
         "ScopeVersion": _text(batch.scope_version),
+        "attribute_types": _text(batch.attribute_types),
+        "dropped_attributes": _int(batch.dropped_attributes),
+        "arrival_ns": _int(batch.arrival_ns),
+        "request_no": _int(batch.request_no),
+        "protocol": _text(batch.protocol),
+        "run_no": _int(batch.run_no),
+        "run_rule": _text(batch.run_rule),
+    }
+
+
+def spans_table(batch: SpanBatch) -> ArrowTable:
+    """Return `batch` with the column names of ``otel_traces`` (``store/sql/otel_traces.sql``)."""
+    columns = _of_both(batch) | {
+        "ParentSpanId": _text(batch.parent_span_id),
+        "TraceState": _text(batch.trace_state),
+        "SpanName": _text(batch.name),
+        "SpanKind": _text(batch.kind),
         "SpanAttributes": _map(batch.attributes),
         "StatusCode": _text(batch.status_code),
         "StatusMessage": _text(batch.status_message),
@@ -135,48 +148,28 @@ def spans_table(batch: SpanBatch) -> ArrowTable:
         "start_ns": _uint(batch.start_ns),
         "end_ns": _uint(batch.end_ns),
         "flags": _int(batch.flags),
-        "dropped_attributes": _int(batch.dropped_attributes),
         "dropped_events": _int(batch.dropped_events),
         "dropped_links": _int(batch.dropped_links),
-        "attribute_types": _text(batch.attribute_types),
         "resource_types": _text(batch.resource_types),
         "scope_attributes": _map(batch.scope_attributes),
-        "arrival_ns": _int(batch.arrival_ns),
-        "request_no": _int(batch.request_no),
-        "protocol": _text(batch.protocol),
-        "run_no": _int(batch.run_no),
-        "run_rule": _text(batch.run_rule),
     }
     return ArrowTable(columns, len(batch))
 
 
 def logs_table(batch: LogBatch) -> ArrowTable:
     """Return `batch` with the column names of ``otel_logs`` (``store/sql/otel_logs.sql``)."""
-    columns = {
-        "TraceId": _text(batch.trace_id),
-        "SpanId": _text(batch.span_id),
+    columns = _of_both(batch) | {
         "TraceFlags": _int(batch.flags),
         "SeverityText": _text(batch.severity_text),
         "SeverityNumber": _int(batch.severity_number),
-        "ServiceName": _text(batch.service),
         "Body": _text(batch.body),
         "ResourceSchemaUrl": _text(batch.resource_schema),
-        "ResourceAttributes": _map(batch.resource),
         "ScopeSchemaUrl": _text(batch.scope_schema),
-        "ScopeName": _text(batch.scope),
-        "ScopeVersion": _text(batch.scope_version),
         "ScopeAttributes": _map(batch.scope_attributes),
         "LogAttributes": _map(batch.attributes),
         "EventName": _text(batch.event_name),
         "time_ns": _uint(batch.time_ns),
         "observed_ns": _uint(batch.observed_ns),
-        "attribute_types": _text(batch.attribute_types),
-        "dropped_attributes": _int(batch.dropped_attributes),
-        "arrival_ns": _int(batch.arrival_ns),
-        "request_no": _int(batch.request_no),
-        "protocol": _text(batch.protocol),
-        "run_no": _int(batch.run_no),
-        "run_rule": _text(batch.run_rule),
     }
     return ArrowTable(columns, len(batch))
 

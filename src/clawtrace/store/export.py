@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
+
+from clawtrace.support.otlp_json import any_value
 
 if TYPE_CHECKING:
     from clawtrace.store.duckdb import DuckStore
@@ -36,6 +37,10 @@ _SIGNALS: tuple[tuple[str, Literal["Spans", "Logs"]], ...] = ((_SPANS, "Spans"),
 _ROWS_A_LINE = 500
 _KINDS = {"Internal": 1, "Server": 2, "Client": 3, "Producer": 4, "Consumer": 5}
 _CODES = {"Ok": 1, "Error": 2}
+_AS_JSON: Mapping[str, Callable[[str], Any]] = {
+    "i": int, "d": float, "b": "true".__eq__, "a": json.loads, "m": json.loads, "n": lambda _: None
+}  # fmt: skip
+"""What reads a value of each type but text and bytes."""
 
 
 def export_run(store: DuckStore, run_id: str) -> Iterator[str]:
@@ -127,30 +132,4 @@ def _attributes(values: Mapping[str, str] | None, letters: str | None) -> list[d
 
 
 def _value(text: str, kind: str) -> dict[str, Any]:
-    if kind == "i":
-        return {"intValue": text}
-    if kind == "d":
-        number = float(text)
-        return {"doubleValue": number if math.isfinite(number) else text}
-    if kind == "b":
-        return {"boolValue": text == "true"}
-    if kind == "y":
-        return {"bytesValue": text}
-    if kind in "am":
-        return _any(json.loads(text))
-    return {} if kind == "n" else {"stringValue": text}
-
-
-def _any(value: Any) -> dict[str, Any]:
-    """Return a JSON value as OTLP's AnyValue."""
-    if isinstance(value, dict):
-        return {"kvlistValue": {"values": [{"key": key, "value": _any(item)} for key, item in value.items()]}}
-    if isinstance(value, list):
-        return {"arrayValue": {"values": [_any(item) for item in value]}}
-    if isinstance(value, bool):
-        return {"boolValue": value}
-    if isinstance(value, int):
-        return {"intValue": str(value)}
-    if isinstance(value, float):
-        return {"doubleValue": value}
-    return {} if value is None else {"stringValue": str(value)}
+    return {"bytesValue": text} if kind == "y" else any_value(_AS_JSON.get(kind, str)(text))

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
-__all__ = ["UNKNOWN", "amount", "beside", "between", "cost_of", "count", "dollars", "duration", "tokens_of", "total_of"]
+__all__ = [
+    "UNKNOWN",
+    "amount",
+    "beside",
+    "between",
+    "cost_of",
+    "count",
+    "dollars",
+    "duration",
+    "tokens_of",
+    "total_of",
+    "utc_text",
+]
 
 UNKNOWN = "?"
 
@@ -21,6 +34,11 @@ def amount(number: int, thing: str) -> str:
     return f"{count(number)} {thing}{'' if number == 1 else 's'}"
 
 
+def utc_text(when: datetime) -> str:
+    """Return a moment as files have it: ISO 8601 in UTC, with milliseconds."""
+    return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def dollars(amount: float | None) -> str:
     """Return US dollars as a decimal: two places from one dollar on, four below, two significant digits for the smallest."""
     if amount is None:
@@ -32,16 +50,16 @@ def dollars(amount: float | None) -> str:
 
 
 def duration(milliseconds: float | None) -> str:
-    """Return a duration in the unit that reads best: ms, s, or minutes and seconds."""
+    """Return a duration as people say it: `12 ms`, `9.8 s`, `4 min 12 s`, `1 h 21 min`."""
     if milliseconds is None:
         return UNKNOWN
     if milliseconds < 999.5:
         return f"{milliseconds:.0f} ms" if milliseconds >= 1 or milliseconds == 0 else f"{milliseconds:.2f} ms"
-    seconds = milliseconds / 1000
-    if seconds < 119.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} m {rest:02d} s"
+    if milliseconds < 119_950:
+        return f"{milliseconds / 1000:.1f} s"
+    unit, greater, less = (1_000, "min", "s") if milliseconds < 3_599_500 else (60_000, "h", "min")
+    whole, rest = divmod(round(milliseconds / unit), 60)
+    return f"{whole:,} {greater}" + (f" {rest} {less}" if rest else "")
 
 
 def beside(value: float, *bounds: float, written: str = ".2f") -> str:

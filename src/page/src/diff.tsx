@@ -113,10 +113,10 @@ function Words({ text, other }: { text: string; other: string | null | undefined
 
 function CallText({ call, other, run }: { call: Call | null; other: Call | null; run: string }) {
   if (!call) return null;
-  const name = <><span class={`kind ${call.kind}`}>{call.kind === "llm" ? "model" : "tool"}</span> <Data>{call.name}</Data></>;
+  const name = <Data>{call.name}</Data>;
   return (
     <>
-      {call.span ? <a href={runLink(run, { span: call.span })}>{name}</a> : name}
+      <span class={`kind ${call.kind}`}>{call.kind === "llm" ? "model" : "tool"}</span> {call.span ? <a href={runLink(run, { span: call.span })}>{name}</a> : name}
       {call.agent && <span class="dim"> in {plain(call.agent)}</span>}
       {call.outcome !== "ok" && <span class="fail"> {call.outcome ?? "unknown"}</span>}
       {call.arguments && <div class="dim arguments"><Words text={call.arguments} other={other?.arguments} /></div>}

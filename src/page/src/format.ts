@@ -27,8 +27,11 @@ export function duration(ms: number | null | undefined): string {
   if (ms === 0) return "0 ms";
   if (ms < 1) return `${(ms * 1000).toFixed(0)} µs`;
   if (ms < 1000) return `${ms.toFixed(ms < 10 ? 1 : 0)} ms`;
-  if (ms < 120_000) return `${(ms / 1000).toFixed(1)} s`;
-  return `${Math.floor(ms / 60_000)} m ${String(Math.round((ms % 60_000) / 1000)).padStart(2, "0")} s`;
+  if (ms < 119_950) return `${(ms / 1000).toFixed(1)} s`;
+  const hours = ms >= 3_599_500;
+  const units = Math.round(ms / (hours ? 60_000 : 1000));
+  const rest = units % 60 ? ` ${units % 60} ${hours ? "min" : "s"}` : "";
+  return `${Math.floor(units / 60)} ${hours ? "h" : "min"}${rest}`;
 }
 
 function side(value: number, bound: number): number {

@@ -1,7 +1,7 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Diff } from "./diff";
-import { readReport, type Report } from "./data";
+import { readReport, readRun, type Report } from "./data";
 import { Live } from "./live";
 import { Overview } from "./overview";
 import { Frame } from "./parts";
@@ -37,7 +37,9 @@ function Page({ results, comparison, history }: Report) {
 function App() {
   const [report, setReport] = useState<Report | null>(null);
   const [error, setError] = useState("");
+  const { ids } = usePlace();
   useEffect(() => {
+    for (const id of ids) void readRun(id); // while the results are unpacked
     readReport().then(setReport, (problem: Error) => setError(problem.message));
   }, []);
   if (error) return <p class="wait" role="alert">The results of this file cannot be read: {error}</p>;

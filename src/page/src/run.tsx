@@ -200,6 +200,11 @@ const RELATION: Record<string, string> = {
   llm_calls: "model calls", tool_calls: "tool calls", agents: "agents", spans: "spans", messages: "messages", tool_requests: "tool requests",
 };
 
+function howMany({ at_most: most, relation }: RunDetails["gaps"][number]): string {
+  const things = RELATION[relation] ?? relation;
+  return most == null ? `any number of ${things}` : `at most ${amount(most, things.slice(0, -1))}`;
+}
+
 /** What the spans leave open: rows that may not exist, rows that may be missing, and what was asked for in vain. */
 function Open({ details }: { details: RunDetails }) {
   const doubts = new Map<string, number>();
@@ -216,7 +221,7 @@ function Open({ details }: { details: RunDetails }) {
       ))}
       {details.gaps.map((gap, index) => (
         <p key={index} class="note">
-          May be missing: {gap.at_most == null ? "any number" : `at most ${count(gap.at_most)}`} of {RELATION[gap.relation] ?? gap.relation}
+          May be missing: {howMany(gap)}
           {gap.name && <> (<Data>{gap.name}</Data>)</>}: <Said>{gap.because}</Said>
         </p>
       ))}

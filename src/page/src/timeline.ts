@@ -66,7 +66,7 @@ function written(at: number, step: number, last: number): string {
   if (last < SECOND) return `${(at / 1000).toFixed(places(1000))} ms`;
   if (last < 2 * MINUTE) return `${(at / SECOND).toFixed(places(SECOND))} s`;
   const minutes = Math.floor(at / MINUTE);
-  if (step >= MINUTE) return `${minutes} m`;
+  if (step >= MINUTE) return `${minutes} min`;
   const rest = ((at - minutes * MINUTE) / SECOND).toFixed(places(SECOND));
   return `${minutes}:${rest.includes(".") ? rest.padStart(rest.length - rest.indexOf(".") + 2, "0") : rest.padStart(2, "0")}`;
 }

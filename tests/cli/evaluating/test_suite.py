@@ -324,3 +324,39 @@ def _until(holds) -> None:
     while not holds():
         assert time.monotonic() < limit
         time.sleep(0.02)
+
+
+def test_watching_on_a_terminal(project):
+    """Each evaluation has the screen for itself; an edit of a case evaluates it alone, and keys choose the next: all, what failed, the end."""
+    folder = project(a="search", b="rm")
+    environment = {name: value for name, value in os.environ.items() if name not in ("CI", "NO_COLOR")}
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(folder)
+        os.execve(PROGRAM, ["clawtrace", "eval", "--suite", "s", "--watch"], environment | {"TERM": "xterm-256color"})
+
+    def screen() -> str:
+        seen = ""
+        while "q: stop" not in seen:
+            assert select.select([terminal], [], [], 120)[0], seen
+            seen += os.read(terminal, 65536).decode()
+        return re.sub(r"\x1b\[[\d;]*m", "", seen)
+
+    assert "2 runs" in screen()
+    case = folder / "configs/cases/b/test.yaml"
+    case.write_text(case.read_text().replace("title: b", "title: bb"))
+    edited = screen()
+    assert "\x1b[2J" in edited
+    assert "Changed: configs/cases/b/test.yaml; of it only (a: all cases): b" in edited
+    assert "1 run: 1 failed" in edited
+    os.write(terminal, b"a")
+    assert "2 runs: 1 passed, 1 failed" in screen()
+    os.write(terminal, b"xf")
+    assert "1 run: 1 failed" in screen()
+    os.write(terminal, b"\n")
+    assert "2 runs" in screen()
+    os.write(terminal, b"q")
+    _drain(terminal)
+    _, status = os.waitpid(pid, 0)
+
+    assert os.waitstatus_to_exitcode(status) == 1

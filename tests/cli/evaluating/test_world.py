@@ -223,4 +223,4 @@ def test_what_the_runner_read_is_the_answer_of_a_run_without_spans(suite) -> Non
         "right": "pass", "wrong": "fail", "scoped": "skip", "final_response_present": "pass", "traced": "skip",
     }  # fmt: skip
     assert {status for status, _ in nothing.values()} <= {"skip", "fail"}
-    assert failed["final_response_present"] == ("fail", "The run ended as `failed`, so there is no final answer.")
+    assert failed["final_response_present"] == ("fail", "The run ended as `failed`, so what it answered is not final.")

@@ -134,7 +134,9 @@ class TestLock:
         text = str(caught.value)
 
         assert f"open in process {holder.pid} (`{sys.executable} -c" in text
-        assert text.endswith(": wait until it has ended, or end it.")
+        assert text.endswith(
+            ": wait until it has ended, or end it. A `clawtrace serve` answers meanwhile: give --server in place of --store."
+        )
 
     def test_patience_ends(self, path) -> None:
         """It is tried for as long as was said, not once and not for ever."""

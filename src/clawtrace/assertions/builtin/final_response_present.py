@@ -52,7 +52,7 @@ class FinalResponsePresent(Assertion):
         """Say whether there is an answer, or why there is none."""
         answer, status = outcome.row["value"], outcome.row["run_status"]
         if status not in (None, "success"):
-            return f"The run ended as `{status}`, so there is no final answer."
+            return f"The run ended as `{status}`, so what it answered is not final."
         if answer is None:
             return UNKNOWN if outcome.holds is None else NONE
         so_far = " so far" if outcome.holds is None else ""

@@ -185,7 +185,7 @@ class ToolCall(Assertion):
         said = []
         if self._asks_arguments:
             written = json.dumps(self.args, ensure_ascii=False, default=str)
-            said.append(f"arguments {written if len(written) <= _LONGEST else written[: _LONGEST - 1] + '…'}")
+            said.append(f"arguments `{written if len(written) <= _LONGEST else written[: _LONGEST - 1] + '…'}`")
         if self.status is not None:
             said.append(f"outcome `{self.status}`")
         if self.result_contains is not None:

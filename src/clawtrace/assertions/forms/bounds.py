@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from clawtrace.assertions.refused import refused
 from clawtrace.support.attribute_docs import Documented
-from clawtrace.support.figures import beside
+from clawtrace.support.figures import beside, duration
 
 __all__ = [
     "Amount",
@@ -159,5 +159,13 @@ def interval(low: int, high: int | None, noun: str) -> str:
 
 
 def milliseconds(value: float, *bounds: float) -> str:
-    """Say a number of milliseconds to four digits, a large one whole, on its side of each bound."""
-    return f"{beside(value, *bounds, written='.0f' if value >= 1e3 else '.4g')} ms"
+    """Say a number of milliseconds as people do, on its side of each bound; without bounds exactly."""
+    bounds = bounds or (value,)
+    if value < 1000:
+        return f"{beside(value, *bounds, written='.4g')} ms"
+    unit = 1000 if value < 3_600_000 else 60_000
+    rounded = round(value / unit) * unit
+    if value >= 120_000 and all((rounded > one, rounded < one) == (value > one, value < one) for one in bounds):
+        return duration(value)
+    seconds = (value / 1000, *(one / 1000 for one in bounds))
+    return f"{beside(*seconds, written='.0f' if value >= 1e7 else '.4g')} s"

@@ -100,15 +100,7 @@ def _shared(pair: Pair) -> int:
 
 
 def _side(measured: Measured, name: str) -> Side:
-    return Side(
-        name=name,
-        suite_id=measured.suite_id,
-        started_at=measured.started_at,
-        clawtrace=measured.clawtrace,
-        cases=len(measured.cases),
-        runs=measured.runs,
-        not_run=measured.not_run,
-    )
+    return Side.of(measured, name=name, cases=len(measured.cases))
 
 
 def _names(keys: set[CaseKey], measured: Measured) -> list[CaseName]:
@@ -254,12 +246,7 @@ def _together(table: Sequence[tuple[Outcomes, Outcomes]]) -> RateTest:
 
 
 def _total(outcomes: Sequence[Outcomes]) -> Outcomes:
-    return Outcomes(
-        passed=sum(one.passed for one in outcomes),
-        failed=sum(one.failed for one in outcomes),
-        undecided=sum(one.undecided for one in outcomes),
-        broke=sum(one.broke for one in outcomes),
-    )
+    return Outcomes(**{name: sum(getattr(one, name) for one in outcomes) for name in Outcomes.__dataclass_fields__})
 
 
 # --- measures -------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -18,6 +18,7 @@ from clawtrace.campaign.comparing.measured import CaseKey
 from clawtrace.errors import UsageError
 from clawtrace.report.results import LastGreen
 from clawtrace.report.struct import Struct
+from clawtrace.support.figures import utc_text
 from clawtrace.support.whole_file import whole_text_file
 from clawtrace.verdicts.gating.pass_rate import PassRate, wilson
 
@@ -32,7 +33,6 @@ __all__ = [
     "keep",
     "kept_in",
     "last_green",
-    "moment",
     "since_green",
 ]
 
@@ -280,15 +280,10 @@ def history_until(folder: Path, started_at: datetime) -> History | None:
         folder: of the campaign.
     """
     campaigns = kept_in(file.parent for file in folder.parent.glob(f"*/{FILE}"))
-    own = next((one for one in campaigns if one.folder == folder and one.started_at == moment(started_at)), None)
+    own = next((one for one in campaigns if one.folder == folder and one.started_at == utc_text(started_at)), None)
     if own is None:
         return None
     return _together([one for one in campaigns if one.is_of(own) and one.started_at <= own.started_at], ON_A_PAGE)
-
-
-def moment(when: datetime) -> str:
-    """Return a moment as the lines have it."""
-    return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _together(campaigns: Sequence[KeptCampaign], newest: int) -> History:
@@ -331,9 +326,8 @@ def _history(key: CaseKey, campaigns: Sequence[KeptCampaign], newest: int) -> Ca
 
 def _point(campaign: KeptCampaign, case: KeptCase) -> CampaignOfCase:
     rate = PassRate(case.passed, case.failed, case.undecided)
-    said = {name: value for name, value in case._asdict().items() if name in CampaignOfCase.__dataclass_fields__}
-    own = {"campaign": _name(campaign), "pass_rate": rate.rate, "interval": rate.interval, "edited": list(case.edited)}
-    return CampaignOfCase(started_at=campaign.started_at, **said | own)
+    own = {"campaign": _name(campaign), "started_at": campaign.started_at}
+    return CampaignOfCase.of(case, pass_rate=rate.rate, interval=rate.interval, **own)
 
 
 def _name(campaign: KeptCampaign) -> str:

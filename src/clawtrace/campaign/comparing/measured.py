@@ -215,6 +215,12 @@ class Baseline(NamedTuple):
     """The campaign's folder, relative to the folder of results where it lies in it."""
     measured: Measured
 
+    def labels(self) -> dict[str, Any]:
+        """Return what its file says of it, the cases left out."""
+        about = self._asdict() | {"suite_id": self.measured.suite_id, "started_at": self.measured.started_at}
+        del about["measured"]
+        return about
+
 
 def baseline_names(outputs: Path) -> list[str]:
     """Return the names of all baselines, in alphabetical order."""
@@ -295,11 +301,7 @@ def _as_json(baseline: Baseline) -> dict[str, Any]:
     measured = baseline.measured
     return {
         "schema": SCHEMA,
-        "name": baseline.name,
-        "set_at": baseline.set_at,
-        "source": baseline.source,
-        "suite_id": measured.suite_id,
-        "started_at": measured.started_at,
+        **baseline.labels(),
         "clawtrace": measured.clawtrace,
         "not_run": measured.not_run,
         "cases": [

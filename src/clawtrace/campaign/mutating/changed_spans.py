@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from clawtrace.support.otlp_json import any_value
+
 __all__ = ["ChangedSpans", "Rewrite", "trace_of"]
 
 Rewrite = Callable[[str, Any], Any]
@@ -204,11 +206,4 @@ def _plain(value: Mapping[str, Any]) -> Any:
 
 def _any_value(value: Any, before: dict[str, Any]) -> dict[str, Any]:
     """Return a value as OTLP has it; the one before where nothing changed."""
-    if value == _plain(before):
-        return before
-    if isinstance(value, list):
-        return {"arrayValue": {"values": [_any_value(one, {}) for one in value]}}
-    if isinstance(value, dict):
-        return {"kvlistValue": {"values": [{"key": key, "value": _any_value(one, {})} for key, one in value.items()]}}
-    kind = {bool: "boolValue", int: "intValue", float: "doubleValue", str: "stringValue"}.get(type(value))
-    return {} if kind is None else {kind: str(value) if kind == "intValue" else value}
+    return before if value == _plain(before) else any_value(value)

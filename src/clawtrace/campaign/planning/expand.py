@@ -47,6 +47,11 @@ class PlannedRun:
         return self.model.model_id if self.model else None
 
     @property
+    def place(self) -> dict[str, Any]:
+        """Its case, model and repetition, as records and results call them."""
+        return {"case_id": self.case.config.case_id, "model_id": self.model_id, "repetition": self.repetition}
+
+    @property
     def asked(self) -> ModelRequested:
         """The model as the runner gets it."""
         return self.case.asked(self.model)
@@ -190,8 +195,8 @@ def _matching(asked: Sequence[str], known: Set[str], kind: str, suite: LoadedSui
         matches = {word} & known or {name for name in known if fnmatchcase(name, word)}
         if not matches:
             valid = sorted(known)
-            listed = ", ".join(valid) or "none"
-            message = f"the suite `{suite.config.suite_id}` selects no {kind} {word!r}; it has: {listed}."
+            has = f"it has: {', '.join(valid)}." if valid else f"it lists no {kind}s: leave `--{kind}` out."
+            message = f"the suite `{suite.config.suite_id}` selects no {kind} {word!r}; {has}"
             raise UsageError(f"{message} {did_you_mean(word, valid)}".rstrip())
         found |= matches
     return found

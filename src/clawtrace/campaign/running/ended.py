@@ -54,6 +54,10 @@ def asked_of_the_end(assertions: Sequence[Assertion], run_status: str | None) ->
     return [*assertions, parse_assertion({**_ENDED_WELL, "min_pass_rate": minimum})]
 
 
+_OF_OUTCOME = (
+    "started_ns", "ended_ns", "run_status", "final_output", "ended_by_signal", "timed_out", "cut_off", "runner_error", "agent", "settle_ms",
+)  # fmt: skip
+"""What a record has under the same name."""
 _LAST_LINES = 3
 """An exporter that fails says so in a few lines, of which the last names the cause."""
 
@@ -120,22 +124,13 @@ def as_stored(
 def with_outcome(record: RunRecord, outcome: RunOutcome) -> RunRecord:
     """Return what is known of a run with how its agent ended."""
     return record._replace(
-        started_ns=outcome.started_ns,
-        ended_ns=outcome.ended_ns,
         agent_exit_code=outcome.exit_code,
-        run_status=outcome.run_status,
-        final_output=outcome.final_output,
         workspace=str(outcome.workspace) if outcome.workspace else None,
-        ended_by_signal=outcome.ended_by_signal,
-        timed_out=outcome.timed_out,
-        cut_off=outcome.cut_off,
-        runner_error=outcome.runner_error,
         turns=tuple(
             turn._replace(started_ns=started)
             for turn, started in zip(record.turns, outcome.turns_started_ns, strict=False)
         ),
-        agent=outcome.agent,
-        settle_ms=outcome.settle_ms,
+        **{name: getattr(outcome, name) for name in _OF_OUTCOME},
     )
 
 

@@ -382,9 +382,7 @@ class _Execution:
     def _leave_out(self, planned: PlannedRun, reason: str) -> None:
         self._not_run[planned.run_id] = NotRun(
             run_id=planned.run_id,
-            case_id=planned.case.config.case_id,
-            model_id=planned.model_id,
-            repetition=planned.repetition,
+            **planned.place,
             reason=reason,
             quarantined=self.plan.suite.in_quarantine(planned.case),
         )

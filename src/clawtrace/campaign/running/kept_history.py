@@ -18,7 +18,6 @@ from clawtrace.campaign.comparing.history import (
     keep,
     kept_in,
     last_green,
-    moment,
     since_green,
 )
 from clawtrace.campaign.comparing.measured import MEASURES, CaseKey, values_of
@@ -27,6 +26,7 @@ from clawtrace.campaign.running.reuse import Decision, EditedFiles
 from clawtrace.model.verdict import RunResult
 from clawtrace.report.base import cases_of
 from clawtrace.report.results import LastGreen
+from clawtrace.support.figures import utc_text
 from clawtrace.verdicts.gating.gate import Gate
 from clawtrace.verdicts.gating.pass_rate import outcome_of, rate_of
 
@@ -46,7 +46,7 @@ def keep_history(done: CampaignResult, decisions: Mapping[str, Decision], gate: 
         OSError: the history cannot be written.
     """
     plan = done.plan
-    started_at = moment(datetime.fromtimestamp(done.started_at, UTC))
+    started_at = utc_text(datetime.fromtimestamp(done.started_at, UTC))
     own = KeptCampaign(plan.suite.config.suite_id, plan.suite.run_profile.run_profile_id, started_at, {}, plan.folder)
     earlier = [one for one in kept_in(file.parent for file in plan.folder.parent.glob(f"*/{FILE}")) if one.is_of(own)]
     planned = {(run.case.config.case_id, run.model_id): run for run in plan.runs}

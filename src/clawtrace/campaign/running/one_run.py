@@ -118,9 +118,7 @@ def run_one(
     turns = [SentTurn(secrets.token_hex(16), secrets.token_hex(8)) for _ in range(most)]
     record = RunRecord(
         run_id=planned.run_id,
-        case_id=planned.case.config.case_id,
-        model_id=planned.model_id,
-        repetition=planned.repetition,
+        **planned.place,
         trace_id=turns[0].trace_id,
         parent_span_id=turns[0].parent_span_id,
         session_ids=(session_id(planned.run_id),),
@@ -214,9 +212,7 @@ def failed_result(planned: PlannedRun, error: str) -> RunResult:
     """Return the result of a run that broke before it could be judged."""
     return RunResult(
         run_id=planned.run_id,
-        case_id=planned.case.config.case_id,
-        model_id=planned.model_id,
-        repetition=planned.repetition,
+        **planned.place,
         status=Status.ERROR,
         verdicts=(),
         run_status="invalid",

@@ -82,9 +82,7 @@ def judge_stored(
     result = with_judgement(planned, result, world, values, context.judging, context.session)
     return (
         result._replace(
-            case_id=planned.case.config.case_id,
-            model_id=planned.model_id,
-            repetition=planned.repetition,
+            **planned.place,
             diagnostics=(*result.diagnostics, *stored.data.get("notes", ())),
             retried=tuple(stored.data.get("retried", ())),
             reused=True,

@@ -34,6 +34,11 @@ _STREAMS = (
     "turns/*/stdout",
     "turns/*/stderr",
 )
+_OF_RECORD = (
+    "run_id", "case_id", "model_id", "repetition", "run_status", "ended_by_signal", "timed_out", "final_output", "started_ns", "ended_ns",
+    "cassette",
+)  # fmt: skip
+_OF_RESULT = ("closed_by", "complete", "incomplete_because", "duration_ms", "retried")
 _BLOCK = 16 << 20
 """Bytes of a stream that are cleaned at once."""
 _LONGEST = 4 * _BLOCK
@@ -111,34 +116,20 @@ def keep_run(
         folder / "run.json",
         {
             "schema": RUN_SCHEMA,
-            "run_id": record.run_id,
+            **{name: getattr(record, name) for name in _OF_RECORD},
+            **{name: getattr(result, name) for name in _OF_RESULT},
             "fingerprint": fingerprint and fingerprint.digest,
             "fingerprint_parts": fingerprint and dict(fingerprint.parts),
             "execution": execution,
-            "case_id": record.case_id,
-            "model_id": record.model_id,
             "requested_model": planned.model.requested_model if planned.model else None,
-            "repetition": record.repetition,
             "runner": {"type": planned.case.config.runner.type, **settings},
-            "run_status": record.run_status,
             "exit_code": record.agent_exit_code,
-            "ended_by_signal": record.ended_by_signal,
-            "timed_out": record.timed_out,
-            "final_output": record.final_output,
             "started_at": started_at,
-            "started_ns": record.started_ns,
-            "ended_ns": record.ended_ns,
-            "closed_by": result.closed_by,
-            "complete": result.complete,
-            "incomplete_because": list(result.incomplete_because),
-            "duration_ms": result.duration_ms,
             "tokens": _tokens(result.totals),
             "cost_usd": result.totals.get("cost_usd"),
-            "cassette": record.cassette,
             "agent_id": planned.case.agent.config.agent_id if planned.case.agent else None,
             "artifacts": [asdict(artifact) for artifact in outcome.artifacts],
             "notes": list(outcome.notes),
-            "retried": list(result.retried),
         },
     )
 

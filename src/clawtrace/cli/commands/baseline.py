@@ -12,6 +12,7 @@ from clawtrace.cli.flags import outputs_option
 from clawtrace.cli.output.comparison import ComparisonFlags, comparison_options, print_compared
 from clawtrace.cli.output.data import json_option, print_json, print_table
 from clawtrace.errors import UsageError
+from clawtrace.support.figures import amount, utc_text
 
 if TYPE_CHECKING:
     from clawtrace.campaign.comparing.measured import Baseline, Measured
@@ -41,8 +42,7 @@ def set_command(name: str, campaign: str, outputs: Path) -> None:
     """
     from clawtrace.campaign.comparing.measured import set_baseline
 
-    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    baseline = set_baseline(name, campaign, outputs, now)
+    baseline = set_baseline(name, campaign, outputs, utc_text(datetime.now(UTC)))
     if baseline.measured.not_run:
         click.echo(f"warning: {baseline.measured.not_run} planned runs of this campaign have no result", err=True)
     click.echo(f"`{name}` is now {_words(baseline)}.", err=True)
@@ -62,7 +62,7 @@ def show(name: str | None, outputs: Path, as_json: bool) -> None:
     elif name is None:
         titles = ("name", "suite", "cases", "runs", "started", "campaign")
         print_table(titles, [_row(baseline) for baseline in found])
-        click.echo(f"{len(found)} baseline{'s' if len(found) != 1 else ''}", err=True)
+        click.echo(amount(len(found), "baseline"), err=True)
     else:
         click.echo(f"{name}: {_words(found[0])}")
         print_table(("case", "model", "passed", "failed", "undecided", "pass_rate"), _cases(found[0].measured))
@@ -124,9 +124,8 @@ def _chosen(name: str | None, campaign: Measured | None, outputs: Path) -> Basel
 def _words(baseline: Baseline) -> str:
     measured = baseline.measured
     suite = f"suite {measured.suite_id}, " if measured.suite_id else ""
-    cases = f"{len(measured.cases)} case{'s' if len(measured.cases) != 1 else ''}"
-    runs = f"{measured.runs} run{'s' if measured.runs != 1 else ''}"
-    return f"{baseline.source}: {suite}{cases}, {runs}, started {measured.started_at}"
+    counted = f"{amount(len(measured.cases), 'case')}, {amount(measured.runs, 'run')}"
+    return f"{baseline.source}: {suite}{counted}, started {measured.started_at}"
 
 
 def _row(baseline: Baseline) -> tuple[Any, ...]:
@@ -145,13 +144,5 @@ def _cases(measured: Measured) -> list[tuple[Any, ...]]:
 
 def _as_json(baseline: Baseline) -> dict[str, Any]:
     keys = ("case_id", "model_id", "passed", "failed", "undecided", "pass_rate")
-    measured = baseline.measured
-    return {
-        "name": baseline.name,
-        "set_at": baseline.set_at,
-        "source": baseline.source,
-        "suite_id": measured.suite_id,
-        "started_at": measured.started_at,
-        "runs": measured.runs,
-        "cases": [dict(zip(keys, row, strict=True)) for row in _cases(measured)],
-    }
+    cases = [dict(zip(keys, row, strict=True)) for row in _cases(baseline.measured)]
+    return {**baseline.labels(), "runs": baseline.measured.runs, "cases": cases}

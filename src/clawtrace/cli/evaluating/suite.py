@@ -158,10 +158,11 @@ def eval_suite(
     ours = {(out or project.outputs).absolute(), project.outputs.absolute()}
     ours |= {Path(target).absolute() for _, target in output.reports if target != "-"}
 
-    def again() -> int:
-        return _evaluate(suite, load_project(), flags, out, output, gate, server)
+    def again(changed: Mapping[str, Any]) -> int:
+        return _evaluate(suite, load_project(), flags._replace(**changed), out, output, gate, server)
 
-    return watch(project.root, ours, again)
+    chosen = flags.case or flags.tag
+    return watch(project.root, ours, again, cases=None if chosen else project.configs.absolute() / "cases")
 
 
 def _evaluate(

@@ -88,7 +88,7 @@ class _Lines(_Counting):
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
-        self._waits = False
+        self._waits: set[str] = set()
         self._lines = 0
         self._said_at = monotonic()
 
@@ -96,8 +96,8 @@ class _Lines(_Counting):
         click.echo(_interruption(running), err=True)
 
     def waiting(self, run: PlannedRun, awaited: str, seconds: float) -> None:
-        if not self._waits:
-            self._waits = True
+        if awaited not in self._waits:
+            self._waits.add(awaited)
             click.echo(f"{clean(run.run_id)}: {wait_line(awaited, seconds)}", err=True)
 
     def finished(self, run: PlannedRun, result: RunResult) -> None:

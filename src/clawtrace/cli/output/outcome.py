@@ -5,20 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from clawtrace.cli.flags import together
 from clawtrace.cli.output.reports import ReportTarget, in_every_format, report_option, write_reports, writes_to_stdout
 from clawtrace.errors import ClawtraceError, ExitCode
+from clawtrace.verdicts.gating.gate import Gate
 
 if TYPE_CHECKING:
     from clawtrace.model.verdict import RunResult
     from clawtrace.report.base import CampaignReport
     from clawtrace.session.session import Session
-    from clawtrace.verdicts.gating.gate import Gate
-    from clawtrace.verdicts.gating.pass_rate import GateOn
     from clawtrace.verdicts.reading.remote import HeldStore
     from clawtrace.verdicts.reading.tree_view import SpanNode
 
@@ -55,21 +54,9 @@ output_options = together(
 )
 
 
-def _gate(
-    strict: bool,
-    allow_missing_trace: bool,
-    allow_missing_data: bool,
-    gate_incomplete: Literal["error", "warn"],
-    gate_on: GateOn,
-) -> Gate:
-    from clawtrace.verdicts.gating.gate import Gate
-
-    return Gate(strict, allow_missing_trace, allow_missing_data, gate_incomplete, gate_on)
-
-
 gate_options = together(
     "gate",
-    _gate,
+    Gate,
     click.option(
         "--strict",
         is_flag=True,

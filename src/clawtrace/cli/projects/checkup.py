@@ -24,6 +24,7 @@ from clawtrace.config.files.named import case_files
 from clawtrace.errors import ClawtraceError
 from clawtrace.report.struct import Struct
 from clawtrace.support.figures import amount
+from clawtrace.support.otlp_json import pairs
 
 if TYPE_CHECKING:
     from clawtrace.config.projects.project_file import Project
@@ -199,14 +200,10 @@ def _message(run_id: str) -> dict[str, Any]:
         "kind": 1,
         "startTimeUnixNano": str(now - 1_000_000),
         "endTimeUnixNano": str(now),
-        "attributes": _attributes(attributes),
+        "attributes": pairs(attributes),
     }
-    resource = {"attributes": _attributes({"service.name": "clawtrace-doctor", "clawtrace.run_id": run_id})}
+    resource = {"attributes": pairs({"service.name": "clawtrace-doctor", "clawtrace.run_id": run_id})}
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": {"name": "doctor"}, "spans": [span]}]}]}
-
-
-def _attributes(values: Mapping[str, str]) -> list[dict[str, Any]]:
-    return [{"key": key, "value": {"stringValue": value}} for key, value in values.items()]
 
 
 def _protobuf(run_id: str) -> bytes:

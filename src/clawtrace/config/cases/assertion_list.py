@@ -1,9 +1,9 @@
 """The assertions of a file: read from three notations into one, parsed when it is loaded, filled in for each run.
 
-| notation | key | an entry |
+| notation | keys | an entry |
 |---|---|---|
-| long | `assertions` | ``{type: tool_sequence, expected: [a, b]}`` |
-| short | `assert` | ``{ran: "docker build"}``, ``{run_count: {pattern: curl, min: 2}}`` |
+| long | all but the last one's | ``{type: tool_sequence, expected: [a, b]}`` |
+| short | the same | ``{ran: "docker build"}``, ``{run_count: {pattern: curl, min: 2}}`` |
 | check | `deterministic_checks` | ``{check_id: x, declarative: {kind: tool_call_count, count: 3}}`` or with `python_hook` |
 
 Where each field was written is kept, so that a problem found in the one form is shown in the other (spec: assertions.md §1).
@@ -27,10 +27,13 @@ from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.runners.starting.templates import RunValues, names_in, render_tree
 from clawtrace.support.did_you_mean import did_you_mean
 
-__all__ = ["NOTATIONS", "PRECONDITIONS", "AssertionList", "load_assertions", "read_entries"]
+__all__ = ["ASSERTIONS", "PRECONDITIONS", "AssertionList", "load_assertions", "read_entries"]
 
+_CHECKS = "deterministic_checks"
+ASSERTIONS = ("assertions", "assert", _CHECKS)
+"""The keys of assertions."""
 PRECONDITIONS = ("preconditions", "given")
-"""The two keys of preconditions; their entries are in the long or the short notation."""
+"""The two keys of preconditions."""
 
 _SHARED = tuple(name for name in Assertion.model_fields if name != "id")
 """Fields that every assertion has, and that an entry in the check notation may hold next to its check."""
@@ -78,38 +81,30 @@ def read_entries(
 def _entry(
     key: str, written: Any, path: KeyPath, document: Document, problems: list[ConfigProblem]
 ) -> WrittenAssertion | None:
-    notation = key
-    if key in PRECONDITIONS:
-        notation = "assertions" if isinstance(written, dict) and "type" in written else "assert"
-    return NOTATIONS[notation](written, path, document, problems)
-
-
-def _long(written: Any, path: KeyPath, document: Document, problems: list[ConfigProblem]) -> WrittenAssertion | None:
-    if not isinstance(written, dict):
-        problems.append(document.problem(path, f"must be a mapping with a `type`, found {written!r}"))
+    if key == _CHECKS:
+        return _check(written, path, document, problems)
+    if isinstance(written, str):
+        written = {written: None}
+    if not isinstance(written, dict) or not written:
+        message = 'an assertion is a `type` and its fields, or a type and its value: `- ran: "make test"`'
+        problems.append(document.problem(path, message))
         return None
+    if "type" not in written and (key != "assertions" or len(written) == 1 or next(iter(written)) in names()):
+        return _short(written, path, document, problems)
     if not isinstance(written.get("type", ""), str):
         problems.append(document.problem((*path, "type"), "must be the name of an assertion type"))
-        return None
-    if "type" not in written and len(written) == 1 and next(iter(written)) in names():
-        message = f"`type` is missing; `{next(iter(written))}: …` is the short notation, which belongs under `assert:`"
-        problems.append(document.problem(path, message))
         return None
     return WrittenAssertion(dict(written), path, {})
 
 
-def _short(written: Any, path: KeyPath, document: Document, problems: list[ConfigProblem]) -> WrittenAssertion | None:
-    if isinstance(written, str):
-        written = {written: None}
-    if not isinstance(written, dict) or not written:
-        problems.append(document.problem(path, 'an entry of `assert` is a type and its value: `- ran: "make test"`'))
-        return None
+def _short(
+    written: dict[str, Any], path: KeyPath, document: Document, problems: list[ConfigProblem]
+) -> WrittenAssertion | None:
     name, value = next(iter(written.items()))
     try:
         cls = get(name)
     except UnknownTypeError as error:
-        hint = "Write it under `assertions:`, or as `- tool_sequence: [a, b]`." if name == "type" else error.hint
-        problems.append(document.problem((*path, name), error.problem, hint, key=True))
+        problems.append(document.problem((*path, name), error.problem, error.hint, key=True))
         return None
     places: dict[str, KeyPath] = {"type": (*path, name)}
     fields: dict[str, Any] = {"type": name}
@@ -204,12 +199,6 @@ def _inner(
         message = unknown.problem.replace("unknown assertion type", "unknown kind")
         problems.append(document.problem((*path, form, "kind"), message, unknown.hint))
     return {"type": kind} | fields, places | {"type": (*path, form, "kind")}
-
-
-_Reader = Callable[[Any, KeyPath, Document, list[ConfigProblem]], WrittenAssertion | None]
-
-NOTATIONS: Mapping[str, _Reader] = {"assertions": _long, "assert": _short, "deterministic_checks": _check}
-"""The reader of each notation, by its key in the file."""
 
 
 # --- the list ---------------------------------------------------------------------------------------------------------

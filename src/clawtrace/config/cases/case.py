@@ -168,9 +168,9 @@ class CaseConfig(ConfigModel):
     given: list[Any] = Field(default_factory=list)
     """Another word for `preconditions`; a case has one of the two."""
     assertions: list[Any] = Field(default_factory=list)
-    """What must be true of the run, in the long notation: `- type: …` with that type's fields."""
+    """What must be true of the run: `- type: …` with that type's fields, or the short notation, `- ran: "make test"`."""
     assert_: list[Any] = Field(default_factory=list, alias="assert")
-    """What must be true of the run, in the short notation: `- ran: "make test"`."""
+    """The same as `assertions`; a case may have both."""
     deterministic_checks: list[Any] = Field(default_factory=list)
     """What must be true of the run, in the check notation: `check_id` with `declarative` or `python_hook`."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from clawtrace.assertions.registry import all_types
 from clawtrace.config.base import CassetteMode
-from clawtrace.config.cases.assertion_list import NOTATIONS, PRECONDITIONS, AssertionList, load_assertions
+from clawtrace.config.cases.assertion_list import ASSERTIONS, PRECONDITIONS, AssertionList, load_assertions
 from clawtrace.config.cases.case import CaseConfig, InputSection
 from clawtrace.config.cases.cassette import CassetteUse, cassette_of
 from clawtrace.config.cases.conversation import Conversation, load_conversation
@@ -141,7 +141,7 @@ def _load(
     """Return the case in `path`, or None after adding every problem to `problems`."""
     before = len(problems)
     config = validated(CaseConfig, document.data, in_document(document), problems)
-    assertions = load_assertions(document, tuple(NOTATIONS), env, problems)
+    assertions = load_assertions(document, ASSERTIONS, env, problems)
     preconditions = load_assertions(document, PRECONDITIONS, env, problems)
     problems += _no_preconditions(preconditions)
     whole = config is not None

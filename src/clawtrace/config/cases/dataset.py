@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from clawtrace.config.base import is_slug
-from clawtrace.config.cases.assertion_list import NOTATIONS, PRECONDITIONS
+from clawtrace.config.cases.assertion_list import ASSERTIONS, PRECONDITIONS
 from clawtrace.config.files.document import Document, KeyPath, display, problem_at, unreadable
 from clawtrace.errors import ConfigProblem
 from clawtrace.runners.starting.templates import escaped, names_in, replaced
@@ -19,7 +19,7 @@ from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = ["DatasetRow", "load_rows"]
 
-_ASKED = frozenset((*NOTATIONS, *PRECONDITIONS))
+_ASKED = frozenset((*ASSERTIONS, *PRECONDITIONS))
 _RENDERED = _ASKED | {"input", "runner"}
 """Keys whose texts are rendered again for each run; what a row says there must not be read as a template."""
 _OF_ALL_ROWS = frozenset({"schema_version", "case_id", "dataset", "tags"})

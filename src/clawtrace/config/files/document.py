@@ -89,6 +89,11 @@ class Document:
         line, column = self.locate(path, key=key)
         return problem_at(self.file, line, column, message, hint, key=".".join(map(str, path)))
 
+    def as_written(self, path: KeyPath) -> str | None:
+        """Return the text of the scalar at `path`, of which YAML may have made something else; None without one."""
+        node = next((node for depth, _, node in self._descend(path) if depth == len(path)), None)
+        return node.value if isinstance(node, yaml.ScalarNode) else None
+
     def _descend(self, path: KeyPath) -> Iterator[tuple[int, yaml.Node | None, yaml.Node]]:
         node = self._root
         for depth, step in enumerate(path, start=1):
@@ -322,6 +327,8 @@ def _yaml_problem(file: str, text: str, error: yaml.YAMLError) -> ConfigProblem:
         mark, hint = error.context_mark, "Close the quote that begins here."  # type: ignore[attr-defined]
     elif "cannot start any token" in message or "mapping values are not allowed" in message:
         hint = "Put text that holds `: `, `{`, `@` or a tab in quotes."
+    elif "while parsing a block" in message:
+        hint = "Look at the indentation, here and in the lines above: what belongs together begins in one column."
     if mark is None:
         return problem_at(file, 0, 0, message, hint)
     return problem_at(file, mark.line + 1, mark.column + 1, message, hint)

@@ -108,8 +108,12 @@ def in_reading_order(problems: Sequence[ConfigProblem]) -> list[ConfigProblem]:
 def _wrong_kind(document: Document, path: KeyPath, entries: Sequence[Mapping[str, Any]]) -> ConfigProblem:
     value = entries[0]["input"]
     words = " or ".join(dict.fromkeys(_TYPES[entry["type"]] for entry in entries))
-    hint = "Put it in quotes." if "text" in words and not isinstance(value, dict | list) else ""
-    return document.problem(path, f"must be {words}, found {_shown(value)}", hint)
+    found, written = _shown(value), document.as_written(path)
+    hint = ""
+    if "text" in words and written:
+        found += "" if found.endswith(written) else f", which is how YAML reads {written}"
+        hint = f'Put it in quotes: "{written}".'
+    return document.problem(path, f"must be {words}, found {found}", hint)
 
 
 def _shown(value: Any) -> str:

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from clawtrace.assertions.world import HookPolicy
 from clawtrace.config.base import ConfigModel, SchemaVersion
-from clawtrace.config.cases.assertion_list import NOTATIONS, PRECONDITIONS, AssertionList, load_assertions
+from clawtrace.config.cases.assertion_list import ASSERTIONS, PRECONDITIONS, AssertionList, load_assertions
 from clawtrace.config.files.document import Document, parse_document, read_document
 from clawtrace.config.files.problems import in_document, in_reading_order, validated
 from clawtrace.config.projects.project_file import Project, pricing_of
@@ -38,9 +38,9 @@ class AssertionsFile(ConfigModel):
     schema_version: SchemaVersion = 1
     """Version of this file's format."""
     assertions: list[Any] | None = None
-    """What must be true, in the long notation: `- type: …` with that type's fields."""
+    """What must be true: `- type: …` with that type's fields, or the short notation, `- ran: "make test"`."""
     assert_: list[Any] | None = Field(default=None, alias="assert")
-    """What must be true, in the short notation: `- ran: "make test"`."""
+    """The same as `assertions`; a file may have both."""
     deterministic_checks: list[Any] | None = None
     """What must be true, in the check notation: `check_id` with `declarative` or `python_hook`."""
     model_pricing: dict[str, Any] | None = None
@@ -85,7 +85,7 @@ def load_assertions_file(
     _refuse_case(document)
     problems: list[ConfigProblem] = []
     config = validated(AssertionsFile, document.data, in_document(document), problems)
-    assertions = load_assertions(document, tuple(NOTATIONS), env, problems, recorded=True)
+    assertions = load_assertions(document, ASSERTIONS, env, problems, recorded=True)
     warnings: list[str] = []
     profile = _profile(evaluation_profile, project, env, problems, warnings)
     policy, panel = HookPolicy(), None
@@ -119,7 +119,7 @@ def load_assertions_text(text: str, name: str) -> AssertionList:
     document = parse_document(text, name)
     problems: list[ConfigProblem] = []
     config = validated(AssertionsFile, document.data, in_document(document), problems)
-    assertions = load_assertions(document, tuple(NOTATIONS), {}, problems, recorded=True)
+    assertions = load_assertions(document, ASSERTIONS, {}, problems, recorded=True)
     if config is not None and config.model_pricing is not None:
         problems.append(document.problem(("model_pricing",), "belongs in the clawtrace.yaml of the service", key=True))
     if problems:

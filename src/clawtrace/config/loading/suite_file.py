@@ -143,6 +143,7 @@ def load_suite(
         project=project,
         warnings=(
             *odd,
+            *_unused(configs, run_profile, evaluation_profile),
             *_warnings(config, profile),
             *_odd(document, config, agents, cases, env),
             *(map(str, idle_keys(*profile, {case.config.runner.type for case in cases})) if profile else ()),
@@ -252,6 +253,14 @@ def idle_tags(document: Document, config: SuiteConfig, known: Set[str]) -> list[
         for path, tag, what in found
         if tag not in known
     ]
+
+
+def _unused(configs: Path, run_profile: str | None, evaluation_profile: str | None) -> Iterator[str]:
+    """Yield each profile `default` that looks as if it applied by itself: only a flag names a profile."""
+    for kind, named in (("run", run_profile), ("evaluation", evaluation_profile)):
+        path = configs / f"{kind}_profiles" / "default.yaml"
+        if named is None and path.is_file():
+            yield f"{display(path)} is not used: `--{kind}-profile default` names it"
 
 
 def _warnings(config: SuiteConfig, profile: tuple[Document, RunProfile] | None) -> tuple[str, ...]:

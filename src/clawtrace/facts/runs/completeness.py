@@ -319,7 +319,7 @@ def _reason(code: str, sentence: str, spans: Sequence[Span]) -> IncompleteReason
 def _from_record(record: RunRecord) -> list[IncompleteReason]:
     reasons = []
     if record.timed_out:
-        reasons.append(IncompleteReason("timed_out", "the agent was stopped at its time limit."))
+        reasons.append(IncompleteReason("timed_out", "the agent was stopped at its time limit (`timeout_seconds`)."))
     elif record.ended_by_signal is not None:
         reasons.append(IncompleteReason("killed", f"the agent was killed by signal {record.ended_by_signal}."))
     elif (code := record.agent_exit_code or 0) in _KILLED_BELOW:

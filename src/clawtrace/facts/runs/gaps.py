@@ -287,7 +287,7 @@ def knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, agen
     # That an agent's framework writes spans of tools is not known where only general rules read the agent's own; what a product's
     # log records, its dialect reads.
     sums = not models and any(run.spans[n].rollup_input_tokens or run.spans[n].rollup_output_tokens for n in working)
-    if (recorded and not sums and working) or any(
+    if (recorded and models and not sums and working) or any(
         run.spans[n].kind == "tool" or run.spans[n].source == "log" or run.evidence(n) != "generic" for n in working
     ):
         return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -94,7 +94,6 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
     # Some tools are called that no offer names, as the agents that are called by their names.
     unnamed = {asked[one].name for one in matched if waiting and offers.lack(asked[one])}
     index_of = {call.group: call.index for call in models}
-    under_one_id = Counter((one.group, one.call_id) for one in asked)
     for request in waiting:
         answer, index, is_sure = answers.get(request.number), index_of[request.group], request.number not in mixed
         reason: RequestReason
@@ -106,12 +105,7 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
             reason = "not-run"
         else:
             sure = is_sure and answer is not None and written.told(request, answer, spanned)
-            call = _asked(request, answer, index, sure)
-            if (
-                request.call_id is not None and under_one_id[request.group, request.call_id] > 1
-            ):  # its SDK may have mixed them up
-                call.forget("one-request-or-another", "name", "arguments")
-            found.append(call)
+            found.append(_asked(request, answer, index, sure))
             pending += [request] if answer is None else []
             continue
         not_run.append(_not_run(request, index, answer, reason))
@@ -277,9 +271,9 @@ def _unsure(
 ) -> set[int]:
     """Return the numbers of the requests of which it is not sure which execution carried them out, or whether any did.
 
-    Some of several that one answer gives one id have an execution. Or only the name says that an execution belongs to one of
-    them, and nothing carried out another one of that name that was offered (not `lacks`), of the same answer or of any where
-    agents are unknown, with other arguments; or their executions began in the same instant, and ended in other ways.
+    Only the name says that an execution belongs to one of them, and nothing carried out another one of that name that was offered
+    (not `lacks`), of the same answer or of any where agents are unknown, with other arguments; or their executions began in the same
+    instant, and ended in other ways.
     """
     named = {
         asked[one]: executions[other]
@@ -305,10 +299,6 @@ def _unsure(
         ends = {(named[one].outcome, named[one].exit_code, named[one].result) for one in alike}
         if len(ends) > 1 and len({one.arguments for one in alike}) > 1:
             found.update(one.number for one in alike)
-    with_id = [one for one in asked if one.call_id is not None]
-    under = Counter((one.group, one.call_id) for one in with_id)
-    ran = Counter((one.group, one.call_id) for one in with_id if one.number in matched)
-    found.update(one.number for one in with_id if 0 < ran[one.group, one.call_id] < under[one.group, one.call_id])
     return found
 
 

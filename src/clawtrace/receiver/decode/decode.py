@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from clawtrace.model.raw import LogBatch, SpanBatch
+from clawtrace.model.raw import LogBatch, MapColumn, SpanBatch
 from clawtrace.receiver.attribution.attribute import Claim, ClaimReader
-from clawtrace.receiver.decode.columns import redact
 from clawtrace.receiver.decode.items import (
     Attributes,
     Decoded,
@@ -80,7 +80,7 @@ class RequestDecoder:
             append(batch, kept, section)
             place += len(items)
         if decoded.suspect:
-            redact(batch, self._redactor.clean_all)
+            _redact(batch, self._redactor.clean_all)
         return batch
 
     def _from_protobuf(self, request: Request, suspect: bool) -> Decoded:
@@ -116,12 +116,10 @@ class RequestDecoder:
             for scope in group.scopes:
                 if signal == "metrics":
                     decoded.points[claim] += sum(map(reader.points, scope.items))
-                elif signal == "traces":
-                    spans = self._spans(reader, scope, claim, decoded)
-                    decoded.sections.append(Section(spans, resource, group.schema, scope))
                 else:
-                    records = self._logs(reader, scope, claim, decoded)
-                    decoded.sections.append(Section(records, resource, group.schema, scope))
+                    read: Callable[[Any], SpanItem | LogItem] = reader.span if signal == "traces" else reader.log
+                    items = self._items(read, scope, claim, decoded)
+                    decoded.sections.append(Section(items, resource, group.schema, scope))
         return decoded
 
     def _resource(self, reader: ItemReader, given: Any, suspect: bool) -> tuple[Attributes, Claim]:
@@ -132,32 +130,21 @@ class RequestDecoder:
             values = {key: self._redactor.clean(value) for key, value in values.items()}
         return (values, letters), claim
 
-    def _spans(self, reader: ItemReader, scope: ScopeItems, base: Claim, decoded: Decoded) -> list[SpanItem]:
-        """Return the spans that make sense; the others are counted."""
-        spans = []
-        for item in scope.items:
+    def _items(
+        self, read: Callable[[Any], SpanItem | LogItem], scope: ScopeItems, base: Claim, decoded: Decoded
+    ) -> list[Any]:
+        """Return the spans or log records that make sense; the others are counted."""
+        items = []
+        for given in scope.items:
             try:
-                span = reader.span(item)
+                item = read(given)
             except BadItemError as problem:
                 decoded.rejected[base, str(problem)] += 1
                 continue
-            spans.append(span)
-            links = tuple([link.trace_id for link in span.links]) if span.links else ()
-            decoded.claims.append(self._claim(base, span.attributes[0], links))
-        return spans
-
-    def _logs(self, reader: ItemReader, scope: ScopeItems, base: Claim, decoded: Decoded) -> list[LogItem]:
-        """Return the log records that make sense; the others are counted."""
-        records = []
-        for item in scope.items:
-            try:
-                record = reader.log(item)
-            except BadItemError as problem:
-                decoded.rejected[base, str(problem)] += 1
-                continue
-            records.append(record)
-            decoded.claims.append(self._claim(base, record.attributes[0], ()))
-        return records
+            items.append(item)
+            links = tuple([link.trace_id for link in item.links]) if isinstance(item, SpanItem) and item.links else ()
+            decoded.claims.append(self._claim(base, item.attributes[0], links))
+        return items
 
     def _claim(self, base: Claim, values: dict[str, str], links: tuple[str, ...]) -> Claim:
         said = tuple([(key, values[key]) for key in self._claims.keys if key in values])
@@ -186,3 +173,56 @@ def _check_document(signal: Signal, document: Any) -> None:
 def _check_signal(signal: Signal, found: Signal | None) -> None:
     if found and found != signal:
         raise BadPayloadError(f"the body contains {found}, not {signal}; send it to `/v1/{found}`")
+
+
+def _redact(batch: SpanBatch | LogBatch, clean_all: Callable[[list[str]], None]) -> None:
+    """Clean every column in which a secret may be; the values of resources were, where they were decoded."""
+    for column in _secret_columns(batch):
+        clean_all(column)
+    for map_column in _map_columns(batch):
+        _make_distinct(map_column)
+
+
+def _secret_columns(batch: SpanBatch | LogBatch) -> Iterator[list[Any]]:
+    for column in _map_columns(batch):
+        yield column.keys
+        if column is not batch.resource:
+            yield column.values
+    yield batch.scope
+    yield batch.scope_version
+    if isinstance(batch, SpanBatch):
+        yield batch.name
+        yield batch.status_message
+        yield batch.trace_state
+        yield batch.event_names.values
+        yield batch.link_states.values
+    else:
+        yield batch.body
+        yield batch.resource_schema
+        yield batch.scope_schema
+        yield batch.event_name
+        yield batch.severity_text
+
+
+def _map_columns(batch: SpanBatch | LogBatch) -> list[MapColumn]:
+    columns = [batch.resource, batch.attributes, batch.scope_attributes]
+    if isinstance(batch, SpanBatch):
+        columns += [batch.event_attributes.maps, batch.link_attributes.maps]
+    return columns
+
+
+def _make_distinct(column: MapColumn) -> None:
+    """Number the keys of a row that became equal when they were changed: one equal pair fails a whole commit."""
+    keys = column.keys
+    for start, end in zip(column.offsets, column.offsets[1:], strict=False):
+        seen = set(keys[start:end])
+        if len(seen) == end - start:
+            continue
+        seen.clear()
+        for place in range(start, end):
+            numbers = itertools.count(2)
+            key = keys[place]
+            while key in seen:
+                key = f"{keys[place]}~{next(numbers)}"
+            seen.add(key)
+            keys[place] = key

@@ -166,7 +166,9 @@ class _JsonReader:
                 value, end = decoder.raw_decode(text, position)
             except json.JSONDecodeError as error:
                 line += text.count("\n", position, error.pos)
-                raise self._damage(f"line {line}, column {error.colno}: {error.msg}") from None
+                cut = error.msg.startswith("Unterminated") or not text[error.pos :].strip()
+                why = "the JSON is not closed: was the file cut off?" if cut else error.msg
+                raise self._damage(f"line {line}, column {error.colno}: {why}") from None
             except (ValueError, RecursionError) as error:
                 raise self._damage(f"line {line}: {error}") from None
             body = text[position:end].encode()

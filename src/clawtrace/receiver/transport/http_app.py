@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import cast
+from urllib.parse import urlsplit
 
 from clawtrace.receiver.request import Request, RequestAnswer, RequestOutcome, Signal, sender_of
 from clawtrace.receiver.transport.admission import NO_TOKEN, STOPPING, Desk
 from clawtrace.receiver.transport.answers import Code, status_body, success_body
-from clawtrace.receiver.transport.browsers import foreign
 from clawtrace.receiver.transport.http_body import Body, HttpError
 from clawtrace.receiver.transport.http_connection import HttpExchange
 from clawtrace.receiver.transport.questions import Questions
@@ -54,7 +55,7 @@ class HttpApp:
 
     async def __call__(self, exchange: HttpExchange) -> None:
         """Answer one request."""
-        reason = foreign(exchange.headers, self._desk.settings.allowed_hosts, tls=exchange.tls)
+        reason = _foreign(exchange.headers, self._desk.settings.allowed_hosts, tls=exchange.tls)
         if reason:
             self._desk.counters.turned_away(reason)
             await exchange.answer(403, status_body(Code.PERMISSION_DENIED, reason, as_json=True), _JSON)
@@ -210,3 +211,39 @@ def _lost(path: str, doubled: re.Match[str] | None) -> str:
     if path == "/":
         return f"there is nothing at `/`; the exporter must use the signal's path: {_PATHS}"
     return f"the path {path[:200]!r} is unknown; this receiver has {_PATHS}"
+
+
+_PRIVATE = ("localhost", "local", "internal", "test", "invalid")
+"""Top-level names that cannot be registered (RFC 2606, RFC 6762; ICANN reserved `.internal`)."""
+
+
+def _foreign(headers: Mapping[str, str], allowed: Collection[str], *, tls: bool) -> str:
+    """Return why a request may be of a web page, in which case it is not read; empty where it is none.
+
+    A page of any site can have the browser of a user send requests to a service of the user's machine, and read the answers once
+    its own DNS name leads there (DNS rebinding). Such a request names the page in `Origin`, or a public DNS name in `Host`.
+
+    Args:
+        headers: of the request, names in lower case.
+        allowed: public DNS names of the service.
+        tls: whether the connection has TLS: then the certificate has proved the name.
+    """
+    host = headers.get("host", "")
+    origin = headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        return f"a page of {origin[:100]!r} sent this request; only programs, and pages of this service, may"
+    name = (urlsplit(f"//{host}").hostname or "").rstrip(".") if host else ""
+    if tls or not name or _is_private(name) or name in allowed:
+        return ""
+    return (
+        f"the request names this service {name[:100]!r}, a public DNS name: a page that leads its name here could send it. "
+        "Use the address, or list the name in `serve: {allowed_hosts: [...]}` of clawtrace.yaml"
+    )
+
+
+def _is_private(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return "." not in name or name.rpartition(".")[2] in _PRIVATE
+    return True

@@ -325,7 +325,8 @@ class PreparedTurn:
         command = self.settings.command
         why = not_started("sh" if isinstance(command, str) else self.text(command[0]), end)
         if why:
-            raise RunnerError(f"{why}: {_last_line(self.folder / 'stderr')}")
+            said = _last_line(self.folder / "stderr").rstrip(".")
+            raise RunnerError(f"{why}: {said}. Correct the runner's `command`, or install what it names.")
 
     def stdin(self) -> str:
         """Return the text for standard input."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NamedTuple
+
+from clawtrace.support.figures import utc_text
 
 __all__ = ["NAMES", "RunValues", "escaped", "names_in", "render", "render_tree", "replaced", "session_id", "shell_text"]
 
@@ -56,7 +58,6 @@ class RunValues(NamedTuple):
         if name in self.extra:
             return self.extra[name]
         local = datetime.fromtimestamp(self.started_at).astimezone()
-        utc = datetime.fromtimestamp(self.started_at, UTC)
         return {
             "today": local.date().isoformat(),
             "now": local.isoformat(timespec="seconds"),
@@ -67,7 +68,7 @@ class RunValues(NamedTuple):
             "model_id": self.model_id or "",
             "workspace": self.workspace,
             "python": sys.executable,
-            "run_started_at": utc.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "run_started_at": utc_text(local),
         }[name]
 
 

@@ -71,15 +71,9 @@ class QuestionSide:
         Raises:
             StoreError: the engine's words; nothing is rolled back here (the caller owns the transaction).
         """
-        import duckdb
-
-        self._settle_rows()
-        with self._reader_lock:
-            try:
-                cursor = self._statements.run(sql, params)
-                return cursor.fetchall() if cursor.description else []
-            except duckdb.Error as error:
-                raise self._rejected(error) from error
+        with self._own_statement():
+            cursor = self._statements.run(sql, params)
+            return cursor.fetchall() if cursor.description else []
 
     def columns(self, sql: str) -> ColumnAnswer:
         """Run one SELECT of the engine's own and return its rows in Arrow's columns (see `ask_columns`).
@@ -87,16 +81,10 @@ class QuestionSide:
         Raises:
             StoreError: the engine's words.
         """
-        import duckdb
-
         from clawtrace.store.questions.columns import ColumnAnswer
 
-        self._settle_rows()
-        with self._reader_lock:
-            try:
-                return ColumnAnswer(self._statements.relation(sql))
-            except (duckdb.Error, RuntimeError) as error:  # what fails while rows are read comes through nanoarrow
-                raise self._rejected(error) from error
+        with self._own_statement():
+            return ColumnAnswer(self._statements.relation(sql))
 
     def stream(self, sql: str, take: Callable[[Any], None]) -> None:
         """Run one SELECT of the engine's own and hand its rows over, as what has ``__arrow_c_stream__`` and is read at once.
@@ -104,14 +92,8 @@ class QuestionSide:
         Raises:
             StoreError: the engine's words.
         """
-        import duckdb
-
-        self._settle_rows()
-        with self._reader_lock:
-            try:
-                take(self._statements.relation(sql))
-            except duckdb.Error as error:
-                raise self._rejected(error) from error
+        with self._own_statement():
+            take(self._statements.relation(sql))
 
     def load(self, name: str, columns: Mapping[str, tuple[str, Sequence[Any]]]) -> None:
         """Make the temporary relation `name` of the question side hold exactly these columns.
@@ -248,11 +230,23 @@ class QuestionSide:
             raise (SystemExit(int(struck[1])) if struck[1] else KeyboardInterrupt) from error
         return store_error(self.path, error, "read") if is_of_the_store(error) else QueryError(str(error))
 
-    def _rejected(self, error: Exception) -> StoreError:
-        """Return what an error of the engine's own statement is."""
-        if is_of_the_store(error):
-            return store_error(self.path, error, "use")
-        return StoreError(f"the store {self.path!r} rejected a statement: {error}")
+    @contextlib.contextmanager
+    def _own_statement(self) -> Iterator[None]:
+        """Hold the lock for a statement of the engine's own, over all rows that were acknowledged.
+
+        Raises:
+            StoreError: what is wrong with the statement or the file.
+        """
+        import duckdb
+
+        self._settle_rows()
+        with self._reader_lock:
+            try:
+                yield
+            except (duckdb.Error, RuntimeError) as error:  # what fails while rows are read comes through nanoarrow
+                if is_of_the_store(error):
+                    raise store_error(self.path, error, "use") from error
+                raise StoreError(f"the store {self.path!r} rejected a statement: {error}") from error
 
     def ask_user(
         self,

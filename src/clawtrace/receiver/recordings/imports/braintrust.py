@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from clawtrace.receiver.recordings.imports.foreign_spans import (
-    BadRowError,
     ForeignSpan,
     a_mapping,
     as_json,
     iso_time,
     number_time,
+    of_span,
     span_id_of,
     trace_id_of,
 )
@@ -34,10 +34,8 @@ def spans(row: dict[str, Any]) -> Iterator[ForeignSpan]:
     about = a_mapping(row.get("span_attributes"))
     if about.get("type") in _JUDGED or about.get("purpose") == "scorer":
         return
-    try:
+    with of_span(row.get("span_id"), about.get("name")):
         yield _span(row, about)
-    except BadRowError as problem:
-        raise BadRowError(f"span {row.get('span_id')!r} {about.get('name')!r}: {problem}") from None
 
 
 def _span(row: dict[str, Any], about: dict[str, Any]) -> ForeignSpan:

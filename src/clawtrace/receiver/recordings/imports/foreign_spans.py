@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import importlib
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Any
+
+from clawtrace.support.otlp_json import pairs
 
 __all__ = [
     "BadRowError",
@@ -22,6 +24,7 @@ __all__ = [
     "iso_time",
     "number_time",
     "objects_of",
+    "of_span",
     "request_of",
     "span_id_of",
     "spans_of",
@@ -36,6 +39,15 @@ _STATUS = {"OK": 1, "ERROR": 2}
 
 class BadRowError(Exception):
     """An object of a known form that cannot be read; the text says what is wrong with it."""
+
+
+@contextmanager
+def of_span(span_id: Any, name: Any, called: str = "span") -> Iterator[None]:
+    """Name the span in what is wrong with it."""
+    try:
+        yield
+    except BadRowError as problem:
+        raise BadRowError(f"{called} {span_id!r} {name!r}: {problem}") from None
 
 
 @dataclass(slots=True)
@@ -73,10 +85,10 @@ class ForeignSpan:
             "kind": _KINDS.get(str(self.kind).upper(), 0),
             "startTimeUnixNano": str(self.start),
             "endTimeUnixNano": str(self.end),
-            "attributes": _pairs(self.attributes),
+            "attributes": pairs(self.attributes),
             "droppedAttributesCount": self.dropped,
             "events": [
-                {"timeUnixNano": str(time), "name": name, "attributes": _pairs(attributes)}
+                {"timeUnixNano": str(time), "name": name, "attributes": pairs(attributes)}
                 for time, name, attributes in self.events
             ],
             "links": [{"traceId": trace, "spanId": span} for trace, span in self.links],
@@ -106,7 +118,7 @@ def request_of(spans: Iterable[ForeignSpan]) -> bytes:
         key = json.dumps((span.resource, name, version))
         if key not in groups:
             scope = {"scope": {"name": name, "version": version}, "spans": []}
-            groups[key] = {"resource": {"attributes": _pairs(span.resource)}, "scopeSpans": [scope]}
+            groups[key] = {"resource": {"attributes": pairs(span.resource)}, "scopeSpans": [scope]}
         groups[key]["scopeSpans"][0]["spans"].append(span.as_otlp())
     return json.dumps({"resourceSpans": list(groups.values())}, separators=(",", ":")).encode()
 
@@ -179,21 +191,3 @@ def a_mapping(value: Any) -> dict[str, Any]:
 def as_json(value: Any) -> str:
     """Return a value as instrumentations put it into an attribute: text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _pairs(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [{"key": str(key), "value": _value(value)} for key, value in values.items() if value is not None]
-
-
-def _value(value: Any) -> dict[str, Any]:
-    if isinstance(value, bool):
-        return {"boolValue": value}
-    if isinstance(value, int) and -_INT64 <= value < _INT64:
-        return {"intValue": str(value)}
-    if isinstance(value, float):
-        return {"doubleValue": value if math.isfinite(value) else str(value)}
-    if isinstance(value, list):
-        return {"arrayValue": {"values": [_value(one) for one in value]}}
-    if isinstance(value, dict):
-        return {"kvlistValue": {"values": _pairs(value)}}
-    return {"stringValue": "" if value is None else str(value)}

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from clawtrace.receiver.recordings.imports.foreign_spans import (
-    BadRowError,
     ForeignSpan,
     number_time,
     objects_of,
+    of_span,
     span_id_of,
     trace_id_of,
 )
@@ -27,10 +27,8 @@ def spans(row: dict[str, Any]) -> Iterator[ForeignSpan]:
     for span in objects_of(row["spans"]) if "spans" in row else [row]:
         process = span.get("process") or processes.get(span.get("processID")) or {}
         name = span.get("operationName") or ""
-        try:
+        with of_span(span.get("spanID"), name):
             yield _span(span, name, process)
-        except BadRowError as problem:
-            raise BadRowError(f"span {span.get('spanID')!r} {name!r}: {problem}") from None
 
 
 def _span(span: dict[str, Any], name: str, process: dict[str, Any]) -> ForeignSpan:

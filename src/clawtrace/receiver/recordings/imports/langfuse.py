@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from clawtrace.receiver.recordings.imports.foreign_spans import (
-    BadRowError,
     ForeignSpan,
     a_mapping,
     as_json,
     iso_time,
     objects_of,
+    of_span,
     span_id_of,
     trace_id_of,
 )
@@ -46,10 +46,8 @@ def spans(row: dict[str, Any]) -> Iterator[ForeignSpan]:
     """Yield the observations of a trace, or the one that the object is."""
     trace = a_mapping(row.get("trace")) or row
     for one in objects_of(row["observations"]) if "observations" in row else [row]:
-        try:
+        with of_span(one.get("id"), one.get("name"), "observation"):
             yield _span(one, trace, None if one is row else trace.get("id"))
-        except BadRowError as problem:
-            raise BadRowError(f"observation {one.get('id')!r} {one.get('name')!r}: {problem}") from None
 
 
 def _span(one: dict[str, Any], trace: dict[str, Any], trace_id: str | None) -> ForeignSpan:

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from clawtrace.receiver.recordings.imports.foreign_spans import (
-    BadRowError,
     ForeignSpan,
     a_mapping,
     as_json,
     iso_time,
+    of_span,
     span_id_of,
     trace_id_of,
 )
@@ -35,10 +35,8 @@ _USAGE = (
 
 def spans(row: dict[str, Any]) -> Iterator[ForeignSpan]:
     """Yield the span that a run is."""
-    try:
+    with of_span(row.get("id"), row.get("name"), "run"):
         yield _span(row)
-    except BadRowError as problem:
-        raise BadRowError(f"run {row.get('id')!r} {row.get('name')!r}: {problem}") from None
 
 
 def _span(row: dict[str, Any]) -> ForeignSpan:

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from clawtrace.receiver.recordings.imports.foreign_spans import (
-    BadRowError,
     ForeignSpan,
     a_mapping,
     number_time,
     objects_of,
+    of_span,
     span_id_of,
     trace_id_of,
 )
@@ -30,12 +30,10 @@ def spans(row: dict[str, Any]) -> Iterator[ForeignSpan]:
     """Yield the spans of a trace, or the one that the object is."""
     session = a_mapping(a_mapping(row.get("info")).get("trace_metadata")).get(_SESSION)
     for span in objects_of(row["data"]["spans"]) if "data" in row else [row]:
-        try:
+        with of_span(span.get("span_id"), span.get("name")):
             found = _span(span)
             found.attributes.setdefault(_SESSION, session)
             yield found
-        except BadRowError as problem:
-            raise BadRowError(f"span {span.get('span_id')!r} {span.get('name')!r}: {problem}") from None
 
 
 def _span(span: dict[str, Any]) -> ForeignSpan:

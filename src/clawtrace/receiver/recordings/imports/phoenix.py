@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from clawtrace.receiver.recordings.imports.foreign_spans import (
-    BadRowError,
     ForeignSpan,
     a_mapping,
     as_json,
     iso_time,
     objects_of,
+    of_span,
     span_id_of,
     trace_id_of,
 )
@@ -47,7 +47,7 @@ def spans(row: dict[str, Any]) -> Iterator[ForeignSpan]:
         attributes = {key: value for key, value in attributes.items() if not key.startswith(_DERIVED)}
     elif kind and kind != "UNKNOWN":
         attributes.setdefault(_KIND, kind)
-    try:
+    with of_span(context.get("span_id"), row.get("name")):
         yield ForeignSpan(
             trace_id_of(context.get("trace_id")), span_id_of(context.get("span_id")),
             span_id_of(row["parent_id"]) if row.get("parent_id") else "", row.get("name") or "",
@@ -55,8 +55,6 @@ def spans(row: dict[str, Any]) -> Iterator[ForeignSpan]:
             row.get("status_code") or "", row.get("status_message") or "",
             events=[_event(event) for event in objects_of(_read(row.get("events")))],
         )  # fmt: skip
-    except BadRowError as problem:
-        raise BadRowError(f"span {context.get('span_id')!r} {row.get('name')!r}: {problem}") from None
 
 
 def _flat(key: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from clawtrace.receiver.recordings.imports.foreign_spans import (
-    BadRowError,
     ForeignSpan,
     number_time,
     objects_of,
+    of_span,
     span_id_of,
     trace_id_of,
 )
@@ -27,10 +27,8 @@ _CUT = 128
 
 def spans(row: dict[str, Any]) -> Iterator[ForeignSpan]:
     """Yield the span that the object is."""
-    try:
+    with of_span(row.get("id"), row.get("name")):
         yield _span(row)
-    except BadRowError as problem:
-        raise BadRowError(f"span {row.get('id')!r} {row.get('name')!r}: {problem}") from None
 
 
 def _span(row: dict[str, Any]) -> ForeignSpan:

@@ -86,9 +86,10 @@ def test_what_changed_since_another_version_is_said(tmp_path: Path) -> None:
     (tmp_path / "old.json").write_text("[]")
     refused = conformance(tmp_path, *words)
 
-    assert "✗ input_tokens was true, and is wrong: answer\n" in done.stdout
-    assert "- agents was true, and is not compared: answer\n" in done.stdout
-    assert "models was" not in done.stdout
+    assert "✗ input_tokens in answer was true, and is wrong\n" in done.stdout
+    assert "- agents in answer vanished\n" in done.stdout
+    assert "models in answer" not in done.stdout
+    assert "one_tool" not in done.stdout
     assert "- attribute gen_ai.system vanished" in done.stdout
     assert "+ attribute gen_ai.usage.output_tokens appeared: int" in done.stdout
     assert "~ attribute gen_ai.usage.input_tokens was string, and is int" in done.stdout

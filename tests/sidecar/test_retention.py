@@ -105,6 +105,17 @@ class TestWhatGoes:
             ["d", 2],
         ]
 
+    def test_its_verdicts_go_with_it(self, served: Served) -> None:
+        """Whether it is deleted by retention or by a request: what was judged takes no memory then."""
+        for run_id in ("old", "asked", "new"):
+            run(served, run_id, "search")
+        served.client.evaluate("assert:\n- tool_was_called: search\n")
+        delete(served, Keep(runs=2))
+        served.client.delete_run("asked")
+        judged = served.service.retention._judged
+
+        assert (list(judged._results), judged._verdicts) == (["new"], 1)
+
     def test_a_run_that_has_not_ended_stays(self, served: Served) -> None:
         """It is the oldest, and counts, but it may still grow."""
         served.client.begin_run(run_id="open")

@@ -69,6 +69,7 @@ class Control:
 
     Args:
         session: receives, and owns the store.
+        judged: keeps the verdicts that are given, for the page.
         switches: `telemetry_env` of the project.
         history: reads what the project's campaigns came to; it raises a UsageError where there were none.
     """
@@ -78,6 +79,7 @@ class Control:
         session: Session,
         telemetry: OwnTelemetry,
         feed: Feed,
+        judged: LastVerdicts,
         switches: Mapping[str, bool | str] | None = None,
         history: Callable[[], object] | None = None,
     ) -> None:
@@ -86,7 +88,7 @@ class Control:
         self._feed = feed
         self._switches = dict(switches or {})
         self._history = history
-        self._judged = LastVerdicts()
+        self._judged = judged
         self._changed = threading.Condition()
         self._open: set[str] = set()
         """Runs that were begun here and have not ended."""
@@ -193,6 +195,7 @@ class Control:
             if run_id in self._open:
                 raise UsageError(f"the run {run_id!r} has not ended: end it before you delete it")
         self._session.delete_runs([run_id], "a request to the service")
+        self._judged.forget([run_id])
         self._feed.put("run.deleted", run_id=run_id, why="request")
         return {"run_id": run_id}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Iterable
 
 from clawtrace.model.verdict import RunResult
 
@@ -24,12 +25,21 @@ class LastVerdicts:
     def put(self, result: RunResult) -> None:
         """Keep a result in place of an earlier one of the run; the oldest go where there are too many."""
         with self._lock:
-            before = self._results.pop(result.run_id, None)
-            self._verdicts += len(result.verdicts) - (len(before.verdicts) if before else 0)
+            self._drop(result.run_id)
             self._results[result.run_id] = result
+            self._verdicts += len(result.verdicts)
             while self._verdicts > _MOST and len(self._results) > 1:
-                oldest = self._results.pop(next(iter(self._results)))
-                self._verdicts -= len(oldest.verdicts)
+                self._drop(next(iter(self._results)))
+
+    def forget(self, run_ids: Iterable[str]) -> None:
+        """Drop the results of runs that are deleted."""
+        with self._lock:
+            for run_id in run_ids:
+                self._drop(run_id)
+
+    def _drop(self, run_id: str) -> None:
+        result = self._results.pop(run_id, None)
+        self._verdicts -= len(result.verdicts) if result else 0
 
     def of(self, run_id: str) -> RunResult | None:
         """Return the last result of a run; None where it was not judged, or long ago."""

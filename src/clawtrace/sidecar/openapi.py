@@ -99,15 +99,11 @@ def openapi(version: str) -> dict[str, Any]:
     )
     run = {"name": "run_id", "in": "path", "required": True, "schema": {"type": "string"}}
     paths: dict[str, Any] = {
-        f"{_PREFIX}/health": {
-            "get": _described("health", "Whether the service receives.", "Health") | {"security": []}
-        },
-        f"{_PREFIX}/live": {"get": _described("live", "Whether the process answers.", "Health") | {"security": []}},
-        f"{_PREFIX}/events": {"get": _events()},
-        "/metrics": {
-            "get": _described("metrics", "Metrics of the service, in the text format of Prometheus.", "text/plain")
-        },
+        f"{_PREFIX}/{name}": {"get": _described(name, summary, "Health") | {"security": []}}
+        for name, summary in (("health", "Whether the service receives."), ("live", "Whether the process answers."))
     }
+    metrics = _described("metrics", "Metrics of the service, in the text format of Prometheus.", "text/plain")
+    paths |= {f"{_PREFIX}/events": {"get": _events()}, "/metrics": {"get": metrics}}
     for one in OPERATIONS:
         at = paths.setdefault(_PREFIX + one.path, {"parameters": [run]} if "{run_id}" in one.path else {})
         at[one.method.lower()] = _operation(one)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from clawtrace.errors import StoreError
 from clawtrace.sidecar.feed import Feed
+from clawtrace.sidecar.last_verdicts import LastVerdicts
 from clawtrace.store.retention import Keep, Limit
 
 if TYPE_CHECKING:
@@ -28,11 +29,13 @@ class Retention:
 
     Args:
         feed: gets an event for each run that is deleted.
+        judged: forgets the verdicts of these runs.
     """
 
-    def __init__(self, session: Session, feed: Feed, keep: Keep) -> None:
+    def __init__(self, session: Session, feed: Feed, keep: Keep, judged: LastVerdicts) -> None:
         self._session = session
         self._feed = feed
+        self._judged = judged
         self.keep = keep
         self.deleted: Counter[Limit] = Counter()
         """How many runs were deleted, by the limit that each was beyond."""
@@ -71,7 +74,9 @@ class Retention:
             for limit in dict.fromkeys(one.why for one in part):
                 some = [one for one in part if one.why == limit]
                 why = f"retention of the service, by {limit}"
-                self._session.delete_runs([one.run_id for one in some], why, strays_before_ns=some[-1].last_ns)
+                run_ids = [one.run_id for one in some]
+                self._session.delete_runs(run_ids, why, strays_before_ns=some[-1].last_ns)
+                self._judged.forget(run_ids)
                 self.deleted[limit] += len(some)
                 for one in some:
                     self._feed.put("run.deleted", run_id=one.run_id, why=limit)

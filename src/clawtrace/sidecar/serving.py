@@ -22,6 +22,7 @@ from clawtrace.sidecar.control import Control
 from clawtrace.sidecar.feed import Feed
 from clawtrace.sidecar.grpc_service import ControlGrpc
 from clawtrace.sidecar.http import ControlHttp
+from clawtrace.sidecar.last_verdicts import LastVerdicts
 from clawtrace.sidecar.retention import Retention
 from clawtrace.sidecar.telemetry import OwnTelemetry, prometheus_text
 from clawtrace.store.retention import Keep
@@ -69,9 +70,10 @@ class Service:
         self._session = session
         self.token = token or secrets.token_urlsafe(32)
         self._feed = Feed(session.last_received)
-        self.retention = Retention(session, self._feed, keep)
+        judged = LastVerdicts()
+        self.retention = Retention(session, self._feed, keep, judged)
         self._telemetry = OwnTelemetry(session, *(sends or Sends()), self.retention)
-        control = Control(session, self._telemetry, self._feed, switches, history)
+        control = Control(session, self._telemetry, self._feed, judged, switches, history)
         self._http = ControlHttp(control, partial(answer_question, session))
         self._grpc = ControlGrpc(control)
         self._called = threading.Event()

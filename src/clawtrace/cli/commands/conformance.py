@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_Facts = dict[str, dict[str, str]]
-"""The status of each fact, by scenario."""
-
-_MARKS = {"true": ("✓", "green"), "absent": ("·", "yellow"), "wrong": ("✗", "red"), "not compared": ("-", "red")}
+_MARKS = {"true": ("✓", "green"), "absent": ("·", "yellow"), "wrong": ("✗", "red")}
 _LONGEST = 160
 """Characters of a value that are shown."""
 
@@ -80,7 +77,7 @@ def command(
         if name not in known:
             hint = did_you_mean(name, known) or f"There are: {', '.join(known)}."
             raise click.UsageError(f"There is no scenario {name!r}. {hint}")
-    before = _earlier(against) if against is not None else None
+    before = _earlier(against, list(names) or known) if against is not None else None
     project = load_project()
     trials = []
     for scenario in SCENARIOS:
@@ -105,49 +102,41 @@ def command(
     return 1 if found.count("wrong") else 0 if found.count("true") else 3
 
 
-def _earlier(path: Path) -> tuple[_Facts, dict[str, str]]:
-    """Return the status of each fact by scenario and name, and the types of attributes.
+def _earlier(path: Path, tried: list[str]) -> dict[str, str]:
+    """Return what an earlier call told of the scenarios that are tried now.
 
     Raises:
         UsageError: the file cannot be read, or is none of this command.
     """
     try:
-        return _told(json.loads(path.read_text(encoding="utf-8"))["trials"])
+        return _told([one for one in json.loads(path.read_text("utf-8"))["trials"] if one["scenario"] in tried])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not what `clawtrace conformance --json` prints"
         raise UsageError(f"{str(path)!r} cannot be compared with: {why}.") from error
 
 
-def _told(trials: list[dict[str, Any]]) -> tuple[_Facts, dict[str, str]]:
-    facts = {one["scenario"]: {name: fact["status"] for name, fact in one["facts"].items()} for one in trials}
+def _told(trials: list[dict[str, Any]]) -> dict[str, str]:
+    """Return the status of each fact and the types of each attribute."""
+    told = {f"{name} in {one['scenario']}": fact["status"] for one in trials for name, fact in one["facts"].items()}
     types = dict[str, set[str]]()
     for one in trials:
         for key, said in one["attributes"].items():
-            types.setdefault(key, set()).update(said.split(" or "))
-    return facts, {key: " or ".join(sorted(said)) for key, said in types.items()}
+            types.setdefault(f"attribute {key}", set()).update(said.split(" or "))
+    return told | {key: " or ".join(sorted(types[key])) for key in sorted(types)}
 
 
-def _show_changes(before: tuple[_Facts, dict[str, str]], found: Conformance, console: ConsoleOutput) -> None:
-    (was, old), (now, new) = before, _told(asdict(found)["trials"])
-    flipped: dict[tuple[str, str, str], list[str]] = {}
-    for scenario in [one for one in now if one in was]:
-        for name in {**was[scenario], **now[scenario]}:
-            statuses = [facts[scenario].get(name, "not compared") for facts in (was, now)]
-            if statuses[0] != statuses[1]:
-                flipped.setdefault((name, statuses[0], statuses[1]), []).append(scenario)
-    changed = [
-        (*_MARKS[then], f"{name} was {first}, and is {then}: {', '.join(scenarios)}")
-        for (name, first, then), scenarios in flipped.items()
-    ]
-    for key in sorted(old.keys() | new.keys()):
-        if key not in new:
-            changed.append(("-", "red", f"attribute {key} vanished"))
-        elif key not in old:
-            changed.append(("+", "green", f"attribute {key} appeared: {new[key]}"))
-        elif old[key] != new[key]:
-            changed.append(("~", "yellow", f"attribute {key} was {old[key]}, and is {new[key]}"))
-    for mark, style, said in changed:
-        console.paragraph(said, first=f"{mark} ", indent="  ", first_style=style)
+def _show_changes(was: dict[str, str], found: Conformance, console: ConsoleOutput) -> None:
+    now = _told(asdict(found)["trials"])
+    changed = [key for key in {**now, **was} if now.get(key) != was.get(key)]
+    for key in changed:
+        if key not in now:
+            mark, style, said = "-", "red", "vanished"
+        elif key not in was:
+            mark, style, said = "+", "green", f"appeared: {now[key]}"
+        else:
+            mark, style = _MARKS.get(now[key], ("~", "yellow"))
+            said = f"was {was[key]}, and is {now[key]}"
+        console.paragraph(f"{key} {said}", first=f"{mark} ", indent="  ", first_style=style)
     if not changed:
         console.paragraph("Nothing changed since then in what both have.")
 

@@ -94,7 +94,7 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
     # Some tools are called that no offer names, as the agents that are called by their names.
     unnamed = {asked[one].name for one in matched if waiting and offers.lack(asked[one])}
     index_of = {call.group: call.index for call in models}
-    under_one_id = Counter((one.group, one.call_id) for one in asked if one.call_id is not None)
+    under_one_id = Counter((one.group, one.call_id) for one in asked)
     for request in waiting:
         answer, index, is_sure = answers.get(request.number), index_of[request.group], request.number not in mixed
         reason: RequestReason
@@ -107,7 +107,9 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
         else:
             sure = is_sure and answer is not None and written.told(request, answer, spanned)
             call = _asked(request, answer, index, sure)
-            if not is_sure and under_one_id[request.group, request.call_id] > 1:  # its SDK may have mixed them up
+            if (
+                request.call_id and not is_sure and under_one_id[request.group, request.call_id] > 1
+            ):  # an SDK may mix them up
                 call.forget("one-request-or-another", "name", "arguments")
             found.append(call)
             pending += [request] if answer is None else []

@@ -341,7 +341,10 @@ def test_where_every_request_to_a_model_failed_no_tool_was_asked_for() -> None:
 
 
 def test_requests_of_one_answer_under_one_id_keep_their_names_where_messages_alone_tell_of_them() -> None:
-    first, second = {OUTPUT: asks(("c1", "get_weather", {}), ("c1", "get_weather", {}))}, {INPUT: answered("c1", "done")}
+    first, second = (
+        {OUTPUT: asks(("c1", "get_weather", {}), ("c1", "get_weather", {}))},
+        {INPUT: answered("c1", "done")},
+    )
     lab = as_written_by(SDK, chat("m", at=1, **first), chat("n", at=51, **second))
 
     assert [name for name, *_ in lab.rows(CALLS)] == ["get_weather", "get_weather"]

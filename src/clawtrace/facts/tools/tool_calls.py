@@ -94,7 +94,9 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
     # Some tools are called that no offer names, as the agents that are called by their names.
     unnamed = {asked[one].name for one in matched if waiting and offers.lack(asked[one])}
     index_of = {call.group: call.index for call in models}
-    under_one_id = Counter((one.group, one.call_id) for one in asked if one.call_id is not None)
+    under_one_id: Counter[tuple[int, str | None]] = Counter(
+        (one.group, one.call_id) for one in asked if one.call_id is not None
+    )
     for request in waiting:
         answer, index, is_sure = answers.get(request.number), index_of[request.group], request.number not in mixed
         reason: RequestReason

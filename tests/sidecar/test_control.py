@@ -112,6 +112,21 @@ class TestRuns:
         assert early["closed_by"] is None
         assert answers[0]["complete"] is True
 
+    def test_a_service_that_stops_keeps_no_client_waiting(self, served: Served, monkeypatch) -> None:
+        """A client that waits for the end of a run is answered as it stands then."""
+        begin(served, run_id="r")
+        looked, record = threading.Semaphore(0), served.session.record
+        monkeypatch.setattr(served.session, "record", lambda run_id: (record(run_id), looked.release())[0])
+        answers: list[dict[str, Any]] = []
+        waiting = threading.Thread(target=lambda: answers.append(served.client.wait_complete("r", 600)))
+        waiting.start()
+        for _ in range(2):  # whether there is such a run, and whether it is closed
+            assert looked.acquire(timeout=30)
+        served.service.drain()
+        waiting.join(30)
+
+        assert (answers[0]["closed_by"], answers[0]["complete"]) == (None, None)
+
     def test_a_run_that_only_its_spans_announced_can_be_ended(self, served: Served) -> None:
         export(f"{served.http}/run/foreign", "search")
 

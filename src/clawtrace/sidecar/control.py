@@ -92,6 +92,7 @@ class Control:
         self._changed = threading.Condition()
         self._open: set[str] = set()
         """Runs that were begun here and have not ended."""
+        self._stopping = False
 
     def begin_run(self, asked: BeginRun) -> BegunRun:
         """Announce a run, so that its spans find it from the first one on.
@@ -160,15 +161,23 @@ class Control:
         return self.standing(run_id)
 
     def wait_complete(self, run_id: str, asked: WaitComplete) -> dict[str, Any]:
-        """Wait until a run is closed, for at most so long; return how it stands.
+        """Wait until a run is closed or the service stops, for at most so long; return how it stands.
 
         Raises:
             NoSuchRunError: there is no such run.
         """
         self._record(run_id)
         with self._changed:
-            self._changed.wait_for(lambda: self._record(run_id).closed_by is not None, asked.timeout_seconds)
+            self._changed.wait_for(
+                lambda: self._stopping or self._record(run_id).closed_by is not None, asked.timeout_seconds
+            )
         return self.standing(run_id)
+
+    def stop(self) -> None:
+        """Have those who wait for a run's end answered now."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
 
     def adopt_traces(self, run_id: str, asked: AdoptTraces) -> dict[str, Any]:
         """Give traces that named no run to a run; return how it stands.

@@ -73,7 +73,7 @@ class Service:
         judged = LastVerdicts()
         self.retention = Retention(session, self._feed, keep, judged)
         self._telemetry = OwnTelemetry(session, *(sends or Sends()), self.retention)
-        control = Control(session, self._telemetry, self._feed, judged, switches, history)
+        control = self._control = Control(session, self._telemetry, self._feed, judged, switches, history)
         self._http = ControlHttp(control, partial(answer_question, session))
         self._grpc = ControlGrpc(control)
         self._called = threading.Event()
@@ -108,6 +108,7 @@ class Service:
         """Answer what is under way, store what was received, send what was given, and take nothing more."""
         self.retention.stop()
         self._feed.close()
+        self._control.stop()
         self._grpc.stop()
         self._session.stop_receiving()
         self._telemetry.stop()

@@ -165,7 +165,7 @@ def test_hooks_are_off_unless_allowed(ask):
         ({"callable_name": "f"}, "exactly one of `path` and `import_path`; neither"),
         ({"callable_name": "f", "path": "a", "import_path": "b"}, "both are given"),
         ({"callable_name": "f g", "path": "a"}, "must be a name of Python"),
-        ({"path": "a"}, "`callable_name`: is required"),
+        ({"path": "a"}, "`callable_name` is required"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_when_loaded(fields, says):

@@ -115,7 +115,7 @@ def test_all_problems_of_an_assertion_are_reported_at_once():
 
 def test_the_error_itself_says_all_of_it():
     """Of an assertion in Python code the message is all that is shown."""
-    with pytest.raises(InvalidAssertionError, match=r"'x' is not valid; .*; `mod`: unknown field `mod`"):
+    with pytest.raises(InvalidAssertionError, match=r"'x' is not valid; .*; `mod` unknown field `mod`"):
         parse_assertion(SEQUENCE | {"mod": "strict", "mode": "x"})
 
 

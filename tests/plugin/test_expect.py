@@ -36,7 +36,7 @@ def test_functions_make_what_files_make():
     [
         (lambda: expect.tool_sequnce, AttributeError, "Did you mean `tool_sequence`"),
         (lambda: expect._nothing, AttributeError, "has no attribute '_nothing'"),
-        (lambda: expect.tool_call(), InvalidAssertionError, "`tool` is missing"),
+        (lambda: expect.tool_call(), InvalidAssertionError, "`tool` is required"),
         (lambda: tool_sequence(["a"], expected=["b"]), TypeError, "two values for `expected`"),
         (lambda: tool_sequence(["a"], "strict"), TypeError, "only `expected` may come without its name"),
         (lambda: expect.trace_token_budget(5), TypeError, "each needs its name"),

@@ -48,7 +48,7 @@ class AssertionProblem(NamedTuple):
     def __str__(self) -> str:
         where = ".".join(str(part) for part in self.path)
         said = f"{self.message.rstrip('.')}. {self.hint}" if self.hint else self.message
-        return f"`{where}`: {said}" if where else said
+        return f"`{where}` {said}" if where else said
 
 
 class InvalidAssertionError(ClawtraceError):

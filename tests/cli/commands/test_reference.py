@@ -117,8 +117,10 @@ def test_a_case_schema_knows_the_assertion_types(invoke) -> None:
     """In a case file, too, editors know each assertion type and its fields."""
     schema = json.loads(invoke("schema").stdout)["case.schema.json"]
 
-    entries = schema["properties"]["assertions"]["items"]["oneOf"]
-    assert {entry["$ref"].rsplit("/", 1)[1] for entry in entries} == set(names())
+    assert schema["properties"]["assertions"]["items"] == {"$ref": "#/$defs/assertion"}
+    bare, *entries = schema["$defs"]["assertion"]["anyOf"]
+    assert bare["enum"] == names()
+    assert {entry["$ref"].rsplit("/", 1)[1].removeprefix("short_") for entry in entries} == set(names())
 
 
 def test_a_folder_that_cannot_be_made_is_a_mistake(invoke, tmp_path) -> None:

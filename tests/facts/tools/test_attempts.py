@@ -351,6 +351,17 @@ def test_requests_of_one_answer_under_one_id_keep_their_names_where_messages_alo
     assert status(lab, type="tool_not_invoked", tool="delete_all") is Status.PASS
 
 
+def test_how_an_execution_ended_whose_id_other_requests_have_is_open() -> None:
+    """An SDK that keeps one span for an id writes into it how another call ended."""
+    first = {OUTPUT: asks(("c1", "get_weather", {}), ("c1", "get_weather", {}))}
+    ran = replace(tool("t", at=7, **{"gen_ai.tool.call.id": "c1"}), error="cannot be refunded")
+    lab = Lab().put(chat("m", at=1, **first), ran)
+
+    assert ("get_weather", None, True) in lab.rows(CALLS)
+    assert status(lab, type="tool_call", tool="get_weather", status="error") is Status.INCONCLUSIVE
+    assert status(lab, type="tool_was_called", tool="get_weather") is Status.PASS
+
+
 def test_what_a_tool_got_for_a_broken_text_is_the_program_s_choice() -> None:
     """A result tells that the call was carried out, not what of the arguments the program made."""
     broken = [

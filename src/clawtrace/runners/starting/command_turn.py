@@ -8,6 +8,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import re
 import signal
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -45,6 +46,15 @@ def _name(name: str) -> str:
     return _without_nul(name)
 
 
+def _no_shell(text: str) -> str:
+    if found := re.fullmatch(r"\$\{?(\w+)\}?", text):
+        name = found[1]
+        raise ValueError(
+            f"no shell reads it, so {text} stays as it is: write {{{{env.{name}}}}}, or list {name} in `pass_env`"
+        )
+    return text
+
+
 Text = Annotated[StrictStr, BeforeValidator(_text), AfterValidator(_without_nul)]
 Name = Annotated[StrictStr, AfterValidator(_name)]
 
@@ -67,7 +77,7 @@ class CommandSettings(WorkspaceSettings):
     """The program and its arguments as a list, or one text for `/bin/sh -c`. `{{message}}` is the last user message,
     `{{turn}}` the number of the turn, `{{traceparent}}` its W3C trace context; in a shell text they are expanded like quoted variables, never read as shell
     code."""
-    env: dict[Name, Text | None] = Field(default_factory=dict)
+    env: dict[Name, Annotated[Text, AfterValidator(_no_shell)] | None] = Field(default_factory=dict)
     """Variables for the agent; null takes one away. `{{env.NAME}}` reads one of the caller's."""
     cwd: StrictStr = "."
     """Working folder, relative to the workspace."""

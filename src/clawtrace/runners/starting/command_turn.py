@@ -47,7 +47,7 @@ def _name(name: str) -> str:
 
 
 def _no_shell(text: str) -> str:
-    if found := re.fullmatch(r"\$\{?(\w+)\}?", text):
+    if found := re.fullmatch(r"\$\{?([A-Za-z_]\w*)\}?", text):
         name = found[1]
         raise ValueError(
             f"no shell reads it, so {text} stays as it is: write {{{{env.{name}}}}}, or list {name} in `pass_env`"

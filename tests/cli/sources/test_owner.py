@@ -131,7 +131,7 @@ class TestNoAnswer:
         assert done.stderr.startswith(
             f"error: the store {str(store)!r} is open in process {process.pid} (`{sys.executable}"
         )
-        assert done.stderr.endswith(": wait until it has ended, or end it.\n")
+        assert ": wait until it has ended, or end it. " in done.stderr
 
     @pytest.mark.full
     @pytest.mark.parametrize("kind", ["receive", "only open"])
@@ -142,7 +142,7 @@ class TestNoAnswer:
 
         assert (done.exit_code, done.stdout) == (4, "")
         assert f"is open in process {process.pid} (`" in done.stderr
-        assert done.stderr.endswith(": wait until it has ended, or end it.\n")
+        assert ": wait until it has ended, or end it. " in done.stderr
 
 
 ASKING_AGENT = """

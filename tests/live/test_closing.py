@@ -141,7 +141,7 @@ class TestLosses:
         [
             ("os_exit", "", "the parent of 1 span was never received", "success"),
             ("sigkill", "", "the agent was killed by signal 9.", "failed"),
-            ("hangs", "  timeout_seconds: 3\n", "the agent was stopped at its time limit.", "timed_out"),
+            ("hangs", "  timeout_seconds: 3\n", "the agent was stopped at its time limit", "timed_out"),
         ],
     )
     @pytest.mark.parametrize("tool", ["read", "delete_all"])

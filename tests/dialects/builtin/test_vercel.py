@@ -116,11 +116,11 @@ def test_a_stream_that_ended_without_a_signal_is_no_answer(lab: Lab) -> None:
     assert lab.rows("SELECT final_output FROM runs") == [("I will",)]
 
 
-@pytest.mark.parametrize(("ran", "calls"), [(1, [(None, False), ("ok", True)]), (2, [("ok", True)] * 2)])
+@pytest.mark.parametrize(("ran", "calls"), [(1, [(None, False), (None, True)]), (2, [("ok", True)] * 2)])
 def test_of_calls_with_one_id_a_span_may_be_another_ones(
     lab: Lab, ran: int, calls: list[tuple[str | None, bool]]
 ) -> None:
-    """The SDK keeps one span for an id: which request it carried out is unknown, and whether the other one was."""
+    """The SDK keeps one span for an id: which request it carried out and how that ended is unknown, and whether the other one was."""
     call = '{"toolCallId": "c1", "toolName": "search", "args": {"query": "x"}}'
     said = {"toolCall_name": "search", "toolCall_id": "c1", "toolCall_result": '"ok"'}
     lab.put(

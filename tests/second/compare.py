@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from programs import HELPERS, STRANGE, TOOLS, Program, otlp
+from one_world import COMMANDS
+from programs import HELPERS, STRANGE, TOOLS, WEATHER, Program, otlp
 from words import WORDS, said_in
 
 from clawtrace.assertions.base import InvalidAssertionError
@@ -117,10 +118,19 @@ def drawn(number: random.Random) -> dict[str, Any]:
         {"type": "delegation_occurred", "to_agent": number.choice(agents)},
         {"type": "delegation_path", "expected": number.choice([some(agents), ["planner", number.choice(agents)]]), "mode": number.choice(["ordered", "path"])},
         {"type": "no_span_errors", "unrecovered": number.random() < 0.5, "ignore": number.choice([[], [name], ["gpt-4o"], ["glob:chat*", name]])},
+        {"type": "tool_call", "tool": name, "by_agent": number.choice(agents), "count": number.choice([{"min": 1}, 0, 1])},
+        {"type": "tool_call", "tool": name, "result_contains": number.choice([*WEATHER, "Error"]), "count": number.choice([{"min": 1}, {"max": 1}, 0])},
+        {"type": "final_response", number.choice(["contains", "not_contains"]): number.choice(WEATHER)},
+        {"type": "per_span_budget", "max_tokens": number.randrange(300, 1000)},
+        {"type": "span_duration", "span_type": number.choice(["llm", "agent"]), "max_ms": number.randrange(5, 90), "quantile": number.choice([1.0, 0.5])},
+        {"type": "ran", "pattern": number.choice(list(COMMANDS))},
+        {"type": "not_ran", "pattern": number.choice(list(COMMANDS))},
+        {"type": "run_count", "pattern": number.choice(list(COMMANDS)), **bounds(3)},
         {"type": "trace_duration", "max_ms": number.randrange(20, 500), "measure": number.choice(["wall", "busy"])},
     ]  # fmt: skip
     asked = number.choice(made)
-    scoped = asked["type"] not in ("trace_duration", "delegation_path", "delegation_occurred")
+    whole = ("trace_duration", "span_duration", "final_response", "delegation_path", "delegation_occurred")
+    scoped = asked["type"] not in whole
     if scoped and number.random() < 0.15:
         asked["agent"] = number.choice(agents)
     elif scoped and number.random() < 0.1:

@@ -33,6 +33,10 @@ class Facts:
     """Why the trace is not complete."""
     spans: list[tuple[int, int | None]] = field(default_factory=list)
     """Start and end of each span of the agent's work."""
+    lengths: dict[str, list[int | None]] = field(default_factory=dict)
+    """How long each span of a kind took, None where it never ended."""
+    final: Any = UNKNOWN
+    """The last turn's answer; None where its work ended in a failure."""
 
 
 def kind_of(span: Row) -> str:
@@ -73,6 +77,7 @@ class Reading:
         self._tools()
         self._errors()
         self._completeness()
+        self._final()
 
     def above(self, span: Row) -> list[Row]:
         """Return the spans around a span, the nearest first."""
@@ -207,13 +212,24 @@ class Reading:
                 outcome = UNKNOWN
             row = {
                 "name": self._tool_name(span), "arguments": json.loads(said["gen_ai.tool.call.arguments"]) if "gen_ai.tool.call.arguments" in said else UNKNOWN,
-                "outcome": outcome, "start": span["start"], "end": span["end"] or ANY**3, "agent": self._agent_around(span), "turn": self.turn[span["trace"]],
+                "outcome": outcome, "result": self._result(span), "start": span["start"], "end": span["end"] or ANY**3, "agent": self._agent_around(span), "turn": self.turn[span["trace"]],
                 "certain": not again,
             }  # fmt: skip
             rows.append((row, span, {said.get("gen_ai.tool.call.id")} - {None}))
         self.facts.tools = [row for row, _, _ in rows]
         self._requests(rows)
         self.facts.tools.sort(key=lambda row: row["start"])
+
+    def _result(self, span: Row) -> Any:
+        """What a call gave back: as its span says, or the message that has its id."""
+        said = span["attributes"]
+        told = [
+            one["response"]
+            for later in self.spans
+            for one in _parts(later, "gen_ai.input.messages", "tool_call_response")
+            if one["id"] == said.get("gen_ai.tool.call.id")
+        ]
+        return said.get("gen_ai.tool.call.result", next(iter(told), UNKNOWN))
 
     def _asked_within(self, span: Row, outer: Row) -> bool:
         """Whether a model that a tool had asked may have called that tool again: no id tells."""
@@ -258,7 +274,7 @@ class Reading:
                     ]
                     asked = span["end"] or span["start"]
                     self.facts.tools.append(
-                        {"name": part["name"], "arguments": part["arguments"], "outcome": UNKNOWN, "start": asked, "window": (asked, min(answered, default=asked + ANY), len(seen)),
+                        {"name": part["name"], "arguments": part["arguments"], "outcome": UNKNOWN, "result": UNKNOWN, "start": asked, "window": (asked, min(answered, default=asked + ANY), len(seen)),
                          "agent": self._agent_around(span), "turn": self.turn[span["trace"]], "certain": False, }
                     )  # fmt: skip
         for row, span in self.calls:
@@ -373,11 +389,24 @@ class Reading:
             ]
             if wants and not after and not any(self.kinds[one["id"]] == "agent" for one in self.above(last)):
                 facts.reasons.add("unanswered_tool_call")
+        for span in self.spans:
+            length = span["end"] and span["end"] - span["start"]
+            facts.lengths.setdefault(self.kinds[span["id"]], []).append(length)
         facts.gaps.add("failed")  # what an SDK makes again by itself is in no span
         if facts.reasons:
             facts.gaps |= {"llm", "tools", "agents", "errors"}
         if not facts.agents:
             facts.gaps.add("agents")
+
+    def _final(self) -> None:
+        """The text of the last model call of the last turn; a failure after it ended the turn without an answer."""
+        last = [(row, span) for row, span in self.calls if row["turn"] == self.facts.turns][-1:]
+        for row, span in last:
+            texts = _parts(span, "gen_ai.output.messages", "text")
+            if row["ok"] is False:
+                self.facts.final = None
+            elif row["ok"] is True and texts:
+                self.facts.final = texts[-1]["content"]
 
 
 def _parts(span: Row, key: str, kind: str) -> list[Row]:

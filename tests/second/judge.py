@@ -7,12 +7,12 @@ none. Where they are too many it asks some of them: answers of both kinds leave 
 from __future__ import annotations
 
 import itertools
-import math
 import random
 import re
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
+
+from one_world import COMMANDS, World, flat, holds, steps_of
 
 from facts import ANY, UNKNOWN, Facts, Row
 
@@ -25,26 +25,29 @@ READS: dict[str, dict[str, tuple[str, ...]]] = {
     "tool_call_count": {"tools": ("name",)},
     "tool_not_invoked": {"tools": ("name",)},
     "tool_not_permitted": {"tools": ("name",)},
-    "tool_call": {"tools": ("name", "outcome", "arguments")},
+    "tool_call": {"tools": ("name", "outcome", "arguments", "result")},
     "tool_sequence": {"tools": ("name", "outcome")},
     "no_loops": {"tools": ("name", "arguments")},
     "delegation_occurred": {"agents": ("name", "parent")},
     "delegation_path": {"agents": ("name", "parent")},
     "no_span_errors": {"errors": ("recovered",)},
     "trace_duration": {},
+    "per_span_budget": {"llm": ("input", "output")},
+    "ran": {"tools": ("name", "arguments")},
+    "not_ran": {"tools": ("name", "arguments")},
+    "run_count": {"tools": ("name", "arguments")},
 }
 """The relations that a type looks at, and the columns in which it matters that they may be unknown."""
-
-SOME_ORDERS = 120
-"""How many orders of calls that start at once are looked at."""
-
-World = dict[str, list[Row]]
 
 
 def verdict(facts: Facts, asked: dict[str, Any]) -> str:
     """Return what the worlds say: pass, fail, inconclusive or warn; unsure where there are too many to ask all."""
     if asked["type"] == "trace_duration":
         return _duration(facts, asked)
+    if asked["type"] == "span_duration":
+        return _span_duration(facts, asked)
+    if asked["type"] == "final_response":
+        return _final_response(facts, asked)
     if asked["type"] == "delegation_path" and not facts.agents and not facts.reasons:
         return WARN
     found: set[Any] = set()
@@ -71,6 +74,31 @@ def _duration(facts: Facts, asked: dict[str, Any]) -> str:
     return FAIL if length > asked["max_ms"] * 1e6 else OPEN if facts.reasons else PASS
 
 
+def _span_duration(facts: Facts, asked: dict[str, Any]) -> str:
+    """All spans that were received are certain; others may be missing, and one that is open may take any time."""
+    lengths, most = facts.lengths.get(asked["span_type"], []), asked["max_ms"] * 1e6
+    if not lengths:
+        return OPEN
+    within = [
+        sum(one is not None and one <= most for one in lengths),
+        sum(one is None or one <= most for one in lengths),
+    ]
+    least = asked.get("quantile", 1.0) * len(lengths)
+    if facts.reasons or asked["span_type"] in facts.gaps:
+        return FAIL if least == len(lengths) > within[1] else OPEN
+    return PASS if within[0] >= least else FAIL if within[1] < least else OPEN
+
+
+def _final_response(facts: Facts, asked: dict[str, Any]) -> str:
+    if facts.reasons or facts.final == UNKNOWN:
+        return OPEN
+    said = [asked[key] in (facts.final or "") for key in ("contains", "not_contains") if key in asked]
+    right = facts.final is not None and said == [
+        key == "contains" for key in ("contains", "not_contains") if key in asked
+    ]
+    return PASS if right else FAIL
+
+
 # Worlds -------------------------------------------------------------------------------------------------------------------
 
 
@@ -78,6 +106,8 @@ def worlds(facts: Facts, asked: dict[str, Any]) -> tuple[Iterator[World], bool]:
     """Return the worlds that facts allow as far as an assertion sees them, and whether these are all."""
     choices: list[list[Any]] = []  # each of (relation, rows that are there by this choice)
     reads = dict(READS[asked["type"]])
+    if "by_agent" in asked:
+        reads = {"tools": (*reads["tools"], "agent"), "agents": ("name",)}
     if "agent" in asked:
         reads = {name: (*columns, "agent") for name, columns in reads.items()} | {"agents": ("name", "parent")}
     for relation, columns in reads.items():
@@ -107,9 +137,10 @@ def _values(row: Row, columns: tuple[str, ...], asked: dict[str, Any], facts: Fa
     """Return what a row may be: one for each value that what is unknown in it may have."""
     domain = {
         "ok": [True, False], "response": [*_names(asked), "zz"], "input": [0, ANY], "output": [0, ANY], "name": [*_names(asked), "zz"],
-        "outcome": ["ok", "error", "blocked"], "arguments": [asked.get("args", {}), {"zz": 1}], "recovered": [True, False],
+        "outcome": ["ok", "error", "blocked"], "arguments": [asked.get("args", COMMANDS.get(asked.get("pattern"), {})), {"command": "zz"}],
+        "recovered": [True, False], "result": [asked.get("result_contains"), "zz"],
         "parent": [None, *(one["id"] for one in facts.agents if one["id"] != row.get("id"))],
-        "agent": [None, *(one["id"] for one in facts.agents)],
+        "agent": [None, *(["missing-0"] if "by_agent" in asked and "agents" in facts.gaps else []), *(one["id"] for one in facts.agents)],
     }  # fmt: skip
     if row.get("response") is None and not asked.get("answered_by"):
         columns = tuple(one for one in columns if one != "response")
@@ -131,19 +162,23 @@ def _names(asked: dict[str, Any]) -> list[str]:
     """Return the names that an assertion has, and one that each pattern matches."""
     said = [
         asked.get(key)
-        for key in ("tool", "to_agent", "expected", "not_expected", "only", "allowed_tools", "agent", "steps")
+        for key in (
+            "tool",
+            "to_agent",
+            "expected",
+            "not_expected",
+            "only",
+            "allowed_tools",
+            "agent",
+            "steps",
+            "by_agent",
+        )
     ]
+    said += ["bash"] if "pattern" in asked else []
     names = {
-        one for one in _flat([one if isinstance(one, list) else [one] for one in said if one]) if isinstance(one, str)
+        one for one in flat([one if isinstance(one, list) else [one] for one in said if one]) if isinstance(one, str)
     }
     return sorted(re.sub(r"^\w+:", "", one).replace("^", "").replace("*", "e") for one in names)
-
-
-def _flat(said: Any) -> Iterator[Any]:
-    if isinstance(said, dict):
-        said = [one for key, one in said.items() if key not in ("status", "min", "max")]
-    for one in said if isinstance(said, list | tuple) else ():
-        yield from _flat(one) if isinstance(one, list | tuple | dict) else (one,)
 
 
 def _missing(relation: str, asked: dict[str, Any], facts: Facts) -> Iterator[list[Row]]:
@@ -155,8 +190,11 @@ def _missing(relation: str, asked: dict[str, Any], facts: Facts) -> Iterator[lis
         "agent": None,
         "turn": facts.turns if asked.get("turn") == "last" else asked.get("turn", 1),
         "certain": True,
-        "arguments": asked.get("args", {}),
+        "arguments": asked.get("args", COMMANDS.get(asked.get("pattern"), {})),
+        "result": asked.get("result_contains"),
     }
+    if "by_agent" in asked:
+        wide["agent"] = next((one["id"] for one in facts.agents if one["name"] == asked["by_agent"]), None)
     if "agent" in asked and relation != "agents":
         meant = [one["id"] for one in facts.agents if one["name"] == asked["agent"]]
         wide["agent"] = meant[0] if meant else None
@@ -170,14 +208,18 @@ def _missing(relation: str, asked: dict[str, Any], facts: Facts) -> Iterator[lis
         numbers = range(1, 2 if asked["type"] == "tool_sequence" else 9)
         for name, status, number in itertools.product([*_names(asked), "zz"], statuses, numbers):
             yield [{**wide, "name": name, "outcome": status}] * number
-        needed = list(_steps([asked.get("expected", []), asked.get("steps", [])]))
+        needed = list(steps_of([asked.get("expected", []), asked.get("steps", [])]))
         calls = [one if isinstance(one, dict) else {"tool": one} for one in needed]
         for size in range(2, len(calls) + 1):
             for some in itertools.combinations(calls, size):
                 yield [{**wide, "name": one["tool"], "outcome": one.get("status", "ok")} for one in some]
     elif relation == "agents":
         needed = [
-            one for one in _flat([asked.get("expected", []), asked.get("to_agent", []), [asked.get("to_agent")]]) if one
+            one
+            for one in flat(
+                [asked.get("expected", []), asked.get("to_agent", []), [asked.get("to_agent"), asked.get("by_agent")]]
+            )
+            if one
         ]
         rows = []
         for number, name in enumerate(needed):  # a chain before everything
@@ -190,259 +232,3 @@ def _missing(relation: str, asked: dict[str, Any], facts: Facts) -> Iterator[lis
         ]
     elif relation == "errors":
         yield [{**wide, "name": "zz", "also": ("zz",), "recovered": False}]
-
-
-# Questions ----------------------------------------------------------------------------------------------------------------
-
-
-def holds(world: World, asked: dict[str, Any], facts: Facts) -> bool | None:
-    """Return whether an assertion is true in a world; None where there is nothing that it could be asked of."""
-    if "turn" in asked:
-        turn = facts.turns if asked["turn"] == "last" else asked["turn"]
-        if turn > facts.turns:
-            return None
-        world = {name: [row for row in rows if row["turn"] == turn] for name, rows in world.items()}
-    if "agent" in asked:
-        meant = _at_or_under(world["agents"], asked["agent"])
-        if not meant:
-            return None
-        world = {
-            name: [row for row in rows if row.get("id" if name == "agents" else "agent") in meant]
-            for name, rows in world.items()
-        }
-    answer: bool | None = globals()[f"_{asked['type']}"](world, asked)
-    return answer
-
-
-def _at_or_under(agents: list[Row], name: str) -> set[Any]:
-    found = {one["id"] for one in agents if one["name"] == name}
-    while more := {one["id"] for one in agents if one["parent"] in found} - found:
-        found |= more
-    return found
-
-
-def _within(number: int, asked: dict[str, Any]) -> bool:
-    bounds = asked.get("count", asked)
-    if isinstance(bounds, int):
-        return number == bounds
-    return bounds.get("min", 0) <= number <= bounds.get("max", ANY)
-
-
-def _matches(name: Any, asked: str) -> bool:
-    kind, _, rest = asked.partition(":")
-    if kind == "glob":
-        return re.fullmatch(re.escape(rest).replace(r"\*", ".*"), name) is not None
-    if kind == "re":
-        return re.search(rest, name) is not None
-    return bool(name == asked)
-
-
-def _llm_call_count(world: World, asked: dict[str, Any]) -> bool:
-    return _within(sum(row["ok"] or bool(asked.get("include_failed")) for row in world["llm"]), asked)
-
-
-def _bare(model: str) -> str:
-    return re.sub(r"-(20\d\d-?\d\d-?\d\d|latest)$", "", model.rpartition("/")[2])
-
-
-def _is_model(model: str, asked: str, *, wide: bool = False) -> bool:
-    """A version reaches to the end of the bare name, a family is any run of whole segments, and what is forbidden is both."""
-    if ":" in asked:
-        return _matches(_bare(model), asked)
-    segments = re.escape(asked)
-    if any(letter.isdigit() for letter in asked) and not wide:
-        return re.search(rf"(^|[-./:]){segments}$", _bare(model)) is not None
-    return re.search(rf"(^|[-./:]){segments}($|[-./:])", _bare(model)) is not None
-
-
-def _model_used(world: World, asked: dict[str, Any]) -> bool | None:
-    def models(row: Row) -> list[str]:
-        return [
-            one
-            for one in ((row["response"],) if asked.get("answered_by") else (row["request"], row["response"]))
-            if one
-        ]
-
-    calls = [row for row in world["llm"] if row["ok"] or not asked.get("answered_by")]
-    answer: list[bool] = []
-    if "expected" in asked:
-        answer.append(any(_is_model(one, asked["expected"]) for row in calls if row["ok"] for one in models(row)))
-    if ("not_expected" in asked or "only" in asked) and not calls:
-        return None
-    if "not_expected" in asked:
-        answer.append(not any(_is_model(one, asked["not_expected"], wide=True) for row in calls for one in models(row)))
-    if "only" in asked:
-        answer.append(all(any(_is_model(one, name) for name in asked["only"]) for row in calls for one in models(row)))
-    return all(answer)
-
-
-def _trace_token_budget(world: World, asked: dict[str, Any]) -> bool:
-    used = {"input": sum(row["input"] for row in world["llm"]), "output": sum(row["output"] for row in world["llm"])}
-    used["total"] = used["input"] + used["output"]
-    return all(number <= asked.get(f"max_{kind}_tokens", 10**15) for kind, number in used.items())
-
-
-def _tool_call_count(world: World, asked: dict[str, Any]) -> bool:
-    return _within(sum("tool" not in asked or _matches(row["name"], asked["tool"]) for row in world["tools"]), asked)
-
-
-def _tool_not_invoked(world: World, asked: dict[str, Any]) -> bool:
-    return not any(_matches(row["name"], asked["tool"]) for row in world["tools"])
-
-
-def _tool_not_permitted(world: World, asked: dict[str, Any]) -> bool:
-    return all(any(_matches(row["name"], one) for one in asked["allowed_tools"]) for row in world["tools"])
-
-
-def _tool_call(world: World, asked: dict[str, Any]) -> bool:
-    def right(row: Row) -> bool:
-        if not _matches(row["name"], asked["tool"]) or row["outcome"] != asked.get("status", row["outcome"]):
-            return False
-        given, expected = row["arguments"], asked.get("args", {})
-        if "args" not in asked or given == UNKNOWN:
-            return True
-        extra = asked.get("match") == "exact" and set(given) != set(expected)
-        return not extra and all(key in given and given[key] == value for key, value in expected.items())
-
-    return _within(sum(right(row) for row in world["tools"]), {"count": asked.get("count", {"min": 1})})
-
-
-def _no_loops(world: World, asked: dict[str, Any]) -> bool | None:
-    """Calls that start at once have no order: where that decides, the answer is open."""
-
-    def longest(rows: list[Row]) -> int:
-        return max(
-            (
-                len(list(some))
-                for _, some in itertools.groupby(rows, key=lambda row: (row["name"], repr(row["arguments"])))
-            ),
-            default=0,
-        )
-
-    rows = sorted(world["tools"], key=lambda row: row["start"])
-    at_once = [list(some) for _, some in itertools.groupby(rows, key=lambda row: row["start"])]
-    if math.prod(math.factorial(len(some)) for some in at_once) > SOME_ORDERS:
-        return None
-    found = set()
-    for order in itertools.product(*map(itertools.permutations, at_once)):
-        ordered = list(itertools.chain(*order))
-        of_agents = [[one for one in ordered if one["agent"] == agent] for agent in {row["agent"] for row in rows}]
-        found.add(max(map(longest, [ordered, *of_agents])) <= asked.get("max_repeats", 3))
-    return None if len(found) > 1 else found == {True}
-
-
-def _delegation_occurred(world: World, asked: dict[str, Any]) -> bool:
-    return any(_matches(one["name"], asked["to_agent"]) and one["parent"] is not None for one in world["agents"])
-
-
-def _delegation_path(world: World, asked: dict[str, Any]) -> bool:
-    agents, names = sorted(world["agents"], key=lambda one: one["start"]), asked["expected"]
-    if asked.get("mode") != "path":
-        rest = iter(agents)
-        return all(any(_matches(one["name"], name) for one in rest) for name in names)
-
-    def chain(one: Row, names: list[str]) -> bool:
-        if not _matches(one["name"], names[0]):
-            return False
-        return len(names) == 1 or any(
-            chain(next_one, names[1:]) for next_one in agents if next_one["parent"] == one["id"]
-        )
-
-    return any(chain(one, names) for one in agents if one["parent"] is None)
-
-
-def _no_span_errors(world: World, asked: dict[str, Any]) -> bool:
-    def counts(row: Row) -> bool:
-        ignored = any(_matches(name, one) for one in asked.get("ignore", ()) for name in (row["name"], *row["also"]))
-        return not ignored and not (asked.get("unrecovered") and row["recovered"])
-
-    return not any(counts(row) for row in world["errors"])
-
-
-def _tool_sequence(world: World, asked: dict[str, Any]) -> bool:
-    calls = world["tools"]
-    if asked.get("order") == "start_time":
-        calls = [{**row, "end": row["start"] + 1} for row in calls]  # of two that start at once either may be the first
-    mode = asked.get("mode", "ordered")
-    if mode == "contains":
-        have, rows = Counter(row["name"] for row in calls), asked["expected"]
-        return all(have[name] >= number for name, number in Counter(rows).items())
-    if "steps" not in asked and mode == "ordered":
-        return _chosen(calls, asked["expected"], [])
-    if "steps" not in asked:
-        return len(calls) == len(asked["expected"]) and _lined_up(calls, asked["expected"])
-    calls = [row for row in calls if mode == "strict" or any(_meets(row, step) for step in _steps(asked["steps"]))]
-    limited = {
-        name
-        for step in asked["steps"]
-        if isinstance(step, dict) and ("optional" in step or "max" in step)
-        for name in _flat(step)
-    }
-    for wanted in _sequences(asked["steps"], calls):
-        if mode == "strict":
-            if len(wanted) == len(calls) and _lined_up(calls, wanted):
-                return True
-        elif _chosen(calls, wanted, [], limited):
-            return True
-    return False
-
-
-def _meets(row: Row, step: Any) -> bool:
-    if isinstance(step, dict):
-        return row["name"] == step["tool"] and row["outcome"] == step.get("status", row["outcome"])
-    return _matches(row["name"], step)
-
-
-def _steps(said: Any) -> Iterator[Any]:
-    """Yield the names and calls in steps."""
-    if isinstance(said, list):
-        for one in said:
-            yield from _steps(one)
-    elif isinstance(said, dict) and "tool" not in said:
-        yield from _steps([one for key, one in said.items() if key not in ("min", "max")])
-    else:
-        yield said
-
-
-def _sequences(steps: list[Any], calls: list[Row]) -> list[list[Any]]:
-    """Return every list of steps that is allowed and of which there are enough calls."""
-    found: list[list[Any]] = [[]]
-    most = len(calls)
-    for step in steps:
-        if isinstance(step, dict) and "any_order" in step:
-            parts = [list(one) for one in itertools.permutations(step["any_order"])]
-        elif isinstance(step, dict) and "optional" in step:
-            parts = [[], [step["optional"]]]
-        elif isinstance(step, dict) and "repeat" in step:
-            least, meeting = step.get("min", 1), sum(_meets(row, step["repeat"]) for row in calls)
-            parts = [[step["repeat"]] * number for number in range(least, min(step.get("max", most), meeting) + 1)]
-        else:
-            parts = [[step]]
-        found = [[*one, *part] for one in found for part in parts if len(one) + len(part) <= most]
-    return [one for one in found if all(sum(_meets(row, step) for row in calls) >= one.count(step) for step in one)]
-
-
-def _chosen(calls: list[Row], wanted: list[Any], taken: list[int], limited: Any = ()) -> bool:
-    """Whether distinct calls can be chosen so that each may have been before those after it, and none is left of `limited`."""
-    if len(taken) == len(wanted):
-        return not any(row["name"] in limited for number, row in enumerate(calls) if number not in taken)
-    tried = set()
-    for number, row in enumerate(calls):
-        same = (row["name"], row["outcome"], row["start"], row["end"])
-        if number in taken or same in tried or not _meets(row, wanted[len(taken)]):
-            continue
-        tried.add(same)
-        if all(calls[one]["start"] < row["end"] for one in taken) and _chosen(calls, wanted, [*taken, number], limited):
-            return True
-    return False
-
-
-def _lined_up(calls: list[Row], wanted: list[Any]) -> bool:
-    """Whether all calls in an order that they may have had are the list."""
-    if not wanted:
-        return True
-    for number, row in enumerate(calls):
-        rest = [*calls[:number], *calls[number + 1 :]]
-        if _meets(row, wanted[0]) and all(row["start"] < one["end"] for one in rest) and _lined_up(rest, wanted[1:]):
-            return True
-    return False

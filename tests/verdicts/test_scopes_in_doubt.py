@@ -103,6 +103,17 @@ class TestWorkInToolTime:
 
         assert self.turns(lab) == [("dig", 1), ("rm", turn), ("ls", turn)]
 
+    def test_a_program_is_at_work_from_its_first_span_on(self, lab: Lab) -> None:
+        """What it asked a model for before may have been lost, and with it what began the other work."""
+        helper, answer = (
+            chat("m2", at=20),
+            chat("m1", "p", at=70, **{"gen_ai.request.model": "gpt-4.1", "gen_ai.response.model": "gpt-4.1"}),
+        )
+        lab.put(S("p", name="handle_request", at=1, to=100), elsewhere(helper), answer)
+
+        used = {"type": "model_used", "expected": "gpt-4.1", "answered_by": True}
+        assert statuses(lab, used, {**used, "turn": 1}) == ["pass", "pass"]
+
 
 class TestParentInDoubt:
     """The boss works within an agent without a name, which may be a boss too."""

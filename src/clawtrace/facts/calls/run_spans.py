@@ -323,7 +323,7 @@ def _turns(
     for index, (span, turn) in enumerate(zip(spans, turns, strict=True)):  # in order of start
         works = span.kind in ("agent", "llm") and root[index] not in called
         if works and not (role[index] == "wrapper" and index in silent):
-            starts.setdefault(turn, span.start_ns)
+            starts.setdefault(turn, span.start_ns if turn[1] else spans[root[index]].start_ns)
             if index not in silent:
                 telling.add(turn)
     order = sorted(starts, key=lambda turn: (starts[turn], turn))
@@ -346,8 +346,8 @@ def _in_time_of_others(spans: Sequence[Span], root: Sequence[int], callers: Set[
             work[top] = began_ns, max(ended_ns, span.last_ns)
     others = [(span.start_ns, span.last_ns, span.trace_id) for span in spans if span.kind == "tool"]
     others += [
-        (began_ns, spans[top].last_ns, spans[top].trace_id)
-        for top, (began_ns, _) in work.items()
+        (spans[top].start_ns, spans[top].last_ns, spans[top].trace_id)
+        for top in work
         if spans[top].kind in ("agent", "chain", "other") and top not in callers
     ]
     waiting = deque(sorted(others))

@@ -20,11 +20,15 @@ _ASKING = frozenset(("system", "developer", "user"))
 def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     """Return the topmost agent's own word, else the text of the last model call; of the conversation that started last.
 
+    One that was over before another one, which began earlier, asked its model for the last time is a part of it, or answered before it did.
+
     None where nothing records it, where the topmost agent or the work around it failed, where two conversations side by side have no one answer, where that call is work of
     a tool, and where work went on after it inside of a span that was not received: the model may have been called again.
     """
     starts: dict[int, int] = {}
     ends: dict[int, int] = {}
+    asks: dict[int, int] = {}
+    """When each asked a model for the last time."""
     agents = run.kinds.get("agent", ())
     homes = _homes(run)
     telling = (index for index in agents if index not in run.silent)
@@ -36,10 +40,17 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
             ends[root] = end_ns
         elif end_ns > ends[root]:
             ends[root] = end_ns
+        if span.kind == "llm":
+            asks[root] = span.start_ns
     if not starts:
         return None
-    last = max(starts, key=lambda root: (starts[root], root))
-    if any(end_ns > starts[last] for root, end_ns in ends.items() if root != last):
+    within, asked_ns = set[int](), 0
+    for root in starts:  # in order of start
+        if ends[root] <= asked_ns:
+            within.add(root)
+        asked_ns = max(asked_ns, asks.get(root, 0))
+    last = max(starts.keys() - within, key=lambda root: (starts[root], root))
+    if any(end_ns > starts[last] for root, end_ns in ends.items() if root != last and root not in within):
         return None
     tellers = [index for index, role in enumerate(run.role) if role == "history"]
     speakers = sorted({*agents, *tellers}) if tellers else agents

@@ -399,10 +399,14 @@ class Reading:
             facts.gaps.add("agents")
 
     def _final(self) -> None:
-        """The text of the last model call of the last turn; a failure after it ended the turn without an answer."""
+        """The text of the last model call of the last turn, if no tool made it; a failure ended the turn without an answer."""
         last = [(row, span) for row, span in self.calls if row["turn"] == self.facts.turns][-1:]
         for row, span in last:
             texts = _parts(span, "gen_ai.output.messages", "text")
+            if UNKNOWN in [one["ok"] for one, _ in self.calls] or any(
+                self.kinds[one["id"]] == "tool" for one in self.above(span)
+            ):
+                continue
             if row["ok"] is False:
                 self.facts.final = None
             elif row["ok"] is True and texts:

@@ -293,7 +293,7 @@ class ForeignProgram(Program):
         return {"model": model, "step": inside}.get(self.style["tool_place"], span)
 
     def _agent_answered(self, span: dict[str, Any], text: str) -> None:
-        span["told"]["text"] = text
+        span.setdefault("told", {})["text"] = text
 
     @contextmanager
     def _model_span(self, name: str, parent: Any) -> Iterator[dict[str, Any]]:

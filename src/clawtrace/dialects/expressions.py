@@ -178,9 +178,13 @@ class Expressions:
         return self._atom("has_prefix", map=SPAN, prefix=quote(prefix)) if known else "FALSE"
 
     def _comparison(self, key: str, test: Condition) -> str:
+        if "*" in key and test.event is None:  # any of the attributes
+            found = [self._compared(self._atom("attribute", map=SPAN, key=quote(one)), test) for one in self._matching(key)]
+            return f"({' OR '.join(found)})" if found else "FALSE"
         value = self._place(ColumnRule(key=key, event=test.event))
-        if value is None:
-            return "FALSE"
+        return "FALSE" if value is None else self._compared(value, test)
+
+    def _compared(self, value: str, test: Condition) -> str:
         if test.json_ is not None:
             value = self._m("json_text", value=value, path=quote(test.json_))
         if test.same_as is not None:

@@ -13,7 +13,7 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,7 @@ class Program:
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
-        self.style = {name: self._random.choice(options) for name, options in STYLES.items()}
+        self.style = self._drawn_style()
         self._now = 1_790_000_000_000_000_000
         self._spans: dict[str, list[dict[str, Any]]] = {}
         self._logs: dict[str, list[dict[str, Any]]] = {}
@@ -75,6 +75,9 @@ class Program:
         }  # fmt: skip
         self._run()
         self.truth["unjudged"] = sorted(self._unjudged())
+
+    def _drawn_style(self) -> dict[str, Any]:
+        return {name: self._random.choice(options) for name, options in STYLES.items()}
 
     def _unjudged(self) -> set[str]:
         """Return the facts of which the program itself says nothing, or something else than the truth."""
@@ -151,8 +154,7 @@ class Program:
         with self._step(name, span) as inside:
             self._ask(name, messages, inside, text=text)
         if isinstance(span, dict) and self.style["agent_output"] and self.style["content"] != "none":
-            parts = [{"role": "assistant", "parts": [{"type": "text", "content": text}], "finish_reason": "stop"}]
-            span["_"]["gen_ai.output.messages"] = json.dumps(parts)
+            self._agent_answered(span, text)
         return text
 
     def _help(self, name: str, messages: list[dict[str, Any]], span: Any) -> str | None:
@@ -204,10 +206,10 @@ class Program:
         if failing:
             self.truth["failed_llm_attempts"].append({"model": MODEL, "status": 500})
             if self.style["retry"] == "siblings":
-                with self._span(self.style["model_name"], parent, self.style["model_kind"], self._asked(name)) as span:
+                with self._model_span(name, parent) as span:
                     self._messages(span, messages, None)
                     self._fail(span, "InternalServerError", "scripted upstream failure")
-        with self._span(self.style["model_name"], parent, self.style["model_kind"], self._asked(name)) as span:
+        with self._model_span(name, parent) as span:
             for status in ([500] if failing and self.style["retry"] == "requests" else []) + [200]:
                 if self.style["http"]:
                     with self._span("POST", span, 3, {"http.request.method": "POST", "url.full": "https://api/v1/chat", "http.response.status_code": status}) as request:  # fmt: skip
@@ -310,11 +312,18 @@ class Program:
                 return
             parent = parent["parent"]
 
-    def _asked(self, name: str) -> dict[str, Any]:
+    def _agent_answered(self, span: dict[str, Any], text: str) -> None:
+        parts = [{"role": "assistant", "parts": [{"type": "text", "content": text}], "finish_reason": "stop"}]
+        span["_"]["gen_ai.output.messages"] = json.dumps(parts)
+
+    @contextmanager
+    def _model_span(self, name: str, parent: Any) -> Iterator[dict[str, Any]]:
         said = {_provider(self.style["convention"]): "openai", "gen_ai.request.model": MODEL}
         if self.style["operation"]:
             said["gen_ai.operation.name"] = "chat"
-        return said | ({"gen_ai.agent.name": name} if self.style["owner"] else {})
+        said |= {"gen_ai.agent.name": name} if self.style["owner"] else {}
+        with self._span(self.style["model_name"], parent, self.style["model_kind"], said) as span:
+            yield span
 
     def _answered(self, span: dict[str, Any], usage: dict[str, int], said: dict[str, Any]) -> None:
         reason = _REASONS["tools" if said["calls"] else "text"]
@@ -460,9 +469,11 @@ def _value(value: Any) -> dict[str, Any]:
     return {} if value is None else {"stringValue": value}
 
 
-def compared(seeds: range, folder: Path) -> dict[int, tuple[dict[str, Any], dict[str, tuple[str, Any, Any]]]]:
+def compared(
+    seeds: Iterable[int], folder: Path, kind: type[Program] = Program
+) -> dict[int, tuple[dict[str, Any], dict[str, tuple[str, Any, Any]]]]:
     """Return for each seed the style, and by fact whether it is true, unknown or wrong, what was found and what is true."""
-    programs = {seed: Program(seed) for seed in seeds}
+    programs = {seed: kind(seed) for seed in seeds}
     for seed, program in programs.items():
         program.write(folder / "handwritten" / str(seed))
     paths = conformance.recordings(folder)

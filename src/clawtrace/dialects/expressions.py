@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -25,6 +26,7 @@ _SPAN_COLUMNS = {
 SPAN = '"SpanAttributes"'
 RESOURCE = '"ResourceAttributes"'
 _PARENT = "parent."
+_IN_LIST = re.compile(r"\.[0-9]+\.")
 PARENT_COLUMNS = {"span.name": "parent_name", "span.scope": "parent_scope", "span.status_message": "parent_message"}
 PARENT_MAP = "parent_attributes"
 
@@ -145,15 +147,21 @@ class Expressions:
         return self._m("glob", value=value, pattern=quote(pattern)) if known else "FALSE"
 
     def _matching(self, keys: str) -> list[str]:
-        """Return the attributes at hand that fit one of some globs, in order of the globs."""
+        """Return the attributes at hand that fit one of some globs, in order of the globs; parts of a list fit none."""
         if keys not in self._matched:
-            seen = sorted(self._seen.keys) if self._seen is not None else ()
+            seen = sorted(key for key in self._seen.keys if not _IN_LIST.search(key)) if self._seen is not None else ()
             self._matched[keys] = [key for glob in keys.split("|") for key in seen if fits_spelled(key, glob)]
         return self._matched[keys]
 
+    def _beginnings(self, globs: str) -> list[str]:
+        """Return what stands before the places of lists in the attributes at hand, where it fits one of some globs."""
+        seen = self._seen.keys if self._seen is not None else ()
+        found = sorted({key[: at.start() + 1] for key in seen if (at := _IN_LIST.search(key))})
+        return [one for glob in globs.split("|") for one in found if fits_spelled(one, glob)]
+
     def _present(self, key: str) -> str:
         if "*" in key:
-            found = [self._present(one) for one in self._matching(key)]
+            found = [self._atom("present", map=SPAN, key=quote(one)) for one in self._matching(key)]
             return f"({' OR '.join(found)})" if found else "FALSE"
         if key.startswith(_PARENT):
             return self._atom("present", map=PARENT_MAP, key=quote(key[len(_PARENT) :]))
@@ -161,15 +169,22 @@ class Expressions:
         return self._atom("present", map=SPAN, key=quote(key)) if known else "FALSE"
 
     def _prefixed(self, prefix: str) -> str:
+        if "*" in prefix:
+            found = [self._prefixed(one) for one in self._beginnings(prefix)]
+            return f"({' OR '.join(found)})" if found else "FALSE"
         if prefix.startswith(_PARENT):
             return self._atom("has_prefix", map=PARENT_MAP, prefix=quote(prefix[len(_PARENT) :]))
         known = self._seen is None or any(key.startswith(prefix) for key in self._seen.keys)
         return self._atom("has_prefix", map=SPAN, prefix=quote(prefix)) if known else "FALSE"
 
     def _comparison(self, key: str, test: Condition) -> str:
+        if "*" in key and test.event is None:  # any of the attributes
+            found = [self._compared(self._atom("attribute", map=SPAN, key=quote(one)), test) for one in self._matching(key)]
+            return f"({' OR '.join(found)})" if found else "FALSE"
         value = self._place(ColumnRule(key=key, event=test.event))
-        if value is None:
-            return "FALSE"
+        return "FALSE" if value is None else self._compared(value, test)
+
+    def _compared(self, value: str, test: Condition) -> str:
         if test.json_ is not None:
             value = self._m("json_text", value=value, path=quote(test.json_))
         if test.same_as is not None:
@@ -188,7 +203,7 @@ class Expressions:
         if key in _SPAN_COLUMNS:
             return _SPAN_COLUMNS[key]
         if "*" in key:
-            found = [text for one in self._matching(key) if (text := self._attribute(one)) is not None]
+            found = [self._atom("attribute", map=SPAN, key=quote(one)) for one in self._matching(key)]
             return f"coalesce({', '.join(found)})" if found else None
         if key.startswith(_PARENT):
             inner = key[len(_PARENT) :]
@@ -239,6 +254,9 @@ class Expressions:
 
     def _collected(self, prefix: str) -> str | None:
         """Return SQL for the attributes whose keys start so, as one JSON object; NULL where there are none."""
+        if "*" in prefix:
+            found = [text for one in self._beginnings(prefix) if (text := self._collected(one)) is not None]
+            return f"coalesce({', '.join(found)})" if found else None
         test = self._prefixed(prefix)
         if test == "FALSE":
             return None

@@ -94,12 +94,13 @@ def _represented(piece: Piece) -> Piece:
     return call if call.type == "tool_call" else piece
 
 
-def _nest(payload: str, prefix_parts: int) -> list[dict[str, Any]]:
-    """Turn ``prefix.0.a.b`` keys into a list of nested dicts, ordered by index; numeric levels stay dicts."""
+def _nest(payload: str) -> list[dict[str, Any]]:
+    """Turn ``prefix.0.a.b`` keys into a list of nested dicts, ordered by index; numeric levels below it stay dicts."""
     found: dict[int, dict[str, Any]] = {}
     for key, value in json.loads(payload).items():
-        path = key.split(".")[prefix_parts:]
-        if not path or not _INDEX.fullmatch(path[0]):
+        path = key.split(".")
+        path = path[next((at for at, step in enumerate(path) if _INDEX.fullmatch(step)), len(path)) :]
+        if not path:
             continue
         node = found.setdefault(int(path[0]), {})
         for step in path[1:-1]:
@@ -122,7 +123,7 @@ def _indexed(payload: str, direction: str) -> Iterator[Message]:  # noqa: ARG001
 
     An assistant's message with the id of a tool call is that call, where its text is an object with a name and arguments.
     """
-    for message in _nest(payload, 2):
+    for message in _nest(payload):
         calls = [{"type": "tool_call", **call} for call in _ordered(message.get("tool_calls"))]
         content = loads(message.get("content"))
         call_id = message.get("tool_call_id") if message.get("role") == "assistant" else None
@@ -134,7 +135,7 @@ def _indexed(payload: str, direction: str) -> Iterator[Message]:  # noqa: ARG001
 
 def _openinference(payload: str, direction: str) -> Iterator[Message]:  # noqa: ARG001
     """A call in `contents` repeats, in the order of the parts, one of `tool_calls`; two of `tool_calls` may have one id."""
-    for entry in _nest(payload, 2):
+    for entry in _nest(payload):
         message = entry.get("message", {})
         role = message.get("role")
         results = entry.get("function")  # AutoGen's results, each a JSON text

@@ -355,6 +355,17 @@ def test_where_only_models_answer_an_agent_without_a_failure_gave_no_answer(
     assert lab.rows(ANSWERED) == [(status,)]
 
 
+def test_text_around_a_call_under_an_id_that_has_a_result_may_be_the_answer(lab: Lab) -> None:
+    """A framework takes that call for carried out."""
+    said = json.loads(asks(("call_0", "get_weather", {})))
+    first = chat("m", "a", at=1, **{"gen_ai.output.messages": json.dumps(said)})
+    said[0]["parts"].append({"type": "text", "content": "Let me look."})
+    last = chat("n", "a", at=20, **{"gen_ai.output.messages": json.dumps(said)})
+    lab.put(replace(agent("a"), scope=FRAMEWORK), first, tool("t", "a", at=10), last)
+
+    assert lab.rows(ANSWERED) == [(None,)]
+
+
 def test_a_tool_that_the_last_model_call_asked_for_may_have_answered(lab: Lab) -> None:
     """A framework may end with its result."""
     asking = chat("n", "a", at=20, **{"gen_ai.output.messages": asks(("call_t", "get_weather", {}))})

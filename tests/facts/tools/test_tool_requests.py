@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from building import Lab, agent, asks, chat, tool
+from building import Lab, agent, asks, chat, says, tool
 from instrumented import TOOLS
 
 
@@ -25,6 +25,22 @@ def test_an_id_of_two_parts_is_also_its_first_part(lab: Lab, requested: str, exe
     )  # fmt: skip
 
     assert lab.rows(TOOLS) == [("search", '{"q":2}', "ok"), ("search", '{"q":1}', "ok")]
+
+
+def test_an_id_that_a_model_uses_again_does_not_join_two_tools(lab: Lab) -> None:
+    """`get_weather` was run without the id of its request, `search` twice under that id: each request has its execution."""
+    searches = [("call_0", "search", {"q": "a"}), ("call_0", "search", {"q": "b"})]
+    lab.put(
+        agent("a"),
+        chat("m", "a", at=1, **{"gen_ai.output.messages": asks(("call_0", "get_weather", {}))}),
+        tool("t", "a", at=10, **{"gen_ai.tool.call.id": None}),
+        chat("n", "a", at=20, **{"gen_ai.output.messages": asks(*searches)}),
+        tool("u", "a", at=30, tool="search", **{"gen_ai.tool.call.id": "call_0"}),
+        tool("v", "a", at=40, tool="search", **{"gen_ai.tool.call.id": "call_0"}),
+        chat("o", "a", at=50, **{"gen_ai.output.messages": says("Done.")}),
+    )
+
+    assert lab.rows("SELECT name FROM tool_calls ORDER BY call_no") == [("get_weather",), ("search",), ("search",)]
 
 
 def test_which_of_two_requests_an_execution_carried_out_is_not_guessed(lab: Lab) -> None:

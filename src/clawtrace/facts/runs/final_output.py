@@ -102,7 +102,11 @@ def ended_without_answer(run: RunSpans, models: Sequence[LlmCall]) -> bool:
         is_over |= all(span.start_ns <= asked_ns for span in working) and all(
             span.last_ns <= asked_ns for span in tools
         )
-    failed = last.outcome == "error" or (last.voice is not None and _asks(run.said(last.voice, "output")))
+    said = run.said(last.voice, "output")
+    # A framework may take a call whose id has a result already for carried out, and the text around it for the answer.
+    earlier = {part.call_id for call in models if call is not last for part in run.said(call.voice, "output")} - {None}
+    may_answer = bool(_text(said)) and any(part.call_id in earlier for part in said)
+    failed = last.outcome == "error" or (_asks(said) and not may_answer)
     return is_over and failed and run.encloses(top, last.index)
 
 

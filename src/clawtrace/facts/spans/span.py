@@ -19,6 +19,7 @@ __all__ = [
     "REMOTE_PARENT",
     "SimilarNames",
     "Span",
+    "last_word",
     "merged",
     "same_tool",
     "with_cached_input",
@@ -216,6 +217,11 @@ def same_tool(one: str | None, other: str | None) -> bool:
         return False
     short, long = sorted((_as_offered(one), _as_offered(other)), key=len)
     return one == other or (bool(short) and f"_{long}".endswith(f"_{short}"))
+
+
+def last_word(name: str) -> str:
+    """Return what two names have in common if they are one tool's (`same_tool`)."""
+    return _as_offered(name).rpartition("_")[2]
 
 
 class SimilarNames:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from clawtrace.facts.calls.evidence.dispatchers import dispatched
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.in_order import InOrder
-from clawtrace.facts.spans.span import SimilarNames
+from clawtrace.facts.spans.span import SimilarNames, last_word
 from clawtrace.facts.tools.tool_call import Execution
 
 __all__ = ["Readers", "ToolRequest", "match", "requests"]
@@ -209,20 +209,30 @@ def _by_id(asked: Sequence[ToolRequest], executions: Sequence[Execution]) -> dic
     """Match by call id (of an id `a|b` by its first part): pairs that are each other's best.
 
     The best execution of a request is the first one after it; the best request of an execution is the last one before it. Others
-    carried out further requests of the same answer, in order.
+    carried out further requests of the same answer, in order. An id that is used again is a call's together with its name.
     """
-    running: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+    times = [
+        Counter(_first_part(call.call_id) for call in calls if call.call_id is not None)
+        for calls in (asked, executions)
+    ]
+
+    def key(call: ToolRequest | Execution) -> tuple[str, str | None]:
+        call_id = _first_part(call.call_id or "")
+        again = max(count[call_id] for count in times) > 1
+        return call_id, last_word(call.name) if again and call.name else None
+
+    running: dict[tuple[str, str | None], list[tuple[int, int, int]]] = defaultdict(list)
     for position, execution in enumerate(executions):
         if execution.call_id is not None:
-            running[_first_part(execution.call_id)].append((execution.start_ns, execution.group, position))
-    waiting: dict[str, list[tuple[int, int]]] = defaultdict(list)
+            running[key(execution)].append((execution.start_ns, execution.group, position))
+    waiting: dict[tuple[str, str | None], list[tuple[int, int]]] = defaultdict(list)
     for position, request in enumerate(asked):
-        if request.call_id is not None and (call_id := _first_part(request.call_id)) in running:
-            waiting[call_id].append((request.asked_ns, -position))
+        if request.call_id is not None and (of_call := key(request)) in running:
+            waiting[of_call].append((request.asked_ns, -position))
     matched: dict[int, int] = {}
-    for call_id, requested in waiting.items():
+    for of_call, requested in waiting.items():
         requested.sort()
-        executed = sorted(running[call_id])
+        executed = sorted(running[of_call])
         for asked_ns, behind in requested:
             place = _first_after(executed, asked_ns)
             if _last_before(requested, executions[place].start_ns) == behind:

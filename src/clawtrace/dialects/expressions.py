@@ -179,7 +179,9 @@ class Expressions:
 
     def _comparison(self, key: str, test: Condition) -> str:
         if "*" in key and test.event is None:  # any of the attributes
-            found = [self._compared(self._atom("attribute", map=SPAN, key=quote(one)), test) for one in self._matching(key)]
+            found = [
+                self._compared(self._atom("attribute", map=SPAN, key=quote(one)), test) for one in self._matching(key)
+            ]
             return f"({' OR '.join(found)})" if found else "FALSE"
         value = self._place(ColumnRule(key=key, event=test.event))
         return "FALSE" if value is None else self._compared(value, test)

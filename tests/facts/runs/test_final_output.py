@@ -137,14 +137,14 @@ def test_an_agents_word_that_repeats_its_last_failure_is_no_answer(lab: Lab) -> 
     assert lab.rows(ANSWER, "kept") == [("Try again later.",)]
 
 
-@pytest.mark.parametrize(("asked_again", "answer"), [(60, "the first"), (59, None)])
+@pytest.mark.parametrize(("ends", "asked_again", "answer"), [(60, 60, "the first"), (60, 59, None), (0, 60, None)])
 def test_a_conversation_that_was_over_before_another_asked_again_did_not_answer_last(
-    lab: Lab, asked_again: int, answer: str | None
+    lab: Lab, ends: int, asked_again: int, answer: str | None
 ) -> None:
     """It is a helper's in a thread, or an earlier one; what was asked before it was over may have been answered by it."""
     lab.put(
         agent("a", to=90),
-        elsewhere(agent("b", at=40, to=60)),
+        elsewhere(agent("b", at=40, to=ends)),
         said("n", "b", 45, "the second", OTHER),
         said("m", "a", asked_again, "the first"),
     )

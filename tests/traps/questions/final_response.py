@@ -5,7 +5,7 @@ from faults import ANSWER
 
 ASSERTION = {"equals": "The report is done."}
 OUTSIDE = {
-    "asks for the last words of the root agent": "model calls, content of search, content of the command, outcomes, times, tools, moved_tool_call, renamed_agent, one_more_agent",
+    "asks for the last words of the root agent": "model calls, content of search, content of the command, outcomes, times, tools, moved_tool_call, renamed_agent, no_delegation, one_more_agent",
 }
 
 

@@ -29,12 +29,15 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     ends: dict[int, int] = {}
     asks: dict[int, int] = {}
     """When each asked a model for the last time."""
+    unended = set[int]()
     agents = run.kinds.get("agent", ())
     homes = _homes(run)
     telling = (index for index in agents if index not in run.silent)
     for index in sorted((*telling, *run.kinds.get("llm", ()))):  # in order of start
         span, root = run.spans[index], homes[run.root[index]]
         end_ns = span.start_ns if span.end_ns is None else span.end_ns
+        if span.end_ns is None:
+            unended.add(root)
         if root not in starts:
             starts[root] = span.start_ns
             ends[root] = end_ns
@@ -44,9 +47,9 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
             asks[root] = span.start_ns
     if not starts:
         return None
-    within, asked_ns = set[int](), 0
+    within, asked_ns = set[int](), -1
     for root in starts:  # in order of start
-        if ends[root] <= asked_ns:
+        if ends[root] <= asked_ns and root not in unended:
             within.add(root)
         asked_ns = max(asked_ns, asks.get(root, 0))
     last = max(starts.keys() - within, key=lambda root: (starts[root], root))

@@ -395,6 +395,9 @@ class Reading:
         facts.gaps.add("failed")  # what an SDK makes again by itself is in no span
         if facts.reasons:
             facts.gaps |= {"llm", "tools", "agents", "errors"}
+            for row in facts.errors:  # what is missing may have been the retry of a tool or a model
+                if row["recovered"] is False and row["name"] not in row["also"]:
+                    row["recovered"] = UNKNOWN
         if not facts.agents:
             facts.gaps.add("agents")
 

@@ -51,6 +51,25 @@ def test_who_called_an_agent_below_a_lost_span_is_unknown(lab: Lab) -> None:
     assert ("via", "missing_parent") in lab.rows("SELECT column_name, reason FROM doubts WHERE relation = 'agents'")
 
 
+def test_one_failure_below_lost_spans_is_certain(lab: Lab) -> None:
+    """Several may be attempts at one call; and where something else failed, what failed below may be its cause."""
+
+    def lost(id: str, at: int) -> S:
+        unanswered = dict.fromkeys(
+            f"gen_ai.{one}"
+            for one in ("response.model", "response.finish_reasons", "usage.input_tokens", "usage.output_tokens")
+        )
+        return replace(chat(id, "gone", at=at, **unanswered), error="429")
+
+    certain = "SELECT name, certain FROM errors WHERE run_id = :run ORDER BY error_no"
+    lab.put(agent("a"), chat("m", "a"), lost("x", 20), lost("y", 30))
+    lab.put(agent("a"), chat("m", "a"), lost("x", 20), replace(agent("b", at=40), error="gave up"), run="other")
+
+    assert lab.rows(certain) == [("chat x", True), ("chat y", False)]
+    assert lab.rows(certain, "other") == [("chat x", False), ("invoke_agent", True)]
+    assert lab.rows("SELECT DISTINCT certain FROM llm_calls WHERE outcome = 'error'") == [(False,)]
+
+
 def test_retries_in_an_sdk_are_one_gap(lab: Lab) -> None:
     lab.put(agent("a"), chat("m", "a"), chat("n", "a", at=20))
 

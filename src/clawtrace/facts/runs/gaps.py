@@ -135,12 +135,18 @@ def add_unfinished(facts: Found, unfinished: Unfinished) -> None:
                 row.doubt(unfinished.reason)
         _doubt_dropped(run, rows, dropped)
         doubt_parents(agents)
-    # What failed may be an attempt at a call that was answered.
+    # What failed may be an attempt at a call that was answered, or the cause of another failure; but one thing failed for sure.
     attempts: list[LlmCall | Failure] = [call for call in models if call.outcome == "error"]
     attempts += [one for one in failed if one.kind == "llm"]
-    for attempt in attempts:
-        if attempt.index is not None and run.root[attempt.index] in unfinished.orphans and certain(attempt.doubts):
-            attempt.doubt("missing_parent")
+    orphaned = [one for one in attempts if one.index is not None and run.root[one.index] in unfinished.orphans]
+    alone = {one for one in failed if certain(one.doubts)} <= set(orphaned)
+    for one in orphaned:
+        if not certain(one.doubts):
+            continue
+        if alone and isinstance(one, Failure):
+            alone = False
+        else:
+            one.doubt("missing_parent")
 
 
 def _doubt_shortened(

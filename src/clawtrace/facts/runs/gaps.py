@@ -93,7 +93,8 @@ def add_gaps(facts: Found, stated: Stated) -> None:
             findings.gap("errors", reason, several[0].index, at_most=len(several), name=name, outcome="error")
     # Steps alone, of an instrumentation that does not record how what is done in them ends; or no work at all.
     tellers = (index for index, span in enumerate(run.spans) if span.kind != "infra")
-    if not (models or at_work) and not any(run.records(index, "errors") is True for index in tellers):
+    tell = {run.records(index, "errors") is True for index in tellers}
+    if not (models or at_work) and tell != {True}:
         findings.gap("errors", "errors-not-recorded")
 
 

@@ -55,7 +55,7 @@ def check_agents(
             inner[above].append(index)
             if _repeats(run, index, above):
                 _doubt(one, "agent-inside-itself", findings)
-    _doubt_after_another(run, models, rows, findings)
+    _doubt_after_another(run, models, tools, rows, findings)
     if not knows_tools:
         _doubt_in_time_of_another(run, rows)
     at_work = {
@@ -138,23 +138,36 @@ def _repeats(run: RunSpans, index: int, above: int) -> bool:
 
 
 def _doubt_after_another(
-    run: RunSpans, models: Sequence[LlmCall], rows: Mapping[int, Activation], findings: Findings
+    run: RunSpans,
+    models: Sequence[LlmCall],
+    tools: Sequence[ToolCallRow],
+    rows: Mapping[int, Activation],
+    findings: Findings,
 ) -> None:
-    """Doubt who called the agents that another one may have handed over to, where nothing says what that one asked for."""
+    """Doubt who called the agents that another one may have handed over to, and the tool calls that may be the handoffs."""
     recorded = bool(models) and all(call.voice is not None or call.asks is False for call in models)
-    handing = any(
-        run.role[index] is None and hands_over(run.words(index).handoff_tools, run.spans[index].tool_name)
-        for index in run.kinds.get("tool", ())
-    )
-    if not handing and (recorded or "tool" in run.kinds or "handoff" in run.role):
+    handing = {index for index in run.kinds.get("tool", ()) if run.role[index] is None and _may_hand_over(run, index)}
+    # What handed over in a trace of its own does not say for whom.
+    apart = any(role == "handoff" and run.agent[index] is None for index, role in enumerate(run.role))
+    if not (handing or apart) and (recorded or "tool" in run.kinds or "handoff" in run.role):
         return
-    names: dict[int | None, set[str | None]] = defaultdict(set)
+    for call in tools:
+        if call.index in handing and certain(call.doubts):
+            later = [one for one in rows if run.spans[one].start_ns >= call.start_ns and one != call.agent]
+            if any(None in (call.name, run.spans[one].agent_name) for one in later):
+                call.doubt("tool-or-handoff")
+    names: dict[int | None, set[str | int]] = defaultdict(set)
     for index, one in rows.items():
         span = run.spans[index]
-        before = names[run.agent[index]]
-        if before - {span.agent_name} and span.parent_agent is None and findings.holds("agent-after-another", index):
+        before, name = names[run.agent[index]], span.agent_name or index
+        if before - {name} and span.parent_agent is None and findings.holds("agent-after-another", index):
             one.forget_parent("agent-after-another", index)
-        before.add(span.agent_name)
+        before.add(name)
+
+
+def _may_hand_over(run: RunSpans, index: int) -> bool:
+    name = run.spans[index].tool_name
+    return hands_over(run.words(index).handoff_tools, name) or (name is None and run.evidence(index) == "generic")
 
 
 def _doubt_in_time_of_another(run: RunSpans, rows: Mapping[int, Activation]) -> None:

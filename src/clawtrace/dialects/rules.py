@@ -44,7 +44,8 @@ def fits(text: str, glob: str) -> bool:
 
 def fits_spelled(key: str, glob: str) -> bool:
     """Whether an attribute key fits a glob, as it is or spelled otherwise: ``Tool.CallId`` and ``toolCallId`` fit ``*call_id`` and ``*call.id``."""
-    return fits(key, glob) or fits(_HUMP.sub("_", key).lower().replace(".", "_"), glob.replace(".", "_"))
+    spelled = _HUMP.sub("_", key).lower().replace(".", "_").replace("-", "_")
+    return fits(key, glob) or fits(spelled, glob.replace(".", "_"))
 
 
 SpanKindWord = Literal[

@@ -231,8 +231,8 @@ _OF_AGENTS = (
     ),
     Reason(
         "tool-or-handoff",
-        "The tool hands over by its name, or has no name, and an agent without a name or after a tool without one went to work: the call may be "
-        "a handoff, and no tool's.",
+        "A tool hands over by its name, or has no name, and it is not known whether another agent went to work after it: the call may be a "
+        "handoff, and no tool's.",
         "a handoff is a delegation, and no tool call", _AGENTS, always=True,
     ),
     Reason(

@@ -26,7 +26,10 @@ _OF = Path(sys.argv[sys.argv.index("--of") + 1]) if "--of" in sys.argv[:-1] else
 sys.path[:0] = [str(_OF / "src"), str(_OF / "tests" / "facts")]
 
 import conformance  # noqa: E402
-import handwritten  # noqa: E402
+
+sys.path.insert(0, str(ROOT / "tests" / "facts"))  # the programs are the same ones, whichever code reads them
+from foreign import ForeignProgram  # noqa: E402
+from handwritten import Program  # noqa: E402
 from recorded import recorded_claims  # noqa: E402
 
 from clawtrace.assertions.registry import parse_assertion  # noqa: E402
@@ -108,10 +111,14 @@ def everything(folders: Iterable[Path], programs: range) -> list[Answer]:
         if paths := conformance.recordings(folder):
             answers += measured(paths)
     with tempfile.TemporaryDirectory() as name:
-        paths = [Path(name) / "hand-written" / f"{seed:05}" for seed in programs]
-        for seed, path in zip(programs, paths, strict=True):
-            handwritten.Program(seed).write(path)
-        answers += measured(paths) if paths else ()
+        paths = {
+            Path(name) / client / f"{seed:05}": program(seed)
+            for client, program in (("hand-written", Program), ("foreign", ForeignProgram))
+            for seed in programs
+        }
+        for path, program in paths.items():
+            program.write(path)
+        answers += measured(list(paths)) if paths else ()
     return answers
 
 

@@ -14,14 +14,14 @@ RECORDINGS = Path(__file__).parents[1] / "recordings"
 
 
 def test_a_recording_and_a_program_are_measured(tmp_path: Path) -> None:
-    """Facts and verdicts of both are compared with their truth, and nothing is wrong."""
+    """Facts and verdicts of these are compared with their truth, and nothing is wrong."""
     one = tmp_path / "some" / "pydantic-ai"
     one.mkdir(parents=True)
     (one / "delegation").symlink_to(RECORDINGS / "pydantic-ai" / "delegation")
 
     answers = everything([tmp_path / "some"], range(1))
 
-    assert {answer.run for answer in answers} == {"pydantic-ai/delegation", "hand-written/00000"}
+    assert {answer.run for answer in answers} == {"pydantic-ai/delegation", "hand-written/00000", "foreign/00000"}
     assert {"true", "right"} <= {answer.state for answer in answers}
     assert list(findings(answers)) == []
     assert any(line.startswith("| pydantic-ai | ") for line in tables(answers, reasons=5))

@@ -170,7 +170,7 @@ class Expressions:
 
     def _prefixed(self, prefix: str) -> str:
         if "*" in prefix:
-            found = [self._prefixed(one) for one in self._beginnings(prefix)]
+            found = [self._prefixed(f"{one}0.") for one in self._beginnings(prefix)]
             return f"({' OR '.join(found)})" if found else "FALSE"
         if prefix.startswith(_PARENT):
             return self._atom("has_prefix", map=PARENT_MAP, prefix=quote(prefix[len(_PARENT) :]))
@@ -254,12 +254,12 @@ class Expressions:
         known = seen is None or rule.event in seen.events
         return self._atom("event_attribute", event=quote(rule.event), key=quote(rule.key)) if known else None
 
-    def _collected(self, prefix: str) -> str | None:
+    def _collected(self, prefix: str, *, in_list: bool = False) -> str | None:
         """Return SQL for the attributes whose keys start so, as one JSON object; NULL where there are none."""
         if "*" in prefix:
-            found = [text for one in self._beginnings(prefix) if (text := self._collected(one)) is not None]
+            found = [text for one in self._beginnings(prefix) if (text := self._collected(one, in_list=True)) is not None]
             return f"coalesce({', '.join(found)})" if found else None
-        test = self._prefixed(prefix)
+        test = self._prefixed(f"{prefix}0." if in_list else prefix)
         if test == "FALSE":
             return None
         return f"(CASE WHEN {test} THEN {self._m('prefixed_json', map=SPAN, prefix=quote(prefix))} END)"

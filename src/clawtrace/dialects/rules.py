@@ -43,8 +43,9 @@ def fits(text: str, glob: str) -> bool:
 
 
 def fits_spelled(key: str, glob: str) -> bool:
-    """Whether an attribute key fits a glob, as it is or in lower case: ``Tool.CallId`` and ``toolCallId`` fit ``*call_id``."""
-    return fits(key, glob) or (key != key.lower() and fits(_HUMP.sub("_", key).lower(), glob))
+    """Whether an attribute key fits a glob, as it is or spelled otherwise: ``Tool.CallId`` and ``toolCallId`` fit ``*call_id`` and ``*call.id``."""
+    spelled = _HUMP.sub("_", key).lower().replace(".", "_").replace("-", "_")
+    return fits(key, glob) or fits(spelled, glob.replace(".", "_"))
 
 
 SpanKindWord = Literal[

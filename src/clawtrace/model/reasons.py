@@ -230,6 +230,12 @@ _OF_AGENTS = (
         "a handoff is a request of a model, or the execution of a tool", _AGENTS,
     ),
     Reason(
+        "tool-or-handoff",
+        "A tool hands over by its name, or has no name, and it is not known whether another agent went to work after it: the call may be a "
+        "handoff, and no tool's.",
+        "a handoff is a delegation, and no tool call", _AGENTS, always=True,
+    ),
+    Reason(
         "agent-in-tool-time",
         "An agent in a trace of its own, or of an instrumentation that only general rules read, began while a tool call was open, or "
         "an agent at work whose tool calls are not all recorded: a tool may have called it.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 
 from clawtrace.facts.calls.agents.handoff_tools import hands_over
@@ -46,6 +46,8 @@ def check_agents(
         if _may_be_of_another(run, call):
             findings.gap("agents", "agent-among-steps", call.index)
     _doubt_given_up(run, models, rows)
+    handing = {index for index in run.kinds.get("tool", ()) if run.role[index] is None and _may_hand_over(run, index)}
+    _doubt_handing(run, tools, rows, handing)
     if len(rows) < 2:
         return
     inner: dict[int, list[int]] = defaultdict(list)
@@ -55,7 +57,7 @@ def check_agents(
             inner[above].append(index)
             if _repeats(run, index, above):
                 _doubt(one, "agent-inside-itself", findings)
-    _doubt_after_another(run, models, rows, findings)
+    _doubt_after_another(run, models, rows, findings, handing=bool(handing))
     if not knows_tools:
         _doubt_in_time_of_another(run, rows)
     at_work = {
@@ -137,24 +139,39 @@ def _repeats(run: RunSpans, index: int, above: int) -> bool:
     )
 
 
+def _doubt_handing(
+    run: RunSpans, tools: Sequence[ToolCallRow], rows: Mapping[int, Activation], handing: Collection[int]
+) -> None:
+    """Doubt the tool calls that may be handoffs: no tool's, and to an agent that only general rules do not find or name."""
+    for call in tools:
+        if call.index in handing and certain(call.doubts):
+            later = [one for one in rows if run.spans[one].start_ns >= call.start_ns and one != call.agent]
+            unseen = not rows and call.name is not None and run.evidence(call.index) == "generic"
+            if unseen or any(None in (call.name, run.spans[one].agent_name) for one in later):
+                call.doubt("tool-or-handoff")
+
+
+def _may_hand_over(run: RunSpans, index: int) -> bool:
+    name = run.spans[index].tool_name
+    return hands_over(run.words(index).handoff_tools, name) or (name is None and run.evidence(index) == "generic")
+
+
 def _doubt_after_another(
-    run: RunSpans, models: Sequence[LlmCall], rows: Mapping[int, Activation], findings: Findings
+    run: RunSpans, models: Sequence[LlmCall], rows: Mapping[int, Activation], findings: Findings, *, handing: bool
 ) -> None:
     """Doubt who called the agents that another one may have handed over to, where nothing says what that one asked for."""
     recorded = bool(models) and all(call.voice is not None or call.asks is False for call in models)
-    handing = any(
-        run.role[index] is None and hands_over(run.words(index).handoff_tools, run.spans[index].tool_name)
-        for index in run.kinds.get("tool", ())
-    )
-    if not handing and (recorded or "tool" in run.kinds or "handoff" in run.role):
+    # What handed over in a trace of its own does not say for whom.
+    apart = any(role == "handoff" and run.agent[index] is None for index, role in enumerate(run.role))
+    if not (handing or apart) and (recorded or "tool" in run.kinds or "handoff" in run.role):
         return
-    names: dict[int | None, set[str | None]] = defaultdict(set)
+    names: dict[int | None, set[str | int]] = defaultdict(set)
     for index, one in rows.items():
         span = run.spans[index]
-        before = names[run.agent[index]]
-        if before - {span.agent_name} and span.parent_agent is None and findings.holds("agent-after-another", index):
+        before, name = names[run.agent[index]], span.agent_name or index
+        if before - {name} and span.parent_agent is None and findings.holds("agent-after-another", index):
             one.forget_parent("agent-after-another", index)
-        before.add(span.agent_name)
+        before.add(name)
 
 
 def _doubt_in_time_of_another(run: RunSpans, rows: Mapping[int, Activation]) -> None:

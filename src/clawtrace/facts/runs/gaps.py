@@ -93,7 +93,8 @@ def add_gaps(facts: Found, stated: Stated) -> None:
             findings.gap("errors", reason, several[0].index, at_most=len(several), name=name, outcome="error")
     # Steps alone, of an instrumentation that does not record how what is done in them ends; or no work at all.
     tellers = (index for index, span in enumerate(run.spans) if span.kind != "infra")
-    if not (models or at_work) and not any(run.records(index, "errors") is True for index in tellers):
+    tell = {run.records(index, "errors") is True for index in tellers}
+    if not (models or at_work) and tell != {True}:
         findings.gap("errors", "errors-not-recorded")
 
 
@@ -292,10 +293,10 @@ def knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, agen
         return False
     # That an agent's framework writes spans of tools is not known where only general rules read the agent's own; what a product's
     # log records, its dialect reads.
-    # A sum of tokens tells of model calls without spans, and what a program calls an agent in its own words need have none.
+    # A sum of tokens tells of model calls without spans, and what only general rules take for an agent need have none.
     sums = not models and (
         any(run.spans[n].rollup_input_tokens or run.spans[n].rollup_output_tokens for n in working)
-        or all(run.role[n] == "inferred" for n in working)
+        or all(run.evidence(n) == "generic" for n in working)
     )
     if (recorded and not sums and working) or any(
         run.spans[n].kind == "tool" or run.spans[n].source == "log" or run.evidence(n) != "generic" for n in working

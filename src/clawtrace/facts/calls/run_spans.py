@@ -16,6 +16,7 @@ from clawtrace.dialects.schema import DialectFile
 from clawtrace.facts.calls.agents.handoff_tools import handoff_tools
 from clawtrace.facts.calls.agents.runners import without_inferred, without_runners
 from clawtrace.facts.calls.agents.silent_agents import silent_agents
+from clawtrace.facts.calls.evidence.called_tools import with_called_tools
 from clawtrace.facts.calls.evidence.duplicate_instrumentations import join_duplicates
 from clawtrace.facts.calls.evidence.match_by_usage import join_by_content
 from clawtrace.facts.calls.evidence.stream_answers import join_answers, with_replies
@@ -113,7 +114,8 @@ class RunSpans:
         """Return the run whose distinct `spans` these are, in order of `Span.sid`; for `layers` see `with_layers`."""
         first = spans[0].sid
         parents = [None if span.parent_sid is None else span.parent_sid - first for span in spans]
-        spans, runners = without_runners(without_inferred(with_replies(spans, parents), parents), parents)
+        spans = with_called_tools(with_replies(spans, parents), parents, messages, dialects)
+        spans, runners = without_runners(without_inferred(spans, parents), parents)
         ledger = Ledger(spans)
         walked = walk(spans, parents, ledger, layers)
         doubtful = join_by_content(spans, ledger, messages)

@@ -232,8 +232,8 @@ def _find_asked_nowhere(
             others.append(one)
     if not others:
         return
-    inputs = (run.said(index, "input") for index in run.kinds.get("llm", ()))
-    repeated = [part for parts in inputs for part in parts if part.type == "tool_call"]
+    inputs = [(index, part) for index in run.kinds.get("llm", ()) for part in run.said(index, "input")]
+    repeated = [part for _, part in inputs if part.type == "tool_call"]
     ids = {part.call_id for part in repeated}
     words = {(part.name, canonical(part.text)) for part in repeated}
     kinds = {id_kind(call_id) for call_id in asked if call_id is not None}
@@ -248,4 +248,7 @@ def _find_asked_nowhere(
             unasked.append(one)
     if unasked:
         last_ns = max(one.start_ns for one in unasked)
-        findings.gap("llm_calls", "asked-nowhere", unasked[0].index, at_most=len(unasked), end_ns=last_ns)
+        # What was asked for next to it, and not executed, a model call requested, too.
+        answers = {(index, part.message_no) for index, part in inputs if part.call_id in ids - asked - {None}}
+        most = max(len(unasked), len(answers))
+        findings.gap("llm_calls", "asked-nowhere", unasked[0].index, at_most=most, end_ns=last_ns)

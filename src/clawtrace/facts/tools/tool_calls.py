@@ -86,6 +86,9 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
             if told.text in _NOTHING:  # the result of a tool that was run and returned nothing
                 execution.doubts = [doubt for doubt in execution.doubts if doubt.reason != "tool-paused"]
             _fill_from_request(execution, request, told)
+            generic = run.evidence(execution.index) == "generic"
+            if generic and execution.outcome == "ok" and _LIKE_A_FAILURE.match(told.text or ""):
+                execution.outcome = None
             if not (execution.arguments or "{").startswith(("{", '"{')) and offers.hold(request):
                 # What a tool gets by name for a text or a number is the framework's choice.
                 execution.forget("arguments-not-recorded", "arguments")

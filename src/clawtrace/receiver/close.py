@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from clawtrace.model.run import ClosedBy
-from clawtrace.receiver.attribution.counters import Tally
+from clawtrace.receiver.attribution.connections import Tally
 from clawtrace.receiver.receiver import Receiver
 
 __all__ = ["Outlook", "Waiting", "wait_closed"]

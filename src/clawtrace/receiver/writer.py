@@ -16,9 +16,9 @@ from collections.abc import Callable
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import RawSink, Receipt
 from clawtrace.receiver.attribution.attribute import NO_RUN
-from clawtrace.receiver.attribution.connections import Changes, Connections, Counters
+from clawtrace.receiver.attribution.connections import Changes, Connections, Counters, Note
 from clawtrace.receiver.decode.collector_losses import CollectorLosses
-from clawtrace.receiver.intake import Intake, Note, Taken
+from clawtrace.receiver.intake import Intake, Taken
 from clawtrace.receiver.request import BadPayloadError, Request, RequestAnswer, RequestOutcome
 from clawtrace.support.memory import collector_paused
 
@@ -206,9 +206,10 @@ class Writer:
 
     def refused(self, receipt: Receipt, port: int) -> None:
         """Record that something was turned away; it is written with the next commit."""
+        note = Note(receipt, port)
         with self._lock:
-            self._pending.append(Note(receipt, port, unattributed=False))
-        self._counters.add(receipt, port, unattributed=False)
+            self._pending.append(note)
+        self._counters.add(note)
 
     # --------------------------------------------------------------------------------------------------------------
 
@@ -283,7 +284,7 @@ class Writer:
             self._turn_away(taken, failure)
         else:
             for note in taken.notes:
-                self._counters.add(note.receipt, note.port, note.unattributed, note.foreign, note.unnamed)
+                self._counters.add(note)
         self._inbox.expect(len(requests))
         # A sender that is answered may send again at once, and finds the room that the request took.
         self.budget.give(sum(len(request.body) for request in requests))

@@ -13,11 +13,12 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from clawtrace.model.raw import Receipt
 from clawtrace.receiver.attribution.attribute import NO_RUN
 
-__all__ = ["Changes", "Connection", "Connections", "Counters", "Tally"]
+__all__ = ["Changes", "Connection", "Connections", "Counters", "Note", "Tally"]
 
 _JOINED_LIMIT = 100_000
 _IDLE_SECONDS = 60.0
@@ -222,6 +223,20 @@ def _reason(tally: Tally, reason: str, count: int) -> None:
     tally.reasons[reason if known else "other reasons"] += count
 
 
+class Note(NamedTuple):
+    """A receipt, which says what a request did for one run, and what else is counted."""
+
+    receipt: Receipt
+    port: int
+    """Which of our ports it came through."""
+    unattributed: bool = False
+    """Whether its items belong to no run but their own trace."""
+    foreign: bool = False
+    """Whether an item of it came without the run's own environment (`clawtrace.model.run.CARRIED`)."""
+    unnamed: bool = False
+    """Whether the request named no run in its header or path, and no SDK's own exporter sent it."""
+
+
 class Counters:
     """Counts by run number; safe to use from several threads."""
 
@@ -232,33 +247,24 @@ class Counters:
         self._strays = Tally()
         """Requests of no run that are in no receipt yet."""
 
-    def add(
-        self, receipt: Receipt, port: int, unattributed: bool, foreign: bool = False, unnamed: bool = False
-    ) -> None:
-        """Count one receipt.
-
-        Args:
-            receipt: what a request did for one run.
-            port: which of our ports it came through.
-            unattributed: whether its items belong to no run but their own trace (counted in the total only).
-            foreign: whether an item of it came without the run's own environment.
-            unnamed: whether the request named no run in header or path, and no SDK's own exporter sent it.
-        """
+    def add(self, note: Note) -> None:
+        """Count one receipt; items of a run that is but their own trace count in the total only."""
+        receipt = note.receipt
         now = time.monotonic()
         with self._lock:
             tallies = [self._total]
-            if not unattributed:
+            if not note.unattributed:
                 tallies.append(self._runs.setdefault(receipt.run_no, Tally()))
             for tally in tallies:
                 tally.accepted += receipt.accepted
                 tally.duplicates += receipt.duplicates
                 tally.rejected += receipt.rejected
                 tally.refused += receipt.refused
-                tally.unattributed += receipt.accepted if unattributed else 0
-                tally.foreign += receipt.accepted + receipt.duplicates if foreign else 0
-                tally.unnamed += receipt.accepted + receipt.duplicates if unnamed else 0
+                tally.unattributed += receipt.accepted if note.unattributed else 0
+                tally.foreign += receipt.accepted + receipt.duplicates if note.foreign else 0
+                tally.unnamed += receipt.accepted + receipt.duplicates if note.unnamed else 0
                 if receipt.accepted:
-                    tally.channels[receipt.protocol, receipt.signal, port] += receipt.accepted
+                    tally.channels[receipt.protocol, receipt.signal, note.port] += receipt.accepted
                 if receipt.reason:
                     _reason(tally, receipt.reason, receipt.rejected + receipt.refused)
                 if receipt.signal != "metrics" and (receipt.accepted or receipt.duplicates):

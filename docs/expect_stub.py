@@ -23,8 +23,8 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Literal, NotRequired, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
 
-from clawtrace._capture.spans import Spans as Spans
-from clawtrace._capture.spans import spans as spans
+from clawtrace._capture.constructors import Spans as Spans
+from clawtrace._capture.constructors import spans as spans
 from clawtrace.assertions.base import Assertion
 
 _T = TypeVar("_T", covariant=True)

@@ -25,7 +25,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from clawtrace.support import private_files
+from clawtrace.support import files
 
 ROOT = Path(__file__).parent.parent
 
@@ -78,7 +78,7 @@ os.umask(UMASK)
 def _umask_of_one_command(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A command that runs in this process keeps what it writes private, as it may: it ends with its process."""
     os.umask(UMASK)  # a fixture of more than one test may have run a command
-    monkeypatch.setattr(private_files, "_users", -1)
+    monkeypatch.setattr(files, "_users", -1)
     yield
     os.umask(UMASK)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clawtrace._capture.failure import CheckFailedError, CheckWarning
+    from clawtrace._capture.checking import CheckFailedError, CheckWarning
     from clawtrace._capture.recorded import recorded
     from clawtrace._capture.trace import Trace, capture
     from clawtrace.model.verdict import Evidence, Status, Verdict
@@ -30,8 +30,8 @@ __all__ = [
 __version__ = "0.1.0"
 
 _LAZY = {
-    "CheckFailedError": "_capture.failure",
-    "CheckWarning": "_capture.failure",
+    "CheckFailedError": "_capture.checking",
+    "CheckWarning": "_capture.checking",
     "Evidence": "model.verdict",
     "Status": "model.verdict",
     "Trace": "_capture.trace",

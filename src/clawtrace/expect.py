@@ -21,8 +21,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from clawtrace._capture.constructors import constructor
-from clawtrace._capture.spans import Spans, spans
+from clawtrace._capture.constructors import Spans, constructor, spans
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.registry import UnknownTypeError, names
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clawtrace.campaign.planning.expand import expand
-from clawtrace.campaign.results.packed_results import packed
+from clawtrace.campaign.results.stored_results import packed
 from clawtrace.campaign.running.execute import execute
 from clawtrace.campaign.running.opening import open_campaign
 from clawtrace.config.loading.suite_file import load_suite

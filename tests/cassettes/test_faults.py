@@ -22,7 +22,7 @@ from clawtrace._scripted_model.server import ScriptedModel
 from clawtrace.cassettes.faults import Faults, before, of_run
 from clawtrace.cassettes.mcp_calls import McpAnswer, McpCalls, McpRequest, with_mcp
 from clawtrace.cassettes.playing import Playback
-from clawtrace.config.cases.faults import FaultConfig
+from clawtrace.config.cases.case import FaultConfig
 from clawtrace.testing import scripted_model
 
 CALL = McpRequest("shop", "tools/call", {"name": "search", "arguments": {}})

@@ -12,7 +12,7 @@ from genai_prices.data import providers
 
 from clawtrace.pricing import ModelCall, Price, Pricing
 from clawtrace.pricing.genai import _leaves, _providers
-from clawtrace.pricing.providers import provider_names
+from clawtrace.pricing.rates import provider_names
 
 AT = int(datetime(2026, 6, 1, tzinfo=UTC).timestamp()) * 10**9
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from clawtrace.errors import ConfigError
 from clawtrace.pricing import ModelCall, Price, Pricing
-from clawtrace.pricing.globs import can_both_match, compile_glob, literal_length
+from clawtrace.pricing.price import can_both_match, compile_glob, literal_length
 
 FLAT = {"input_per_1m": 1, "output_per_1m": 1}
 

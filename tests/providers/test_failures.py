@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior
 
-from clawtrace.providers.failures import ProviderFailure, failure_of, pause_before
+from clawtrace.providers.asking import ProviderFailure, failure_of, pause_before
 
 
 @pytest.mark.parametrize(

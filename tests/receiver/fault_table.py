@@ -64,7 +64,7 @@ def _varint(value: int) -> bytes:
 
 def _deep_value() -> tuple[bytes, bytes]:
     """A good span next to one whose attribute is nested 5 000 levels deep."""
-    from clawtrace.receiver.decode.wire import message_class
+    from clawtrace.receiver.decode.protobuf import message_class
 
     inner = any_value("x").SerializeToString()
     for _ in range(5_000):

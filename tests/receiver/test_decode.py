@@ -16,8 +16,7 @@ from otlp_messages import any_value, as_json, attributes, logs, metrics, number,
 from clawtrace.dialects.session_keys import SESSION_KEYS
 from clawtrace.receiver.attribution.attribute import Claim, ClaimReader
 from clawtrace.receiver.decode.decode import RequestDecoder
-from clawtrace.receiver.decode.items import Decoded
-from clawtrace.receiver.decode.values import double_text
+from clawtrace.receiver.decode.items import Decoded, double_text
 from clawtrace.receiver.redaction.redact import Redactor
 from clawtrace.receiver.request import BadPayloadError, Request
 
@@ -502,7 +501,7 @@ class TestHostile:
 
 
 def _view(message):
-    from clawtrace.receiver.decode.wire import message_class
+    from clawtrace.receiver.decode.protobuf import message_class
 
     return message_class("trace.v1.TracesData").FromString(message.SerializeToString())
 

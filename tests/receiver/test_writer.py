@@ -9,10 +9,10 @@ import pytest
 from memory_sink import MemorySink
 from otlp_messages import RUN, as_json, export, logs, metrics, post, post_json, record, span, traces
 
-from clawtrace.receiver.inbox import Inbox
 from clawtrace.receiver.intake import RequestWindow, SpanWindow
 from clawtrace.receiver.receiver import Receiver
 from clawtrace.receiver.request import Request
+from clawtrace.receiver.writer import Inbox
 
 
 def raw(message) -> bytes:
@@ -162,7 +162,7 @@ class TestGroups:
 
     def test_two_halves_become_one_group(self, monkeypatch):
         """Requests that came while others were committed wait for those senders, instead of taking turns with them."""
-        monkeypatch.setattr("clawtrace.receiver.inbox._GATHER_SECONDS", (60, 60))
+        monkeypatch.setattr("clawtrace.receiver.writer._GATHER_SECONDS", (60, 60))
         inbox = Inbox()
         requests = [Request("traces", "grpc", b"x", False, 1) for _ in range(4)]
         for request in requests[:2]:
@@ -181,7 +181,7 @@ class TestGroups:
 
     def test_one_sender_never_waits(self, monkeypatch):
         """A request that comes alone after one that came alone is taken at once, and a flush is never kept waiting."""
-        monkeypatch.setattr("clawtrace.receiver.inbox._GATHER_SECONDS", (60, 60))
+        monkeypatch.setattr("clawtrace.receiver.writer._GATHER_SECONDS", (60, 60))
         inbox = Inbox()
         for _ in range(3):
             inbox.put(Request("traces", "grpc", b"x", False, 1))

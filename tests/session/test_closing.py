@@ -7,7 +7,7 @@ import pytest
 from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.facts.runs.completeness import ClosingSigns
 from clawtrace.model.run import RunRecord, SentTurn
-from clawtrace.receiver.attribution.counters import Tally
+from clawtrace.receiver.attribution.connections import Tally
 from clawtrace.receiver.limits import ReceiverSettings
 from clawtrace.session.closing import Expected
 

@@ -269,7 +269,7 @@ def test_health_is_watched_until_the_end(channel, served: Served) -> None:
 
 def test_not_everybody_may_watch(channel, served: Served, monkeypatch) -> None:
     """Watching needs no token, so its number is bounded; who goes makes room."""
-    monkeypatch.setattr("clawtrace.sidecar.grpc_health._WATCHERS", 1)
+    monkeypatch.setattr("clawtrace.sidecar.grpc_service._WATCHERS", 1)
     asked = message("grpc.health.v1.HealthCheckRequest")().SerializeToString()
     answer = message("grpc.health.v1.HealthCheckResponse")
     watch = channel.unary_stream("/grpc.health.v1.Health/Watch", response_deserializer=answer.FromString)

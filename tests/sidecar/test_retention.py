@@ -18,7 +18,7 @@ from clawtrace.receiver.attribution import attribute as in_memory
 from clawtrace.session.session import Session
 from clawtrace.sidecar.client import Client
 from clawtrace.sidecar.serving import Service
-from clawtrace.store.raw import deleted_runs
+from clawtrace.store.raw import raw_rows
 from clawtrace.store.retention import Keep, surplus
 
 HOUR_NS = 3600 * 10**9
@@ -247,7 +247,7 @@ class TestWhatComesLate:
 
     def test_the_list_of_deleted_runs_is_bounded(self, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
         """Beyond it the oldest is forgotten; then its id is free."""
-        monkeypatch.setattr(deleted_runs, "REMEMBERED", 2)
+        monkeypatch.setattr(raw_rows, "REMEMBERED", 2)
         monkeypatch.setattr(in_memory, "_LIMIT", 2)
         traces = {}
         for name in "abc":

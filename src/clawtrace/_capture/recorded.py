@@ -14,8 +14,8 @@ import warnings
 import weakref
 from pathlib import Path
 
+from clawtrace._capture.checking import CheckWarning
 from clawtrace._capture.children import close_in
-from clawtrace._capture.failure import CheckWarning
 from clawtrace._capture.trace import Trace
 from clawtrace.config.projects.session_settings import session_settings
 from clawtrace.errors import UsageError

@@ -26,10 +26,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
-from clawtrace._capture.asking import Allowed, Asked, as_assertion, as_gate, is_warning
+from clawtrace._capture.checking import (
+    NOTHING_STARTED,
+    Allowed,
+    Asked,
+    CheckFailedError,
+    CheckWarning,
+    as_assertion,
+    as_gate,
+    failure_text,
+    is_warning,
+    lacking,
+    notes,
+    tree_text,
+)
 from clawtrace._capture.children import Children, close_in, injected, run_child
-from clawtrace._capture.doubts import NOTHING_STARTED, lacking, notes
-from clawtrace._capture.failure import CheckFailedError, CheckWarning, failure_text, tree_text
 from clawtrace.config.projects.session_settings import SessionSettings, session_settings
 from clawtrace.errors import ExitCode, UsageError
 from clawtrace.model.run import RunRecord

@@ -12,7 +12,7 @@ from typing import Any
 
 from clawtrace._scripted_model.http_server import Answerer, ServerAnswer, ServerRequest, wire_of
 from clawtrace._scripted_model.script import ScriptedFailure
-from clawtrace.config.cases.faults import FaultConfig, ModelFault
+from clawtrace.config.cases.case import FaultConfig, ModelFault
 from clawtrace.support.figures import amount
 from clawtrace.support.http_connection import connection_to
 

@@ -25,7 +25,7 @@ from clawtrace.judge.material import Subject, expectations_of, material, scale_o
 from clawtrace.judge.panel import Judge, JudgeRun, Panel, Scale, combine, spread
 from clawtrace.judge.prompt import PROMPT_VERSION, Material, profile_answer, written
 from clawtrace.providers.asking import Wording
-from clawtrace.support.whole_file import whole_text_file
+from clawtrace.support.files import whole_text_file
 
 __all__ = [
     "Calibrated",

@@ -18,9 +18,8 @@ from clawtrace.judge.prompt import assertion_answer, hide_names, task_prompt
 from clawtrace.model.relations import RELATIONS
 from clawtrace.model.verdict import RunResult
 from clawtrace.pricing.price import Pricing
-from clawtrace.providers.asking import ModelAnswer, Wording, ask
-from clawtrace.providers.failures import ProviderFailure
-from clawtrace.support.whole_file import whole_text_file
+from clawtrace.providers.asking import ModelAnswer, ProviderFailure, Wording, ask
+from clawtrace.support.files import whole_text_file
 
 __all__ = ["Answered", "Judging", "Question", "took", "why_no_answer"]
 

@@ -11,7 +11,7 @@ from clawtrace.judge.judging import Answered, took, why_no_answer
 from clawtrace.judge.material import expectations_of
 from clawtrace.judge.panel import DIMENSIONS, JudgeRun, Panel, Scale, bounds, combine, spread
 from clawtrace.model.verdict import Status, Verdict
-from clawtrace.providers.failures import ProviderFailure
+from clawtrace.providers.asking import ProviderFailure
 from clawtrace.support.figures import beside
 
 __all__ = ["Judged", "judged"]

@@ -23,8 +23,7 @@ from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from clawtrace.cassettes.forwarding import plain_url
 from clawtrace.errors import UsageError
-from clawtrace.mcp_proxy.answering import Answering
-from clawtrace.mcp_proxy.proxy import Proxy
+from clawtrace.mcp_proxy.proxy import Answering, Proxy
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup

@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from clawtrace.model.model_names import bare_model_name, model_name
-from clawtrace.pricing.providers import provider_names
-from clawtrace.pricing.rates import Rates
+from clawtrace.pricing.rates import Rates, provider_names
 
 __all__ = ["genai_rates", "writes_no_cache"]
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from clawtrace.model.run import ClosedBy
-from clawtrace.receiver.attribution.counters import Tally
+from clawtrace.receiver.attribution.connections import Tally
 from clawtrace.receiver.receiver import Receiver
 
 __all__ = ["Outlook", "Waiting", "wait_closed"]
@@ -70,49 +70,20 @@ def wait_closed(
         if end_run:
             receiver.flush()
             return ClosedBy.END_RUN
-        look = outlook or (lambda _: Outlook(exit_closes=True, settle_ms=settle_ms))
-        wait = _Wait(receiver, run_id, processes_gone, ended, trace_timeout_ms, look, waiting or (lambda *_: None))
-        return wait.wait()
-    finally:
-        receiver.close_run(run_id)
-
-
-class _Wait:
-    """One wait; all times on the monotonic clock."""
-
-    def __init__(
-        self,
-        receiver: Receiver,
-        run_id: str,
-        processes_gone: bool,
-        ended: float | None,
-        trace_timeout_ms: int,
-        outlook: Callable[[Tally], Outlook],
-        waiting: Waiting,
-    ) -> None:
-        self._receiver = receiver
-        self._run_id = run_id
-        self._gone = processes_gone
-        self._ended = time.monotonic() if ended is None else ended
-        self._timeout = trace_timeout_ms / 1_000
-        self._outlook = outlook
-        self._waiting = waiting
-        self._reported = ""
-
-    def wait(self) -> ClosedBy:
-        """Wait and say what closed the run."""
-        rest_until = self._ended + self._timeout
+        began = time.monotonic() if ended is None else ended
+        timeout = trace_timeout_ms / 1_000
+        rest_until, said = began + timeout, ""
         while True:
-            version = self._receiver.changes.version
-            rested = self._receiver.rest(self._run_id, max(rest_until - time.monotonic(), _REST_SECONDS))
-            tally = self._receiver.counters(self._run_id)
-            outlook = self._outlook(tally)
-            last = self._ended if tally.last_counted is None else max(self._ended, tally.last_counted)
-            settled_at = last + outlook.settle_ms / 1_000
-            limit = self._ended + max(self._timeout, outlook.settle_ms / 1_000)
-            if rested and self._gone and outlook.exit_closes and not self._receiver.is_carried(self._run_id):
+            version = receiver.changes.version
+            rested = receiver.rest(run_id, max(rest_until - time.monotonic(), _REST_SECONDS))
+            tally = receiver.counters(run_id)
+            look = outlook(tally) if outlook else Outlook(exit_closes=True, settle_ms=settle_ms)
+            last = began if tally.last_counted is None else max(began, tally.last_counted)
+            settled_at = last + look.settle_ms / 1_000
+            limit = began + max(timeout, look.settle_ms / 1_000)
+            if rested and processes_gone and look.exit_closes and not receiver.is_carried(run_id):
                 return ClosedBy.EXIT
-            if rested and self._gone and outlook.whole:
+            if rested and processes_gone and look.whole:
                 return ClosedBy.EVIDENCE
             now = time.monotonic()
             if rested and now >= settled_at:
@@ -120,12 +91,9 @@ class _Wait:
             if now >= limit:
                 return ClosedBy.TIMEOUT
             rest_until = min(settled_at, limit)
-            seconds = rest_until - now
-            self._say(outlook, seconds)
-            self._receiver.changes.wait(version, seconds)
-
-    def _say(self, outlook: Outlook, seconds: float) -> None:
-        """Report what is awaited, once for each answer."""
-        if seconds >= _SAY_SECONDS and outlook.awaited != self._reported:
-            self._reported = outlook.awaited
-            self._waiting(outlook.awaited, seconds)
+            if waiting and rest_until - now >= _SAY_SECONDS and look.awaited != said:
+                said = look.awaited
+                waiting(said, rest_until - now)
+            receiver.changes.wait(version, rest_until - now)
+    finally:
+        receiver.close_run(run_id)

@@ -13,12 +13,13 @@ from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch, joined
 from clawtrace.model.run import CARRIED, RunRule
 from clawtrace.receiver.attribution.attribute import NO_RUN, Attribution, Claim, ClaimReader
+from clawtrace.receiver.attribution.connections import Note
 from clawtrace.receiver.decode.decode import RequestDecoder
 from clawtrace.receiver.decode.items import Decoded, SpanItem
 from clawtrace.receiver.redaction.redact import Redactor
 from clawtrace.receiver.request import BadPayloadError, Request, RequestAnswer, RequestOutcome
 
-__all__ = ["Intake", "Note", "RequestWindow", "SpanWindow", "Taken"]
+__all__ = ["Intake", "RequestWindow", "SpanWindow", "Taken"]
 
 
 class SpanWindow:
@@ -102,19 +103,6 @@ class RequestWindow:
 
 
 _REASONS_SHOWN = 5
-
-
-class Note(NamedTuple):
-    """A receipt, and what else the counters need."""
-
-    receipt: Receipt
-    port: int
-    unattributed: bool
-    """Whether its items belong to no run but their own trace."""
-    foreign: bool = False
-    """Whether an item of it came without the run's own environment (`clawtrace.model.run.CARRIED`)."""
-    unnamed: bool = False
-    """Whether the request named no run in its header or path, and no SDK's own exporter sent it."""
 
 
 class Taken(NamedTuple):
@@ -208,10 +196,6 @@ class Intake:
         self._span_window.undo()
         self._request_window.undo()
         self._attribution.give_back(taken.adopted)
-
-    def note(self, note: Note) -> None:
-        """Have a receipt written with the next commit."""
-        self._notes.append(note)
 
     # --------------------------------------------------------------------------------------------------------------
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from clawtrace.errors import ReceiverError
 from clawtrace.model.raw import RawSink
 from clawtrace.receiver.attribution.attribute import Attribution, Conflict
-from clawtrace.receiver.attribution.connections import Changes, Connections
-from clawtrace.receiver.attribution.counters import Counters, Tally
+from clawtrace.receiver.attribution.connections import Changes, Connections, Counters, Tally
 from clawtrace.receiver.intake import Intake
 from clawtrace.receiver.limits import Endpoints, ReceiverSettings, is_loopback
 from clawtrace.receiver.redaction.redact import Redactor

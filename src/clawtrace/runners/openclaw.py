@@ -233,7 +233,7 @@ def _replies(request: RunRequest, home: Path) -> Iterator[None]:
         yield
         return
     from clawtrace.runners.gateways.keeper import at_a_change
-    from clawtrace.support.whole_file import whole_text_file
+    from clawtrace.support.files import whole_text_file
 
     over = home / "over"
     failed: list[Exception] = []

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from clawtrace.errors import RunnerError
-from clawtrace.support.private_files import share
-from clawtrace.support.whole_file import whole_file
+from clawtrace.support.files import share, whole_file
 
 __all__ = [
     "MAX_BYTES",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.model.run import RunRecord
-from clawtrace.receiver.attribution.counters import Tally
+from clawtrace.receiver.attribution.connections import Tally
 from clawtrace.receiver.close import Outlook
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What a session's store holds: recordings, logs and runs that are put into it, and runs that are taken out."""
+"""What a session's store holds: recordings, logs and runs that are put into it, runs that are taken out, and traces that are given to a run."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clawtrace.config.projects.session_settings import SessionSettings
-from clawtrace.errors import InputError
-from clawtrace.model.run import ClosedBy, RunRecord
+from clawtrace.errors import InputError, StoreError, UsageError
+from clawtrace.model.raw import LogBatch, SpanBatch
+from clawtrace.model.run import ClosedBy, RunRecord, RunRule
 from clawtrace.session.questions import SessionQuestions
 from clawtrace.store.duckdb import DuckStore
 from clawtrace.store.whole_runs import forget_runs, opened, packed_run, received_rows, take_run
+from clawtrace.support.did_you_mean import did_you_mean
 from clawtrace.support.memory import give_back
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from clawtrace.receiver.recordings.recording import Grouping, LoadReport
     from clawtrace.store.retention import Keep, Surplus
 
-__all__ = ["SessionContents"]
+__all__ = ["SessionContents", "adopt_traces"]
 
 _MANY_SPANS = 10_000
 """Of a recording of more, what reading it took is given back."""
@@ -41,7 +43,7 @@ class SessionContents(SessionQuestions):
             InputError: a file cannot be read as OTLP; the message names file and line.
         """
         from clawtrace.receiver.recordings.recording import load_recordings
-        from clawtrace.store.parquet import read_parquet
+        from clawtrace.store.export import read_parquet
 
         report = load_recordings(
             paths, grouping, self._store, redaction=self.settings.redaction, run_key=self.settings.run_key,
@@ -120,8 +122,6 @@ class SessionContents(SessionQuestions):
 
     def adopt(self, run_id: str, trace_ids: Sequence[str]) -> None:
         """Give unattributed traces to a run (see `clawtrace.session.adoption.adopt_traces`)."""
-        from clawtrace.session.adoption import adopt_traces
-
         adopt_traces(self._store, run_id, trace_ids, self._receiver)
 
     def surplus(self, keep: Keep) -> list[Surplus]:
@@ -143,3 +143,33 @@ class SessionContents(SessionQuestions):
         """
         with self._store.lock:
             forget_runs(self._store, run_ids)
+
+
+def adopt_traces(store: DuckStore, run_id: str, trace_ids: Sequence[str], receiver: Receiver | None = None) -> None:
+    """Give unattributed traces to a run; what a span said of its run is never overruled.
+
+    Args:
+        trace_ids: all of them are adopted, or none.
+        receiver: writes to the store, and gives what comes of these traces later to the run, too.
+
+    Raises:
+        UsageError: a trace is not unattributed; the message names the nearest that is.
+        StoreError: it could not be written.
+    """
+    with store.lock:
+        strays = _strays(store)
+        for trace_id in trace_ids:
+            if trace_id not in strays:
+                hint = did_you_mean(trace_id, strays) or f"The store has {len(strays)} of them."
+                raise UsageError(f"There is no unattributed trace {trace_id!r}. {hint}")
+        if receiver is None:
+            number = store.run_no(run_id)
+            store.commit(SpanBatch(), LogBatch(), [], [(one, number, RunRule.GIVEN.value) for one in trace_ids])
+            return
+    receiver.adopt(run_id, trace_ids)
+    if left := _strays(store).intersection(trace_ids):
+        raise StoreError(f"traces could not be adopted: {', '.join(sorted(left))}")
+
+
+def _strays(store: DuckStore) -> set[str]:
+    return {trace for trace, _, rule in store.known_runs()[1] if rule == RunRule.NONE}

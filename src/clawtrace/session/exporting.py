@@ -60,7 +60,7 @@ def write_parquet_of(run_id: str, lines: Iterable[str], folder: Path) -> list[Pa
     from clawtrace.receiver.redaction.redact import RedactionSettings
     from clawtrace.receiver.request import Signal
     from clawtrace.store.duckdb import DuckStore
-    from clawtrace.store.parquet import write_parquet
+    from clawtrace.store.export import write_parquet
 
     def requests() -> Iterable[tuple[Signal, str]]:
         for line in lines:

@@ -31,7 +31,7 @@ from clawtrace.store.duckdb import MEMORY, DuckStore
 from clawtrace.store.files.owner import PATIENCE_SECONDS, Owner, remove_owner, write_owner
 
 if TYPE_CHECKING:
-    from clawtrace.receiver.attribution.counters import Tally
+    from clawtrace.receiver.attribution.connections import Tally
     from clawtrace.receiver.close import Waiting
     from clawtrace.receiver.receiver import Receiver
     from clawtrace.receiver.transport.questions import Questions

@@ -17,8 +17,7 @@ from clawtrace.model.run import ClosedBy, RunRecord, SentTurn
 from clawtrace.model.verdict import RunResult, run_status_of
 from clawtrace.runners.base import TelemetryTarget
 from clawtrace.runners.starting.environment import telemetry_variables
-from clawtrace.sidecar.feed import Feed
-from clawtrace.sidecar.last_verdicts import LastVerdicts
+from clawtrace.sidecar.feed import Feed, LastVerdicts
 from clawtrace.sidecar.requests import AdoptTraces, BeginRun, EndRun, Gating, PutVerdicts, ReceivedRows, WaitComplete
 from clawtrace.sidecar.telemetry import OwnTelemetry, SpanOfRun
 from clawtrace.store.api import Answer

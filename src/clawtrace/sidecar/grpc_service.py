@@ -1,4 +1,7 @@
-"""The control service over gRPC (`proto/clawtrace/v1`), with gRPC's standard health and reflection services."""
+"""The control service over gRPC (`proto/clawtrace/v1`), with gRPC's standard health and reflection services.
+
+gRPC's standard health service (``grpc.health.v1``): asked once, or watched until the service stops.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel
 
 from clawtrace.model.verdict import RunResult, Verdict
-from clawtrace.receiver.transport.answers import Code
-from clawtrace.receiver.transport.grpc_calls import RefusedError, Work, each_message, only_message, when_gone
+from clawtrace.receiver.request import Code
+from clawtrace.receiver.transport.admission import Work
+from clawtrace.receiver.transport.grpc_server import RefusedError, each_message, only_message, when_gone
 from clawtrace.sidecar.control import Control
-from clawtrace.sidecar.grpc_health import HEALTH, HealthService
 from clawtrace.sidecar.operations import OPERATIONS, Operation, plain, refused
 from clawtrace.sidecar.requests import Gating, read
 
@@ -27,6 +30,94 @@ if TYPE_CHECKING:
     from clawtrace.receiver.transport.questions import Questions
 
 __all__ = ["ControlGrpc", "method_named"]
+
+HEALTH = "grpc.health.v1.Health"
+_SERVING, _NOT_SERVING, _SERVICE_UNKNOWN = 1, 2, 3
+_WATCHERS = 16
+"""Who may watch at once, each in a thread: watching needs no token."""
+
+
+class HealthService:
+    """Serving from the start until `stop`, while it is ready; safe to use from several threads.
+
+    Args:
+        services: names that may be asked for, in addition to the empty one.
+    """
+
+    def __init__(self, *services: str) -> None:
+        self._services = ("", *services)
+        self._changed = threading.Condition()
+        self._watching: set[grpc.ServicerContext] = set()
+        self._stopped = False
+        self._ready = True
+
+    def work(self, method: str) -> Work | None:
+        """Return what answers a call; None where there is no such method."""
+        return {"Check": self._check, "Watch": self._watch}.get(method)
+
+    def ready(self, ready: bool) -> None:
+        """Tell who watches."""
+        with self._changed:
+            self._ready = ready
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Tell who watches, and end their calls."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    def _check(self, messages: Iterator[bytes], _context: grpc.ServicerContext) -> Iterator[bytes]:
+        service = _service_of(messages)
+        if service not in self._services:
+            raise RefusedError(Code.NOT_FOUND, f"there is no service {service[:100]!r}")
+        yield _answer(self._status_of(service))
+
+    def _status_of(self, service: str) -> int:
+        if self._stopped:
+            return _NOT_SERVING
+        if service not in self._services:
+            return _SERVICE_UNKNOWN  # as the protocol has it
+        return _SERVING if self._ready else _NOT_SERVING
+
+    def _watch(self, messages: Iterator[bytes], call: grpc.ServicerContext) -> Iterator[bytes]:
+        service = _service_of(messages)
+        with self._changed:
+            if len(self._watching) >= _WATCHERS:
+                raise RefusedError(Code.RESOURCE_EXHAUSTED, f"{_WATCHERS} watch already")
+            self._watching.add(call)
+        when_gone(call, lambda: self._forget(call))
+        said, over = None, False
+        while not over:
+            with self._changed:
+                self._changed.wait_for(partial(self._differs, call, service, said))
+                if call not in self._watching:
+                    return
+                before, said, over = said, self._status_of(service), self._stopped
+            if said != before:
+                yield _answer(said)
+
+    def _differs(self, call: grpc.ServicerContext, service: str, said: int | None) -> bool:
+        return self._status_of(service) != said or self._stopped or call not in self._watching
+
+    def _forget(self, call: grpc.ServicerContext) -> None:
+        with self._changed:
+            self._watching.discard(call)
+            self._changed.notify_all()
+
+
+def _service_of(messages: Iterator[bytes]) -> str:
+    from clawtrace._pb import message
+
+    return str(message("grpc.health.v1.HealthCheckRequest").FromString(only_message(messages)).service)
+
+
+def _answer(status: int) -> bytes:
+    from clawtrace._pb import message
+
+    body: Any = message("grpc.health.v1.HealthCheckResponse")(status=status)
+    return bytes(body.SerializeToString())
+
 
 _CONTROL = "clawtrace.v1.ControlService"
 _REFLECTION = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")

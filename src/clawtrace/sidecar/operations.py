@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from clawtrace.errors import ClawtraceError, ConfigError, QueryError, StoreError, UsageError
-from clawtrace.receiver.transport.answers import Code
+from clawtrace.receiver.request import Code
 from clawtrace.receiver.transport.questions import HttpQuestion, QuestionReply
 from clawtrace.report.console import console_for
 from clawtrace.report.json_report import results_of

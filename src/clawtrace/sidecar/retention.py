@@ -8,8 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from clawtrace.errors import StoreError
-from clawtrace.sidecar.feed import Feed
-from clawtrace.sidecar.last_verdicts import LastVerdicts
+from clawtrace.sidecar.feed import Feed, LastVerdicts
 from clawtrace.store.retention import Keep, Limit
 
 if TYPE_CHECKING:

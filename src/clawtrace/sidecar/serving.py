@@ -1,9 +1,13 @@
-"""One service from start to stop: the file that says it is ready, the end when it is idle, and the draining before it."""
+"""One service from start to stop: the file that says it is ready, the end when it is idle, and the draining before it.
+
+The control service as JSON over HTTP, on the ports that receive OTLP (docs: sidecar.md).
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import threading
 import time
@@ -11,27 +15,91 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
+from clawtrace import __version__
 from clawtrace.errors import StoreError, UsageError
 from clawtrace.receiver.limits import Endpoints, TeeSettings
-from clawtrace.receiver.transport.questions import METRICS_PATH, HttpQuestion, QuestionReply, Questions
+from clawtrace.receiver.transport.questions import (
+    METRICS_PATH,
+    QUESTIONS_PATH,
+    HttpQuestion,
+    QuestionReply,
+    Questions,
+    refusal,
+)
 from clawtrace.session.held_store import answer_question
 from clawtrace.sidecar.control import Control
-from clawtrace.sidecar.feed import Feed
+from clawtrace.sidecar.feed import Feed, LastVerdicts
 from clawtrace.sidecar.grpc_service import ControlGrpc
-from clawtrace.sidecar.http import ControlHttp
-from clawtrace.sidecar.last_verdicts import LastVerdicts
+from clawtrace.sidecar.operations import OPERATIONS, Operation, refused
 from clawtrace.sidecar.retention import Retention
 from clawtrace.sidecar.telemetry import OwnTelemetry, prometheus_text
 from clawtrace.store.retention import Keep
-from clawtrace.support.whole_file import whole_text_file
+from clawtrace.support.files import whole_text_file
 
 if TYPE_CHECKING:
     from clawtrace.session.session import Session
 
 __all__ = ["ReadyFile", "Sends", "Service"]
+
+_V1 = "/clawtrace/v1"
+_RUNS = f"{_V1}/runs"
+_RUN = f"{_RUNS}/{{run_id}}"
+_PATHS = f"`{_RUNS}`, `{_RUNS}/RUN_ID`, `{_V1}/evaluate`, `{QUESTIONS_PATH}` and what `{_V1}/openapi.json` describes"
+
+
+def _description(_control: Control) -> dict[str, Any]:
+    from clawtrace.sidecar.openapi import openapi
+
+    return openapi(__version__)
+
+
+_AT: dict[str, dict[str, Operation]] = {}
+"""The operations at each path, by method."""
+for _one in (
+    *OPERATIONS,
+    Operation("GET", "/openapi.json", "openapi", "All of them.", "application/json", _description),
+):
+    _AT.setdefault(_V1 + _one.path, {})[_one.method] = _one
+_VERBS = "|".join(path.removeprefix(_RUN) for path in _AT if path.startswith(f"{_RUN}/"))
+_OF_RUN = re.compile(f"{_RUNS}/(?P<run>.+?)(?P<verb>{_VERBS})?")
+
+
+class ControlHttp:
+    """Answers requests below ``/clawtrace/v1/``.
+
+    Args:
+        questions: answers what other commands of clawtrace ask about the store.
+    """
+
+    def __init__(self, control: Control, questions: Callable[[HttpQuestion], QuestionReply]) -> None:
+        self._control = control
+        self._questions = questions
+
+    def __call__(self, asked: HttpQuestion) -> QuestionReply:
+        """Answer one request; nothing is raised."""
+        if asked.path == QUESTIONS_PATH:
+            return self._questions(asked)
+        path = _RUNS if asked.path.rstrip("/") == _RUNS else asked.path
+        named = None if path in _AT else _OF_RUN.fullmatch(path)
+        run = () if named is None else (named["run"],)
+        methods = _AT.get(path if named is None else _RUN + (named["verb"] or ""), {})
+        if not methods:
+            return refusal(404, f"there is nothing at `{asked.path[:100]}`; this service has {_PATHS}")
+        operation = methods.get(asked.method)
+        if operation is None:
+            no = refusal(405, f"`{asked.path[:100]}` takes {' or '.join(methods)}")
+            return no._replace(headers=((b"allow", ", ".join(methods).encode()),))
+        try:
+            write = operation.form(asked)
+            answer = operation.do(self._control, *run, *operation.arguments(asked))
+            return write(answer)._replace(status=operation.status)
+        except Exception as error:
+            why = refused(error)
+            return refusal(why.status, why.message, why.error)
+
 
 _THREADS = 16
 """Requests that are answered at once: most of them wait for a run's last spans."""

@@ -24,14 +24,13 @@ from clawtrace.store.files.failures import as_store_errors, keep_unread_log, sto
 from clawtrace.store.files.owner import PATIENCE_SECONDS, connect, load_duckdb, patiently
 from clawtrace.store.files.schema import create_tables, holds_store, renew
 from clawtrace.store.questions.question_side import QuestionSide
-from clawtrace.store.raw.adoption import RETIRED, adopt
 from clawtrace.store.raw.journal import Group, Journal
-from clawtrace.store.raw.raw_rows import RawRows, transaction, write_numbers
+from clawtrace.store.raw.raw_rows import RETIRED, RawRows, adopt, transaction, write_numbers
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from clawtrace.store.raw.deleted_runs import DeletedRun
+    from clawtrace.store.raw.raw_rows import DeletedRun
 
 __all__ = ["MEMORY", "DuckStore"]
 
@@ -263,7 +262,7 @@ class DuckStore(QuestionSide):
             )
             if not rows:
                 return []
-            from clawtrace.store.raw.deleted_runs import DeletedRun
+            from clawtrace.store.raw.raw_rows import DeletedRun
 
             return [found for row in rows if (found := DeletedRun(*row)).run_id not in self._numbers]
 

@@ -15,8 +15,7 @@ from clawtrace.errors import InputError, StoreError
 from clawtrace.model.relations import RELATIONS
 from clawtrace.model.run import RunRecord, write_record
 from clawtrace.store.arrow import ArrowRows
-from clawtrace.store.raw.adoption import RETIRED
-from clawtrace.store.raw.deleted_runs import remember
+from clawtrace.store.raw.raw_rows import RETIRED, remember
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from clawtrace.campaign.mutating.mutations import Mutant, ScoredRun
-from clawtrace.cli.output.mutations import print_score
+from clawtrace.cli.sources.recorded_run import print_score
 from clawtrace.report.console import console_for
 
 SCORE = ScoredRun(

@@ -10,7 +10,7 @@ import pytest
 from clawtrace.campaign.results.stored import write_json
 from clawtrace.runners.workspace import collect_artifacts
 from clawtrace.store.files.owner import Owner, write_owner
-from clawtrace.support.whole_file import whole_file, whole_text_file
+from clawtrace.support.files import whole_file, whole_text_file
 
 
 @pytest.fixture(params=[0o077, 0o022])

@@ -14,7 +14,7 @@ from typing import Any
 
 from clawtrace.assertions.probing.shell import kill_group
 from clawtrace.errors import ClawtraceError
-from clawtrace.support.private_files import users_umask
+from clawtrace.support.files import users_umask
 
 __all__ = ["HookError", "call_hook", "network_can_be_denied"]
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from clawtrace.support.private_files import users_umask
+from clawtrace.support.files import users_umask
 
 __all__ = ["Ended", "kill_group", "run_shell"]
 

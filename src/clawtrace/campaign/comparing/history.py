@@ -19,7 +19,7 @@ from clawtrace.errors import UsageError
 from clawtrace.report.results import LastGreen
 from clawtrace.report.struct import Struct
 from clawtrace.support.figures import utc_text
-from clawtrace.support.whole_file import whole_text_file
+from clawtrace.support.files import whole_text_file
 from clawtrace.verdicts.gating.pass_rate import PassRate, wilson
 
 __all__ = [

@@ -19,7 +19,7 @@ from typing import Any
 from clawtrace.errors import StoreLockedError
 from clawtrace.model.run import ClosedBy
 from clawtrace.store.files.owner import command_of
-from clawtrace.support.whole_file import whole_text_file
+from clawtrace.support.files import whole_text_file
 
 __all__ = [
     "RUN_SCHEMA",

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 from clawtrace.assertions.world import Gateway, World
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
-from clawtrace.campaign.results.packed_results import packed
 from clawtrace.campaign.results.stored import StoredRun, StoredRuns, read_run
-from clawtrace.campaign.results.stored_results import kept_file, mark_what_grew, with_unjudged, write_result
+from clawtrace.campaign.results.stored_results import kept_file, mark_what_grew, packed, with_unjudged, write_result
 from clawtrace.campaign.running.at_work import Budget, Place, RunInterruptedError, attempt, interrupts, preparing
 from clawtrace.campaign.running.cassettes import opened_cassettes
 from clawtrace.campaign.running.judged_run import judging_of

@@ -20,7 +20,7 @@ from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult
 from clawtrace.receiver.redaction.redact import cleaned
 from clawtrace.runners.base import RunOutcome
-from clawtrace.support.whole_file import whole_file
+from clawtrace.support.files import whole_file
 
 __all__ = ["clean_streams", "keep_run", "without_secrets"]
 

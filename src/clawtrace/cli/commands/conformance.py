@@ -70,7 +70,7 @@ def command(
     from clawtrace.conformance.scenarios import SCENARIOS
     from clawtrace.conformance.trial import Conformance, try_scenario
     from clawtrace.support.did_you_mean import did_you_mean
-    from clawtrace.support.whole_file import whole_text_file
+    from clawtrace.support.files import whole_text_file
 
     known = [one.name for one in SCENARIOS]
     for name in names:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 import click
 
 from clawtrace.cli.evaluating.suite import SuiteFlags, eval_suite, suite_options
+from clawtrace.cli.flags import complete_suites
 from clawtrace.cli.output.outcome import Output, finish, gate_options, output_options
 from clawtrace.cli.sources.clickhouse import ClickHouseSource, store_options
-from clawtrace.cli.sources.completions import complete_suites
 from clawtrace.cli.sources.source import Recordings, recordings_options, server_option, source_of
 
 if TYPE_CHECKING:

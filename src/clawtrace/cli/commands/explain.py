@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clawtrace.cli.flags import complete_types
 from clawtrace.cli.output.data import json_option, print_json, stdout_console
-from clawtrace.cli.sources.completions import complete_types
 
 if TYPE_CHECKING:
     from clawtrace.assertions.reference import FieldReference, Reference

@@ -15,7 +15,7 @@ import click
 from clawtrace.cli.output.data import stdout_console
 from clawtrace.cli.sources.source import TraceSource, source_options
 from clawtrace.errors import ExitCode, RunnerError, UsageError
-from clawtrace.support.private_files import keep_private
+from clawtrace.support.files import keep_private
 
 if TYPE_CHECKING:
     from clawtrace.campaign.comparing.observed import Observation
@@ -320,7 +320,7 @@ def _run(plan: Plan, decisions: Mapping[str, Decision]) -> _Trial:
 def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
     """Print the outcome; return the exit code."""
     from clawtrace.cli.output.connecting import OF_NO_INSTRUMENTATION, say_how_to_connect
-    from clawtrace.cli.output.mutations import print_score
+    from clawtrace.cli.sources.recorded_run import print_score
     from clawtrace.support.figures import amount
 
     console = stdout_console()

@@ -63,11 +63,11 @@ def _print_runs(runs: Sequence[Mapping[str, Any]], trees: Mapping[str, Sequence[
             console.line()
         print_run(run, trees[run["run_id"]], console)
         if explain:
-            from clawtrace.cli.output.doubts import print_reasons
-            from clawtrace.cli.output.explained import (
+            from clawtrace.cli.output.inspected import (
                 print_calls,
                 print_evidence,
                 print_explained,
+                print_reasons,
                 print_unknown_attributes,
             )
 
@@ -89,7 +89,7 @@ def _say_that_nothing_is_there(runs: Sequence[Mapping[str, Any]]) -> None:
 def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], console: ConsoleOutput) -> None:
     """Print one run of `clawtrace.inspect/1` with its tree."""
     from clawtrace.cli.output.connecting import OF_NO_INSTRUMENTATION
-    from clawtrace.cli.output.doubts import marks_of, print_open, print_requests
+    from clawtrace.cli.output.inspected import marks_of, print_open, print_requests
     from clawtrace.report.tree import tree_lines
     from clawtrace.support.figures import UNKNOWN, amount, duration
 

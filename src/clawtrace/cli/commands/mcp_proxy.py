@@ -17,7 +17,7 @@ from clawtrace.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from clawtrace.config.base import CassetteMode
-    from clawtrace.mcp_proxy.answering import Ask
+    from clawtrace.mcp_proxy.proxy import Ask
 
 __all__ = ["command"]
 
@@ -81,7 +81,7 @@ def command(
     if wrong := next((one for one in headers if ":" not in one), None):
         raise UsageError(f"`--header` is 'NAME: VALUE', found {wrong!r}")
     from clawtrace.cassettes.forwarding import plain_url
-    from clawtrace.mcp_proxy.answering import Answering
+    from clawtrace.mcp_proxy.proxy import Answering
 
     with _asking(cassette, mode or "replay") as (ask, used, misses):
         if used != "replay" and not (server or url):
@@ -124,7 +124,7 @@ def _asking(cassette: Path | None, mode: CassetteMode) -> Iterator[tuple[Ask, Ca
     from clawtrace.cassettes.playing import RUN_MISSES, RUN_SERVER, Cassette, Playback
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.config.projects.session_settings import session_settings
-    from clawtrace.mcp_proxy.answering import inherited, mode_of_run, of_calls, of_run
+    from clawtrace.mcp_proxy.proxy import inherited, mode_of_run, of_calls, of_run
 
     if cassette is not None:
         redaction = session_settings(load_project()).redaction

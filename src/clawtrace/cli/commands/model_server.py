@@ -16,7 +16,7 @@ import click
 
 from clawtrace.config.files.document import SUFFIXES
 from clawtrace.errors import ExitCode, UsageError
-from clawtrace.support.whole_file import whole_text_file
+from clawtrace.support.files import whole_text_file
 
 if TYPE_CHECKING:
     from clawtrace.config.base import CassetteMode

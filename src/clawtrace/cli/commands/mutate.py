@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clawtrace.cli.flags import complete_suites
 from clawtrace.cli.output.data import json_option, print_json, stdout_console
-from clawtrace.cli.sources.completions import complete_suites
 from clawtrace.cli.sources.source import TraceSource, chosen_runs, source_options
 from clawtrace.errors import ExitCode
 
@@ -65,7 +65,7 @@ def command(
 
     The exit code is 3 where an assertion does not pass on the run itself, or no fault could be put into it.
     """
-    from clawtrace.cli.output.mutations import print_score
+    from clawtrace.cli.sources.recorded_run import print_score
 
     if (assertions is None) == (suite is None):
         raise click.UsageError("Give --assertions FILE, or --suite ID for the cases of a suite: one of the two.")
@@ -96,7 +96,7 @@ def command(
 
 def _of_file(assertions: str, source: TraceSource, wanted: Sequence[str]) -> list[ScoredRun]:
     """Return the score of an assertions file on each run."""
-    from clawtrace.cli.output.mutations import score_of
+    from clawtrace.cli.sources.recorded_run import score_of
     from clawtrace.config.loading.assertions_file import load_assertions_file
     from clawtrace.config.projects.project_file import load_project
 
@@ -114,7 +114,7 @@ def _of_suite(suite: str, profile: str | None, source: TraceSource, wanted: Sequ
     Raises:
         UsageError: the suite has no stored campaign, or another source is named, too.
     """
-    from clawtrace.cli.output.mutations import score_of
+    from clawtrace.cli.sources.recorded_run import score_of
     from clawtrace.config.loading.suite_file import load_suite
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.runners.starting.templates import RunValues

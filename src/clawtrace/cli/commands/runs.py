@@ -22,7 +22,7 @@ from clawtrace.cli.sources.source import (
     source_of,
 )
 from clawtrace.errors import InputError
-from clawtrace.support.private_files import keep_private
+from clawtrace.support.files import keep_private
 
 if TYPE_CHECKING:
     from clawtrace.sidecar.client import Client
@@ -108,7 +108,7 @@ def adopt(run_id: str, trace_ids: tuple[str, ...], store: Path | None, server: s
     """
     from clawtrace.campaign.results.stored import kept_runs
     from clawtrace.campaign.results.stored_results import mark_stale
-    from clawtrace.session.adoption import adopt_traces
+    from clawtrace.session.contents import adopt_traces
 
     wanted, stale = list(dict.fromkeys(trace_ids)), False
     if (service := _service(store, server)) is not None:

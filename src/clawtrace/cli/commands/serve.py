@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clawtrace.errors import ConfigError, StoreError
-from clawtrace.support.private_files import keep_private
+from clawtrace.support.files import keep_private
 
 if TYPE_CHECKING:
     from clawtrace.config.projects.project_file import Project

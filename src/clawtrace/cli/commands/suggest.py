@@ -31,9 +31,8 @@ def command(source: TraceSource, wanted: tuple[str, ...], out: Path | None, no_m
     more runs, the less depends on chance. Then faults are put into the first run (see `clawtrace mutate`), and the mutation score
     says which of them the assertions catch.
     """
-    from clawtrace.cli.output.mutations import print_score
     from clawtrace.cli.projects.new_project import assertions_file_text, replace_file
-    from clawtrace.cli.sources.recorded_run import observed
+    from clawtrace.cli.sources.recorded_run import observed, print_score
     from clawtrace.report.console import console_for
 
     with source.opened(wanted) as (asked, known):

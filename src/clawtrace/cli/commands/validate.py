@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clawtrace.cli.flags import complete_suites
 from clawtrace.cli.output.data import json_option, print_json, stdout_console
-from clawtrace.cli.sources.completions import complete_suites
 from clawtrace.errors import ConfigError, ConfigProblem
 
 if TYPE_CHECKING:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.core import ParameterSource
 
-from clawtrace.cli.flags import together
+from clawtrace.cli.flags import complete_cases, together
 from clawtrace.cli.output.outcome import Output, details_of, finish, hints_of, trees_of
-from clawtrace.cli.sources.completions import complete_cases
-from clawtrace.support.private_files import keep_private
+from clawtrace.support.files import keep_private
 
 if TYPE_CHECKING:
     from clawtrace.campaign.planning.expand import Plan
@@ -221,7 +220,7 @@ def _kept_history(
     done: CampaignResult, decisions: Mapping[str, Decision], gate: Gate
 ) -> dict[tuple[str, str | None], LastGreen]:
     """Add the campaign to its history; return of the cases that are not green when they last were."""
-    from clawtrace.campaign.running.kept_history import keep_history
+    from clawtrace.campaign.running.last_time import keep_history
 
     try:
         return keep_history(done, decisions, gate)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from clawtrace.support.private_files import shared_folder
-from clawtrace.support.whole_file import whole_text_file
+from clawtrace.support.files import shared_folder, whole_text_file
 
 if TYPE_CHECKING:
     from clawtrace.report.base import CampaignReport

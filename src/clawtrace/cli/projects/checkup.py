@@ -298,7 +298,7 @@ def _outputs(project: Project) -> CheckupFinding:
 
 def _instrumentations(project: Project) -> Iterator[CheckupFinding]:
     """Yield which instrumentations of the last runs are of unknown versions, or write attributes that are unknown."""
-    from clawtrace.cli.projects.drift import drifts, last_store
+    from clawtrace.cli.projects.agent_checkup import drifts, last_store
 
     store = last_store(project)
     if store is None:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.errors import UsageError
-from clawtrace.support.private_files import shared_folder
-from clawtrace.support.whole_file import whole_text_file
+from clawtrace.support.files import shared_folder, whole_text_file
 
 if TYPE_CHECKING:
     from clawtrace.campaign.comparing.observed import Observation

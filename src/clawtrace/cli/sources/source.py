@@ -14,7 +14,7 @@ import click
 from clawtrace.cli.flags import together
 from clawtrace.cli.sources.clickhouse import ClickHouseSource, store_options
 from clawtrace.errors import StoreLockedError, UsageError
-from clawtrace.support.private_files import keep_private
+from clawtrace.support.files import keep_private
 
 if TYPE_CHECKING:
     from clawtrace.config.projects.project_file import Project

@@ -10,11 +10,10 @@ from typing import Any
 from clawtrace.assertions.registry import all_types
 from clawtrace.config.base import CassetteMode
 from clawtrace.config.cases.assertion_list import ASSERTIONS, PRECONDITIONS, AssertionList, load_assertions
-from clawtrace.config.cases.case import CaseConfig, InputSection
+from clawtrace.config.cases.case import CaseConfig, FaultConfig, InputSection
 from clawtrace.config.cases.cassette import CassetteUse, cassette_of
 from clawtrace.config.cases.conversation import Conversation, load_conversation
 from clawtrace.config.cases.dataset import DatasetRow, load_rows
-from clawtrace.config.cases.faults import FaultConfig
 from clawtrace.config.expectations import rubric_problems
 from clawtrace.config.files.document import Document, KeyPath, read_document
 from clawtrace.config.files.problems import (

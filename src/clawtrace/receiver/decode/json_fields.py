@@ -15,7 +15,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from clawtrace.receiver.decode.values import MAX_DEPTH, double_text, finite, json_text
+from clawtrace.receiver.decode.items import MAX_DEPTH, double_text, finite, json_text
 from clawtrace.receiver.request import BadItemError
 
 __all__ = [

@@ -12,6 +12,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from clawtrace.receiver.decode.items import (
+    NO_SPAN,
+    NO_TRACE,
+    SPAN_KINDS,
+    STATUS_CODES,
     Attributes,
     EventItem,
     GroupItems,
@@ -19,6 +23,7 @@ from clawtrace.receiver.decode.items import (
     LogItem,
     ScopeItems,
     SpanItem,
+    checked_ids,
 )
 from clawtrace.receiver.decode.json_fields import (
     an_id,
@@ -32,7 +37,6 @@ from clawtrace.receiver.decode.json_fields import (
     text,
     unsigned,
 )
-from clawtrace.receiver.decode.values import NO_SPAN, NO_TRACE, SPAN_KINDS, STATUS_CODES, checked_ids
 from clawtrace.receiver.request import BadItemError, BadPayloadError, Signal
 
 __all__ = ["JsonItems", "parse_json", "whole_characters"]

@@ -42,7 +42,7 @@ def protobuf_signal(data: bytes) -> Signal | None:
     """
     from google.protobuf.message import DecodeError
 
-    from clawtrace.receiver.decode.wire import MESSAGE_PARTS, groups_of
+    from clawtrace.receiver.decode.protobuf import MESSAGE_PARTS, groups_of
 
     for signal in SIGNALS:
         parts = MESSAGE_PARTS[signal]

@@ -1,25 +1,35 @@
-"""What both servers share: who may send, what fits, what is recorded when a request is turned away."""
+"""What both servers share: who may send, what fits, what is recorded when a request is turned away; and the open connections."""
 
 from __future__ import annotations
 
+import asyncio
 import hmac
+import select
 import threading
 import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Protocol
 
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import Receipt
 from clawtrace.receiver.attribution.attribute import NO_RUN, Attribution
-from clawtrace.receiver.attribution.connections import Connections
-from clawtrace.receiver.attribution.counters import Counters
+from clawtrace.receiver.attribution.connections import Connection, Connections, Counters
 from clawtrace.receiver.limits import ReceiverSettings
 from clawtrace.receiver.request import Request
 from clawtrace.receiver.writer import Writer
 
-__all__ = ["NO_TOKEN", "PRESSURE", "STOPPING", "Desk"]
+if TYPE_CHECKING:
+    import grpc
+
+__all__ = ["NO_TOKEN", "PRESSURE", "STOPPING", "Desk", "Site", "Work", "unread"]
 
 PRESSURE = "the receiver's queue is full; try again"
 STOPPING = "the receiver is stopping"
 NO_TOKEN = "a token is required: send `authorization: Bearer TOKEN` or `x-clawtrace-token: TOKEN`"
+
+
+Work = Callable[[Iterator[bytes], "grpc.ServicerContext"], Iterator[bytes]]
+"""Answers a call, whose messages it is given: yields each message of the answer; a `RefusedError` of `grpc_server` refuses the call."""
 
 
 class Desk:
@@ -99,3 +109,71 @@ class Desk:
         for run_no in {run for run in runs if run not in self._attribution.deleted} or {NO_RUN}:
             receipt = Receipt(run_no, 0, request.arrival_ns, request.protocol, request.signal, reason=reason, **counts)
             self.writer.refused(receipt, request.port)
+
+
+_CHUNK = 1 << 18
+"""Bytes that are taken from a socket at once."""
+
+
+class Visitor(Protocol):
+    """An open connection, in the hands of its reader."""
+
+    link: Connection
+    transport: asyncio.Transport
+
+    relayed: bool
+    """Whether its bytes go to the gRPC server."""
+
+    @property
+    def halfway(self) -> bool:
+        """Whether something that was read of it has not been handed on."""
+
+    def has_unread(self) -> bool:
+        """Say whether the socket holds bytes, or an end, that the event loop is about to read."""
+
+    def shutdown(self) -> None:
+        """Take no more requests."""
+
+
+class Site:
+    """What the connections of one receiver share; used in its event loop only."""
+
+    def __init__(self, desk: Desk, *, head_seconds: float) -> None:
+        self.desk = desk
+        self.connections = desk.connections
+        self.counters = desk.counters
+        self.head_seconds = head_seconds
+        """How long the headers of a request may take."""
+        self.visitors: set[Visitor] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
+        """Those that answer requests over HTTP, one for each connection."""
+        self.activity = asyncio.Event()
+        """Set whenever a connection's state changes."""
+        self.chunk = memoryview(bytearray(_CHUNK))
+        """Where relayed bytes are between being read and being written."""
+
+    def matters(self, link: Connection, run_no: int) -> bool:
+        """Say whether a connection may still bring something of the run: it did before, or is of no run so far."""
+        runs = self.connections.runs_of(link)
+        return not runs or run_no in runs
+
+    def relaying(self) -> bool:
+        """Say whether a connection is open whose bytes go to the gRPC server."""
+        return any(one.relayed for one in self.visitors)
+
+    def unsettled(self, run_no: int) -> tuple[bool, bool]:
+        """Say whether anything of the run may be on its way, and whether some of that waits in a socket."""
+        visitors = [one for one in self.visitors if self.matters(one.link, run_no)]
+        waiting = any(one.has_unread() for one in visitors)
+        return waiting or any(one.halfway for one in visitors), waiting
+
+
+def unread(descriptor: int) -> bool:
+    """Say whether a socket has bytes, an end or a new connection to be read."""
+    if descriptor < 0:
+        return False
+    if not hasattr(select, "poll"):
+        return bool(select.select([descriptor], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))

@@ -11,13 +11,20 @@ from functools import partial
 from typing import cast
 from urllib.parse import urlsplit
 
-from clawtrace.receiver.request import Request, RequestAnswer, RequestOutcome, Signal, sender_of
-from clawtrace.receiver.transport.admission import NO_TOKEN, STOPPING, Desk
-from clawtrace.receiver.transport.answers import Code, status_body, success_body
+from clawtrace.receiver.request import (
+    Code,
+    Request,
+    RequestAnswer,
+    RequestOutcome,
+    Signal,
+    sender_of,
+    status_body,
+    success_body,
+)
+from clawtrace.receiver.transport.admission import NO_TOKEN, STOPPING, Desk, Site
 from clawtrace.receiver.transport.http_body import Body, HttpError
 from clawtrace.receiver.transport.http_connection import HttpExchange
 from clawtrace.receiver.transport.questions import Questions
-from clawtrace.receiver.transport.site import Site
 
 __all__ = ["HttpApp"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import zlib
 
-from clawtrace.receiver.inbox import ByteBudget
 from clawtrace.receiver.transport.admission import PRESSURE
 from clawtrace.receiver.transport.http_connection import GoneError, HttpExchange
+from clawtrace.receiver.writer import ByteBudget
 
 __all__ = ["Body", "HttpError"]
 

@@ -14,8 +14,8 @@ from urllib.parse import unquote
 import h11
 
 from clawtrace.receiver.attribution.connections import Connection
+from clawtrace.receiver.transport.admission import Site, unread
 from clawtrace.receiver.transport.relay import Relay
-from clawtrace.receiver.transport.site import Site, unread
 
 __all__ = ["GoneError", "HttpConnection", "HttpExchange"]
 

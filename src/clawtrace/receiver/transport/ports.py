@@ -21,8 +21,8 @@ from clawtrace.errors import ReceiverError
 from clawtrace.receiver.transport.admission import Desk
 
 if TYPE_CHECKING:
+    from clawtrace.receiver.transport.admission import Site
     from clawtrace.receiver.transport.questions import Questions
-    from clawtrace.receiver.transport.site import Site
 
 __all__ = ["Ports"]
 
@@ -154,9 +154,9 @@ class Ports:
             self._ready.set()
 
     async def _serve(self) -> None:
+        from clawtrace.receiver.transport.admission import Site
         from clawtrace.receiver.transport.http_app import HttpApp
         from clawtrace.receiver.transport.http_connection import HttpConnection
-        from clawtrace.receiver.transport.site import Site
 
         loop = self._loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._report)
@@ -204,7 +204,7 @@ class Ports:
             visitor.transport.close()
 
     async def _rest(self, run_no: int) -> None:
-        from clawtrace.receiver.transport.site import unread
+        from clawtrace.receiver.transport.admission import unread
 
         quiet = 0
         while quiet < _QUIET_TURNS:

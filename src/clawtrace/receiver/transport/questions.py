@@ -17,12 +17,12 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import parse_qs
 
-from clawtrace.receiver.inbox import ByteBudget
 from clawtrace.receiver.transport.http_body import Body, HttpError
 from clawtrace.receiver.transport.http_connection import HttpExchange
+from clawtrace.receiver.writer import ByteBudget
 
 if TYPE_CHECKING:
-    from clawtrace.receiver.transport.grpc_calls import Work
+    from clawtrace.receiver.transport.admission import Work
 
 __all__ = [
     "EVENTS_PATH",

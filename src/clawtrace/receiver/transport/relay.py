@@ -11,7 +11,7 @@ import time
 
 from clawtrace.receiver.attribution.connections import Connection
 from clawtrace.receiver.request import Request
-from clawtrace.receiver.transport.site import Site, unread
+from clawtrace.receiver.transport.admission import Site, unread
 
 __all__ = ["Relay"]
 

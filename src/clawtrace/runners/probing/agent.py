@@ -47,7 +47,7 @@ from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_ai.usage import UsageLimits
 
-from clawtrace.providers.failures import ProviderFailure, failure_of, pause_before
+from clawtrace.providers.asking import ProviderFailure, failure_of, pause_before
 from clawtrace.providers.models import open_model, request_settings
 from clawtrace.runners.probing.order import PROVIDER_FAILED, ProbeOrder, read_order
 from clawtrace.runners.probing.tools import ProbeTools, ToolError

@@ -21,7 +21,7 @@ from typing import Any
 
 from clawtrace.errors import RunnerError
 from clawtrace.runners.base import StopSignal
-from clawtrace.support.private_files import users_umask
+from clawtrace.support.files import users_umask
 
 __all__ = ["ProcessEnd", "ProcessSpec", "supervise"]
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from clawtrace.errors import StoreError, StoreLockedError, StoreSchemaError
 from clawtrace.store.files.failures import store_error
-from clawtrace.support.whole_file import whole_text_file
+from clawtrace.support.files import whole_text_file
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

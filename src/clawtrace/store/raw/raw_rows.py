@@ -3,13 +3,18 @@
 To insert a few spans costs DuckDB 70 µs a span, to insert thousands at once 20. So a small group is only appended to the
 journal and held in memory; it is moved, together with all that gathered, when enough rows did, before anything reads the
 raw tables, when nothing arrives for a while, and when the store is closed or opened again after its process was killed.
+
+Traces that stood for themselves and turn out to belong to a run (spec: span-model.md §2, rules 5 to 9).
+
+What is remembered of runs that were taken out of a store: late spans must not make them again.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch, joined
@@ -21,7 +26,46 @@ from clawtrace.store.raw.journal import Group, Journal, problem
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["RawInserts", "RawRows", "transaction", "write_numbers"]
+__all__ = ["RETIRED", "DeletedRun", "RawInserts", "RawRows", "adopt", "remember", "transaction", "write_numbers"]
+
+RETIRED = ""
+"""The run id of a number whose run is no more; its row stays, so that no number is used twice."""
+
+# A run of the trace's name that was announced, or whose spans said so themselves, stays.
+_KEPT = """
+SELECT run_no FROM otel_traces WHERE run_no IN (SELECT unnest($alone))
+UNION SELECT run_no FROM otel_logs WHERE run_no IN (SELECT unnest($alone))
+UNION SELECT n.run_no FROM run_numbers AS n JOIN run_records AS r ON r.run_id = n.run_id
+"""
+
+
+def adopt(db: DuckDBPyConnection, adopted: Sequence[tuple[str, int, str]], numbers: Mapping[str, int]) -> list[str]:
+    """Give traces to runs, in the caller's transaction, and retire the runs that stood for them alone.
+
+    What the receiver counted for a retired run counts for the one that its trace belongs to.
+
+    Args:
+        adopted: (trace id, run number, rule).
+        numbers: the number of each run, by run id; an unattributed trace is a run under its trace id.
+
+    Returns:
+        The ids of the retired runs.
+    """
+    for trace_id, run_no, rule in adopted:
+        for table in ("otel_traces", "otel_logs"):
+            db.execute(
+                f'UPDATE {table} SET run_no = ?, run_rule = ? WHERE "TraceId" = ? AND run_rule = ?',
+                [run_no, rule, trace_id, "none"],
+            )
+    owners = {trace_id: run_no for trace_id, run_no, _ in adopted if numbers.get(trace_id, run_no) != run_no}
+    if not owners:
+        return []
+    kept = {row[0] for row in db.execute(_KEPT, {"alone": [numbers[trace_id] for trace_id in owners]}).fetchall()}
+    retired = [trace_id for trace_id in owners if numbers[trace_id] not in kept]
+    for trace_id in retired:
+        db.execute("UPDATE receipts SET run_no = ? WHERE run_no = ?", [owners[trace_id], numbers[trace_id]])
+        db.execute("UPDATE run_numbers SET run_id = ? WHERE run_no = ?", [RETIRED, numbers[trace_id]])
+    return retired
 
 
 @contextlib.contextmanager
@@ -271,3 +315,46 @@ class RawRows:
         except duckdb.CatalogException:
             return None
         return rows[0] if rows else None
+
+
+REMEMBERED = 10_000
+"""Deleted runs that are known as such; the oldest are forgotten."""
+_TRACES = 100
+"""Traces of each that are known."""
+
+
+class DeletedRun(NamedTuple):
+    """A run that was taken out."""
+
+    run_no: int
+    run_id: str
+    deleted_ns: int
+    why: str
+    trace_ids: Sequence[str]
+
+    def sentence(self) -> str:
+        """Say what became of it."""
+        when = datetime.fromtimestamp(self.deleted_ns // 10**9, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return f"the run {self.run_id!r} was deleted at {when} ({self.why})"
+
+
+def remember(db: DuckDBPyConnection, runs: Collection[tuple[int, str]], why: str, now_ns: int) -> None:
+    """Note runs that are taken out, in the caller's transaction, before their spans go; forget the oldest.
+
+    Args:
+        runs: number and id of each.
+    """
+    numbers, run_ids = zip(*runs, strict=True)
+    traces = (
+        f'SELECT run_no, list(trace_id)[:{_TRACES}] AS trace_ids FROM (SELECT DISTINCT run_no, "TraceId" AS trace_id '
+        "FROM otel_traces WHERE run_no IN (SELECT unnest($numbers))) GROUP BY run_no"
+    )
+    db.execute(
+        f"INSERT INTO deleted_runs SELECT g.run_no, g.run_id, $now, $why, coalesce(t.trace_ids, []) FROM "
+        f"(SELECT unnest($numbers) AS run_no, unnest($run_ids) AS run_id) AS g LEFT JOIN ({traces}) AS t USING (run_no)",
+        {"numbers": list(numbers), "run_ids": list(run_ids), "now": now_ns, "why": why},
+    )
+    db.execute(
+        "DELETE FROM deleted_runs WHERE run_no NOT IN "
+        f"(SELECT run_no FROM deleted_runs ORDER BY deleted_ns DESC, run_no DESC LIMIT {REMEMBERED})"
+    )

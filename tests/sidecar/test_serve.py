@@ -174,6 +174,7 @@ def test_a_port_that_is_taken_is_named(serve) -> None:
 
     assert second.returncode == 4
     assert f":{port}: Address already in use" in second.stderr
+    assert not (running.folder / "other.duckdb").exists()  # or it would be read as the newest store
 
 
 def test_what_was_acknowledged_outlives_a_kill(serve) -> None:

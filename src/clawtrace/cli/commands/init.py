@@ -155,6 +155,7 @@ class _Recorded(NamedTuple):
     traces: Sequence[Path]
     """The files that hold this run and no other; empty where there are none, or a command takes their place."""
     score: ScoredRun | None
+    failed: Sequence[str]
 
 
 def _recorded(source: TraceSource, run_id: str | None, *, with_command: bool) -> _Recorded:
@@ -164,7 +165,7 @@ def _recorded(source: TraceSource, run_id: str | None, *, with_command: bool) ->
         chosen = the_run(known, run_id, asked)
         files = () if with_command else files_of(source, chosen, known)
         seen = observed(asked, asked.inspect([chosen])["runs"])
-    return _Recorded(chosen, seen.messages[0], seen.found, files, seen.score)
+    return _Recorded(chosen, seen.messages[0], seen.found, files, seen.score, seen.failed)
 
 
 def _write(project: Project, answers: _Choices, seen: _Recorded | None) -> int:
@@ -264,6 +265,8 @@ class _Trial(NamedTuple):
     found: Sequence[Observation]
     last_words: str
     score: ScoredRun | None = None
+    failed: Sequence[str] = ()
+    """Names of calls that failed and did not succeed later."""
     unread: bool = False
     """Whether there are spans, of which no dialect reads any."""
 
@@ -314,7 +317,7 @@ def _run(plan: Plan, decisions: Mapping[str, Decision]) -> _Trial:
         exited = Observation({"type": "agent_exit_code", "value": 0}, "The agent's process succeeded.")
         runs = session.inspect([result.run_id])["runs"]
         seen = observed(session, runs, exited)
-        return _Trial(result, seen.found, ending, seen.score, unread=not runs[0]["dialects"])
+        return _Trial(result, seen.found, ending, seen.score, seen.failed, unread=not runs[0]["dialects"])
 
 
 def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
@@ -340,6 +343,11 @@ def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
             console.paragraph("Its trace is not complete: " + " ".join(result.incomplete_because), style="yellow")
         if trial.unread:
             console.paragraph(OF_NO_INSTRUMENTATION, style="yellow")
+    if failed := seen.failed if seen else trial.failed if trial else ():
+        named = ", ".join(f"`{name}`" for name in failed)
+        console.paragraph(
+            f"Failed in this run: {named}. If it should not, add `- type: no_span_errors`.", style="yellow"
+        )
     if score := seen.score if seen else trial.score if trial else None:
         print_score(score, console)
     console.line(("Next: ", ""), (f"clawtrace eval --suite {draft.suite_id}", "bold"))

@@ -151,6 +151,7 @@ def _serve(
     from clawtrace.config.projects.session_settings import endpoint_of
     from clawtrace.session.session import Session
     from clawtrace.sidecar.serving import ReadyFile, Sends, Service
+    from clawtrace.store.files.failures import must_be_there
     from clawtrace.store.questions.address_space import bound_user_sql
 
     bound_user_sql()
@@ -184,6 +185,7 @@ def _serve(
                     ready.remove()
             why = f"nothing came for {idle_seconds:g} s" if idle else "asked to stop"
             click.echo(f"{why}; storing what was received", err=True)
+            must_be_there(str(store))
             service.drain()
     click.echo("stopped", err=True)
     return 0

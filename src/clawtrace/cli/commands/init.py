@@ -223,18 +223,17 @@ def _texts(project: Project, draft: CaseDraft, case_file: Path, found: Sequence[
     """Return the files that are missing, with their texts."""
     import json
 
-    from clawtrace.cli.commands.schema import schemas
     from clawtrace.cli.projects.new_project import PROJECT, case_text, suite_text
     from clawtrace.config.files.document import with_either_suffix
+    from clawtrace.config.schemas import schemas
 
     texts = {}
     if project.path is None:
         texts[project.root / "clawtrace.yaml"] = PROJECT
-    folder = project.configs / "schemas"
-    for kind in ("project", "suite", "case"):
-        name = f"{kind}.schema.json"
-        if not (folder / name).exists():
-            texts[folder / name] = json.dumps(schemas()[name], indent=1, ensure_ascii=False) + "\n"
+    paths = {kind: project.configs / "schemas" / f"{kind}.schema.json" for kind in ("project", "suite", "case")}
+    if missing := [kind for kind, path in paths.items() if not path.exists()]:
+        for kind, schema in schemas(missing).items():
+            texts[paths[kind]] = json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
     if with_either_suffix(project.configs / "suites" / draft.suite_id) is None:
         texts[project.configs / "suites" / f"{draft.suite_id}.yaml"] = suite_text(draft.suite_id)
     texts[case_file] = case_text(draft, found)

@@ -9,6 +9,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import clawtrace
+from clawtrace.campaign.planning import fingerprint
 from clawtrace.campaign.planning.expand import expand
 from clawtrace.campaign.running.reuse import decide
 from clawtrace.config.loading.suite_file import load_suite
@@ -151,6 +153,20 @@ def test_what_can_change_an_agent_changes_both(prints, edit):
 def test_what_judges_changes_the_judgement_alone(prints, edit):
     """T24: an edited assertion is asked anew, and no agent is run for it."""
     before, after = prints(), prints(**CHANGES_ONLY_THE_JUDGEMENT[edit])
+
+    assert before[0] == after[0]
+    assert before[1] != after[1]
+
+
+def test_another_checkout_of_the_same_version_judges_anew(prints, tmp_path_factory, monkeypatch):
+    """Between releases the number stays, and what a verdict says need not."""
+    before = prints()
+    other = tmp_path_factory.mktemp("checkout")
+    (other / "__init__.py").write_text("fixed = True")
+    monkeypatch.setattr(clawtrace, "__file__", str(other / "__init__.py"))
+    fingerprint._own_code.cache_clear()
+    after = prints()
+    fingerprint._own_code.cache_clear()
 
     assert before[0] == after[0]
     assert before[1] != after[1]

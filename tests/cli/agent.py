@@ -1,6 +1,6 @@
 """A plain agent with OpenTelemetry's own SDK: calls the tools that its arguments name, then exits with a code.
 
-Arguments: tool names; `exit=N`; `silent` exports nothing; `base` takes the base address for the whole one; `wait` says
+Arguments: tool names; `fails=NAME`, the tool that fails; `exit=N`; `silent` exports nothing; `base` takes the base address for the whole one; `wait` says
 that it runs and waits to be ended.
 """
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import StatusCode
 
 
 def main(words: list[str]) -> int:
@@ -27,6 +28,8 @@ def main(words: list[str]) -> int:
             with tracer.start_as_current_span(f"execute_tool {name}") as tool:
                 tool.set_attributes({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name})
                 tool.set_attribute("gen_ai.tool.call.arguments", '{"path": "report.md"}')
+                if f"fails={name}" in words:
+                    tool.set_status(StatusCode.ERROR, "broken")
         print("done")
         if "wait" in words:
             Path(os.environ["AGENT_PIDFILE"]).write_text(str(os.getpid()))

@@ -44,6 +44,22 @@ def test_a_failed_check_shows_the_tree_where_the_test_asked(run_pytest):
     assert "spans of the run" not in done.stdout
 
 
+def test_a_mistake_in_a_check_is_shown_where_the_test_made_it(run_pytest):
+    source = """
+def test_typo(clawtrace_trace):
+    clawtrace_trace.check("tool_was_caled", tool="x")
+
+def test_name(clawtrace_trace):
+    clawtrace_trace.check(tool_not_invoked("x"), "no_loops")
+"""
+    done = run_pytest(AGENTS + source)
+
+    assert "Did you mean `tool_was_called`?" in done.stdout
+    assert "found 'no_loops'; a type's name is asked alone, or in a mapping" in done.stdout
+    assert "parse_assertion" not in done.stdout
+    assert "as_assertion" not in done.stdout
+
+
 def test_any_other_failure_gets_the_tree_with_it(run_pytest):
     """An ordinary assertion that fails is shown with what the agent did; one that passes is not."""
     source = """

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -174,6 +176,7 @@ def test_a_port_that_is_taken_is_named(serve) -> None:
 
     assert second.returncode == 4
     assert f":{port}: Address already in use" in second.stderr
+    assert not (running.folder / "other.duckdb").exists()  # or it would be read as the newest store
 
 
 def test_what_was_acknowledged_outlives_a_kill(serve) -> None:
@@ -186,6 +189,25 @@ def test_what_was_acknowledged_outlives_a_kill(serve) -> None:
     ended = again.client.end_run("r1", exit_code=0)
 
     assert (ended["complete"], ended["spans"]) == (True, 2)
+
+
+def test_a_store_that_is_deleted_meanwhile_is_said_to_be(serve) -> None:
+    """Nothing is acknowledged into a file that nothing can open again; where it comes back, all goes on."""
+    running = serve()
+    export(f"{running.http}/run/r1", "search")
+    folder = running.folder / "outputs" / "serve"
+    moved = folder.rename(running.folder / "moved")
+    sending = threading.Thread(target=export, args=(f"{running.http}/run/r2", "search"))
+    sending.start()
+    assert "was deleted or moved" in running.process.stderr.readline()
+    moved.rename(folder)
+    sending.join(60)  # its exporter sends again until it is acknowledged
+    assert {run["run_id"] for run in running.client.list_runs()} == {"r1", "r2"}
+
+    shutil.rmtree(folder)
+    code, said = running.end()
+    assert code == 4
+    assert "was deleted or moved" in said
 
 
 def test_what_is_kept_is_set_by_flag_and_changed_by_sighup(serve) -> None:

@@ -91,6 +91,7 @@ class TestIncompleteRun:
 
         assert found.status is Status.INCONCLUSIVE
         assert "not closed yet" in found.message
+        assert found.hint.startswith("End the run: ")
 
 
 class TestNoTrace:
@@ -138,6 +139,14 @@ class TestUnknownFacts:
 
         assert (found.status, found.missing_data) == (Status.WARN, True)
         assert "model_pricing" in found.hint
+
+    def test_small_costs_are_decimals(self, lab: Lab) -> None:
+        lab.put(chat("m", **{"gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 0}))
+        found = verdict(lab, {"type": "trace_cost", "max_usd": 0.000001})
+
+        assert found.status is Status.FAIL
+        assert found.message.endswith(" USD, over 0.000001 USD.")
+        assert "e-" not in found.message
 
     def test_a_price_is_asked_for_only_where_one_is_missing(self, lab: Lab) -> None:
         """Calls without tokens, and no call at all, warn as well: no price would help."""

@@ -46,11 +46,13 @@ def as_assertion(asked: Any) -> Assertion:
         InvalidAssertionError: it is invalid.
         UsageError: it is neither an assertion nor a mapping.
     """
+    __tracebackhide__ = True
     if isinstance(asked, Assertion):
         return asked
     if isinstance(asked, Mapping):
         return parse_assertion(asked)
     called = f"; call it: `{asked.__name__}(…)`" if callable(asked) and hasattr(asked, "__name__") else ""
+    called = "; a type's name is asked alone, or in a mapping" if isinstance(asked, str) else called
     raise UsageError(f"a check takes an assertion, a mapping or a type's name, found {asked!r}{called}")
 
 

@@ -338,7 +338,7 @@ class Trace:
 
     def _judge(self, asked: Sequence[Asked], allow: Iterable[Allowed]) -> tuple[Verdict, ...]:
         __tracebackhide__ = True
-        assertions = [as_assertion(one) for one in asked]
+        assertions = list(map(as_assertion, asked))
         if not assertions:
             raise UsageError("nothing to check: give at least one assertion.")
         gate = as_gate(allow)

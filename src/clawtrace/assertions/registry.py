@@ -118,6 +118,7 @@ def parse_assertion(written: Mapping[str, Any]) -> Assertion:
         InvalidAssertionError: every problem with it, each with its path inside `written`.
         PluginError: its type is registered by a distribution that cannot be loaded.
     """
+    __tracebackhide__ = True
     if "type" not in written:
         raise InvalidAssertionError([AssertionProblem(("type",), "is required: an assertion names its type")])
     try:

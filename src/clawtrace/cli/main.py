@@ -230,6 +230,7 @@ _REMEDIES = {
     errno.ENOTDIR: "Check the path: a part of it is a file.",
     errno.EISDIR: "Give the path of a file.",
     errno.ENOSPC: "Free space on its disk.",
+    errno.EMFILE: "Raise the limit of this process (`ulimit -n`).",
 }
 """What to do about an error of the operating system, by its number."""
 

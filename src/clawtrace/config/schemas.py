@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel
@@ -35,10 +36,10 @@ FILE_KINDS: dict[str, type[BaseModel]] = {
 """Every kind of file with the model that reads it."""
 
 
-def schemas() -> dict[str, dict[str, Any]]:
+def schemas(kinds: Iterable[str] = FILE_KINDS) -> dict[str, dict[str, Any]]:
     """Return the JSON Schema of each kind of file, by its name in `FILE_KINDS`."""
     entries = assertions_schema()
-    return {kind: file_schema(kind, model, entries) for kind, model in FILE_KINDS.items()}
+    return {kind: file_schema(kind, FILE_KINDS[kind], entries) for kind in kinds}
 
 
 def file_schema(kind: str, model: type[BaseModel], entries: dict[str, Any]) -> dict[str, Any]:

@@ -58,6 +58,15 @@ def test_a_command_becomes_a_case_that_passes_at_once(program: Program, tmp_path
     assert again.returncode == 0, again.stdout + again.stderr
 
 
+def test_a_call_that_failed_in_the_trial_is_named(program: Program, tmp_path: Path):
+    """No assertion asks of failures then, and the answer may hide it."""
+    done = program("init", "--yes", "--command", command("search write fails=write"), "--message", "Find it")
+
+    assert done.returncode == 0, done.stderr
+    assert "Failed in this run: `write`." in done.stdout
+    assert "no_span_errors" not in {one["type"] for one in case_of(tmp_path)["assertions"]}
+
+
 def test_a_changed_agent_fails_the_case(program: Program, tmp_path: Path):
     """The assertions can fail: an agent that calls other tools than in the trial does not pass."""
     assert program("init", "--yes", "--command", command("search write")).returncode == 0

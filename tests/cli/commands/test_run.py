@@ -80,7 +80,7 @@ def test_no_trace_is_not_green(run) -> None:
     assert "SKIP  " in done.stderr
     assert "There is no trace of this run" in done.stderr
     for result in (done, unjudged):
-        assert result.stderr.count("`clawtrace env` prints what is set, ") == 1
+        assert result.stderr.count("`clawtrace env` prints what is set)") == 1
         assert "tokens ?" not in result.stderr
     assert (unjudged.returncode, broken.returncode) == (0, 7)
     assert "The agent ended as `failed` (exit code 7): read its standard error first." in broken.stderr
@@ -197,12 +197,16 @@ def test_an_exporter_without_an_instrumentation_lacks_its_line_alone(program, tm
         f"from opentelemetry.sdk.trace import TracerProvider\nTracerProvider()\n{UNINSTRUMENTED}"
     )
     shown = program("run", "--", *COMMAND).stderr
-    (tmp_path / "agent.py").write_text(f"{UNINSTRUMENTED}\nAgent.instrument_all(False)\n")
+    provider = "from opentelemetry.sdk.trace import TracerProvider\nTracerProvider()"
+    (tmp_path / "agent.py").write_text(f"{provider}\n{UNINSTRUMENTED}\nAgent.instrument_all(False)\n")
     instrumented = program("run", "--", *COMMAND).stderr
+    (tmp_path / "agent.py").write_text(f"{UNINSTRUMENTED}\nAgent.instrument_all(False)\n")
+    without_exporter = program("run", "--", *COMMAND).stderr
 
     assert printed_lines(shown).split() == ["from", "pydantic_ai", "import", "Agent", "Agent.instrument_all()"]
     assert "Nothing arrived at all" in instrumented
     assert "uses Pydantic AI" not in instrumented
+    assert "provider.add_span_processor(" in printed_lines(without_exporter)
 
 
 WITHOUT_MODEL = """

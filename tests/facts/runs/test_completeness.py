@@ -29,6 +29,15 @@ class TestMissingParents:
         assert reason["span_ids"] == [hex_id("m")]
         assert 'trace: {parent_not_exported: ["chat m"]}' in reason["message"]
 
+    def test_one_of_an_agent_that_was_killed_is_not_to_be_declared(self, lab: Lab) -> None:
+        """It would have been exported: declared, a lost span would let assertions about absence pass."""
+        record = RunRecord("r", "r", closed_by=ClosedBy.EXIT, ended_by_signal=9)
+        lab.put(agent("a"), chat("m", "lost", at=1), record=record)
+        reasons = json.loads(lab.rows("SELECT incomplete_because FROM runs")[0][0])
+
+        assert [one["code"] for one in reasons] == ["missing_parent", "killed"]
+        assert "parent_not_exported" not in reasons[0]["message"]
+
     def test_a_remote_parent_is_no_reason(self, lab: Lab) -> None:
         root = agent("a", "far")
         root.flags = 0x300

@@ -43,8 +43,11 @@ provider.get_tracer("agent").start_span("work").end()
 """
 
 
-def test_a_real_exporter_carries_the_run_id_over_every_channel(bench, target):
-    """opentelemetry-sdk, configured by these variables alone, names the run in resource, header and path."""
+@pytest.mark.parametrize(
+    ("run_id", "header"), [("a/b 4,x=1;c", "a/b 4,x=1;c"), ("名前/ü/1", None), ("tab\there", None)]
+)
+def test_a_real_exporter_carries_the_run_id_over_every_channel(bench, target, run_id, header):
+    """opentelemetry-sdk, configured by these variables alone, names the run in resource, path and, where it can, header."""
     received = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -64,18 +67,18 @@ def test_a_real_exporter_carries_the_run_id_over_every_channel(bench, target):
         base_env={"OTEL_RESOURCE_ATTRIBUTES": "team=a%20b,deployment.environment=lab"},
     )
     there = replace(target, http=f"http://127.0.0.1:{server.server_port}")
-    outcome = CommandRunner().run(replace(request, run_id=RUN), there, bench.stop)
+    outcome = CommandRunner().run(replace(request, run_id=run_id), there, bench.stop)
     server.shutdown()
     server.server_close()
 
     assert outcome.exit_code == 0, outcome.stderr.read_text()
-    ((path, header, body),) = received
+    ((path, sent, body),) = received
     resource = {entry.key: entry.value.string_value for entry in body.resource_spans[0].resource.attributes}
-    assert unquote(header) == RUN
+    assert sent == header
     assert path.startswith("/run/")
-    assert unquote(path.removeprefix("/run/").removesuffix("/v1/traces")) == RUN
+    assert unquote(path.removeprefix("/run/").removesuffix("/v1/traces")) == run_id
     assert (resource["team"], resource["deployment.environment"]) == ("a b", "lab")
-    assert resource["clawtrace.run_id"] == RUN
+    assert resource["clawtrace.run_id"] == run_id
 
 
 def test_each_protocol_has_its_endpoint(target):

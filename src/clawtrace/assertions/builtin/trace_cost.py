@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
@@ -75,7 +76,7 @@ class TraceCost(Assertion):
 
     def explain(self, outcome: Outcome) -> str:
         """Say the cost against the limit, and which models have no price."""
-        row, limit = outcome.row, f"{self.max_usd:g} USD"
+        row, limit = outcome.row, f"{_plain(f'{self.max_usd:g}')} USD"
         low, high = row["low"], row["high"]
         if outcome.holds is not None:
             bound, usd = ("at most ", high) if outcome.holds and low != high else ("at least ", low)
@@ -88,7 +89,12 @@ class TraceCost(Assertion):
         return f"The run cost at least {self._digits(low)} USD, expected at most {limit}: {_because(row)}."
 
     def _digits(self, usd: float) -> str:
-        return beside(usd, self.max_usd, written=".6g")
+        return _plain(beside(usd, self.max_usd, written=".6g"))
+
+
+def _plain(number: str) -> str:
+    """Return a number without an exponent: ``0.0000135``, and not ``1.35e-05``."""
+    return f"{Decimal(number):f}"
 
 
 def _because(row: Row) -> str:

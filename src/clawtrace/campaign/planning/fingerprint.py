@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+import clawtrace
 from clawtrace import __version__
 from clawtrace.campaign.planning.expand import PlannedRun, canonical_digest
 from clawtrace.config.cases.cassette import CassetteUse
@@ -107,6 +108,14 @@ def _stands_for(env: Mapping[str, str], name: str) -> str:
     return "sha256:" + hashlib.sha256(env.get(name.removeprefix("env."), "").encode()).hexdigest()
 
 
+@lru_cache
+def _own_code() -> str:
+    """Return a digest of clawtrace's own files: two checkouts of one version may judge differently."""
+    root = Path(clawtrace.__file__).parent
+    own = sorted(file for kind in ("py", "yaml") for file in root.rglob(f"*.{kind}"))
+    return hashlib.sha256(b"\0".join(file.read_bytes() for file in own)).hexdigest()
+
+
 def judging_parts(
     planned: PlannedRun,
     profile: Mapping[str, Any] | None,
@@ -126,7 +135,7 @@ def judging_parts(
     """
     case = planned.case
     given = {
-        "the version of clawtrace": [SCHEMA, __version__],
+        "the version of clawtrace": [SCHEMA, __version__, _own_code()],
         "the assertions": [
             {"version": assertion.version, **render_tree(entry.fields, partial(_stands_for, env))}
             for assertion, entry in zip(case.assertions.parsed, case.assertions.entries, strict=True)

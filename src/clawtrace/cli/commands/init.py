@@ -19,10 +19,10 @@ from clawtrace.support.files import keep_private
 
 if TYPE_CHECKING:
     from clawtrace.campaign.comparing.observed import Observation
-    from clawtrace.campaign.mutating.mutations import ScoredRun
     from clawtrace.campaign.planning.expand import Plan
     from clawtrace.campaign.running.reuse import Decision
     from clawtrace.cli.projects.new_project import CaseDraft
+    from clawtrace.cli.sources.recorded_run import Observed
     from clawtrace.config.projects.project_file import Project
     from clawtrace.model.verdict import RunResult
     from clawtrace.report.console import ConsoleOutput
@@ -150,11 +150,9 @@ class _Recorded(NamedTuple):
     """A recorded run, and what can be asserted of it."""
 
     run_id: str
-    message: str | None
-    found: Sequence[Observation]
+    holds: Observed
     traces: Sequence[Path]
     """The files that hold this run and no other; empty where there are none, or a command takes their place."""
-    score: ScoredRun | None
 
 
 def _recorded(source: TraceSource, run_id: str | None, *, with_command: bool) -> _Recorded:
@@ -164,7 +162,7 @@ def _recorded(source: TraceSource, run_id: str | None, *, with_command: bool) ->
         chosen = the_run(known, run_id, asked)
         files = () if with_command else files_of(source, chosen, known)
         seen = observed(asked, asked.inspect([chosen])["runs"])
-    return _Recorded(chosen, seen.messages[0], seen.found, files, seen.score)
+    return _Recorded(chosen, seen, files)
 
 
 def _write(project: Project, answers: _Choices, seen: _Recorded | None) -> int:
@@ -173,7 +171,7 @@ def _write(project: Project, answers: _Choices, seen: _Recorded | None) -> int:
     from clawtrace.config.files.document import display
 
     draft, case_file = _draft(project, answers, seen)
-    texts = _texts(project, draft, case_file, seen.found if seen else None)
+    texts = _texts(project, draft, case_file, seen.holds.found if seen else None)
     files = NewPaths(texts)
     files.write(texts)
     try:
@@ -185,8 +183,8 @@ def _write(project: Project, answers: _Choices, seen: _Recorded | None) -> int:
     if trial is not None and not trial.result.has_trace:
         files.undo()
         return _say_nothing_came(trial, answers)
-    if trial is not None and trial.found:
-        replace_file(case_file, case_text(draft, trial.found))
+    if trial is not None and trial.holds and trial.holds.found:
+        replace_file(case_file, case_text(draft, trial.holds.found))
     for path in texts:
         if path.parent.name != "schemas":
             click.echo(display(path))
@@ -203,7 +201,7 @@ def _draft(project: Project, answers: _Choices, seen: _Recorded | None) -> tuple
     if there := _there_already(project, answers.case):
         raise click.UsageError(f"{there} Give --case another name.")
     case_file = folder / "test.yaml"
-    said = answers.message if answers.message is not None else seen.message if seen else None
+    said = answers.message if answers.message is not None else seen.holds.messages[0] if seen else None
     title = f"As recorded in {seen.run_id}" if seen else "The agent answers, and nothing fails"
     draft = CaseDraft(
         case_id=answers.case,
@@ -222,18 +220,17 @@ def _texts(project: Project, draft: CaseDraft, case_file: Path, found: Sequence[
     """Return the files that are missing, with their texts."""
     import json
 
-    from clawtrace.cli.commands.schema import schemas
     from clawtrace.cli.projects.new_project import PROJECT, case_text, suite_text
     from clawtrace.config.files.document import with_either_suffix
+    from clawtrace.config.schemas import schemas
 
     texts = {}
     if project.path is None:
         texts[project.root / "clawtrace.yaml"] = PROJECT
-    folder = project.configs / "schemas"
-    for kind in ("project", "suite", "case"):
-        name = f"{kind}.schema.json"
-        if not (folder / name).exists():
-            texts[folder / name] = json.dumps(schemas()[name], indent=1, ensure_ascii=False) + "\n"
+    paths = {kind: project.configs / "schemas" / f"{kind}.schema.json" for kind in ("project", "suite", "case")}
+    if missing := [kind for kind, path in paths.items() if not path.exists()]:
+        for kind, schema in schemas(missing).items():
+            texts[paths[kind]] = json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
     if with_either_suffix(project.configs / "suites" / draft.suite_id) is None:
         texts[project.configs / "suites" / f"{draft.suite_id}.yaml"] = suite_text(draft.suite_id)
     texts[case_file] = case_text(draft, found)
@@ -261,9 +258,9 @@ class _Trial(NamedTuple):
     """What came of running the case once."""
 
     result: RunResult
-    found: Sequence[Observation]
     last_words: str
-    score: ScoredRun | None = None
+    holds: Observed | None = None
+    """What can be asserted of it; None where there are no spans."""
     unread: bool = False
     """Whether there are spans, of which no dialect reads any."""
 
@@ -310,11 +307,10 @@ def _run(plan: Plan, decisions: Mapping[str, Decision]) -> _Trial:
             raise RunnerError(f"the command could not be run, and nothing was written: {result.error}")
         ending = last_words(plan.folder / plan.runs[0].folder)
         if not result.has_trace:
-            return _Trial(result, (), ending)
+            return _Trial(result, ending)
         exited = Observation({"type": "agent_exit_code", "value": 0}, "The agent's process succeeded.")
         runs = session.inspect([result.run_id])["runs"]
-        seen = observed(session, runs, exited)
-        return _Trial(result, seen.found, ending, seen.score, unread=not runs[0]["dialects"])
+        return _Trial(result, ending, observed(session, runs, exited), unread=not runs[0]["dialects"])
 
 
 def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
@@ -325,8 +321,9 @@ def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
 
     console = stdout_console()
     console.line()
+    holds = seen.holds if seen else trial.holds if trial else None
     if seen is not None:
-        console.paragraph(f"Wrote {_passing(seen.found)} on the run `{seen.run_id}`.")
+        console.paragraph(f"Wrote {_passing(seen.holds.found)} on the run `{seen.run_id}`.")
     elif trial is None:
         console.paragraph("The command was not run; the case has a minimal assertion.")
         say_how_to_connect(draft.command or "", console)
@@ -334,14 +331,19 @@ def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
         ended = _say_end(trial, console)
         result = trial.result
         console.paragraph(
-            f"The agent ran once {ended} ({amount(result.spans, 'span')}). Wrote {_passing(trial.found)} on this run."
+            f"The agent ran once {ended} ({amount(result.spans, 'span')}). Wrote {_passing(holds.found if holds else ())} on this run."
         )
         if not result.complete:
             console.paragraph("Its trace is not complete: " + " ".join(result.incomplete_because), style="yellow")
         if trial.unread:
             console.paragraph(OF_NO_INSTRUMENTATION, style="yellow")
-    if score := seen.score if seen else trial.score if trial else None:
-        print_score(score, console)
+    if holds and holds.failed:
+        named = ", ".join(f"`{name}`" for name in holds.failed)
+        console.paragraph(
+            f"Failed in this run: {named}. If it should not, add `- type: no_span_errors`.", style="yellow"
+        )
+    if holds and holds.score:
+        print_score(holds.score, console)
     console.line(("Next: ", ""), (f"clawtrace eval --suite {draft.suite_id}", "bold"))
     return 0
 

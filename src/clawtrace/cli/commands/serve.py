@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -151,15 +151,19 @@ def _serve(
     from clawtrace.config.projects.session_settings import endpoint_of
     from clawtrace.session.session import Session
     from clawtrace.sidecar.serving import ReadyFile, Sends, Service
+    from clawtrace.store.files.failures import must_be_there
     from clawtrace.store.questions.address_space import bound_user_sql
 
     bound_user_sql()
     keep_private()
+    fresh = not store.exists()
     try:
         store.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(f"cannot create the folder of the store {str(store)!r}: {error.strerror or error}") from error
-    with Session.open(store, settings=settings) as session:
+    with ExitStack() as unserved, Session.open(store, settings=settings) as session:
+        if fresh:  # an empty store would be read as the newest
+            unserved.callback(store.unlink, missing_ok=True)
         said = project.config.serve
         sends = Sends(endpoint_of(said.verdicts), endpoint_of(said.metrics), said.metrics.interval_seconds)
         switches = project.config.telemetry_env
@@ -167,6 +171,7 @@ def _serve(
         service = Service(session, switches=switches, history=history, token=token, sends=sends, keep=keep(project))
         with _signals(service):
             endpoints = service.start()
+            unserved.pop_all()
             ready = ReadyFile(ready_file) if ready_file is not None else None
             if ready is not None:
                 ready.write(endpoints, service.token, store=str(store.absolute()))
@@ -180,6 +185,7 @@ def _serve(
                     ready.remove()
             why = f"nothing came for {idle_seconds:g} s" if idle else "asked to stop"
             click.echo(f"{why}; storing what was received", err=True)
+            must_be_there(str(store))
             service.drain()
     click.echo("stopped", err=True)
     return 0

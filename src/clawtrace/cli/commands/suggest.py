@@ -42,7 +42,7 @@ def command(source: TraceSource, wanted: tuple[str, ...], out: Path | None, no_m
         runs = asked.inspect(run_ids)["runs"]
         if empty := next((run for run in runs if not run["spans"]), None):
             raise click.UsageError(f"The run {empty['run_id']!r} has no span; choose others with --run-id.")
-        _, found, score = observed(asked, runs, scored=not no_mutate)
+        _, found, score, _ = observed(asked, runs, scored=not no_mutate)
     text = assertions_file_text(found, run_ids)
     if out is None:
         sys.stdout.write(text)

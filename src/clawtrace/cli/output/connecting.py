@@ -42,8 +42,8 @@ def say_how_to_connect(
     used = used_frameworks(_words_of(command), folder or Path.cwd())
     if used is None or (exports and used.place not in used.sources.files):
         return
-    lacking = tuple(one for one in used.found if not used.sources.connects(one))
     prepared = used.sources.sets_up or exports
+    lacking = tuple(one for one in used.found if not used.sources.connects(one) or (one.setup and not prepared))
     if prepared:
         lacking = tuple(one for one in lacking if one.lines)
     if not lacking:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -187,6 +188,8 @@ def _scalar(value: Any) -> str:
     if isinstance(value, str):
         plain = yaml.safe_dump(value, width=10_000, allow_unicode=True).removesuffix("\n...\n").strip()
         return json.dumps(value, ensure_ascii=False) if "\n" in plain else plain
+    if isinstance(value, float):
+        return f"{Decimal(repr(value)):f}"
     if isinstance(value, list):
         return (
             "["

@@ -102,6 +102,8 @@ class Observed(NamedTuple):
     """What holds of all of them."""
     score: ScoredRun | None
     """Which faults of the first run that would catch; None where nothing was found, or nobody asked."""
+    failed: Sequence[str]
+    """Names of the calls that failed in any of them, and did not succeed later."""
 
 
 def observed(
@@ -118,7 +120,8 @@ def observed(
     messages = [_first_message(asked, run_id) for run_id in run_ids]
     found = _holding(asked, run_ids, [*observations(runs, messages), *more])
     score = score_of(asked, run_ids[0], _parsed(found)) if found and scored else None
-    return Observed(messages, found, score)
+    failed = dict.fromkeys(error["name"] for run in runs for error in run["errors"] or () if not error["recovered"])
+    return Observed(messages, found, score, tuple(failed))
 
 
 def _first_message(asked: Session | HeldStore, run_id: str) -> str | None:

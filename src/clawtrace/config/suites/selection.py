@@ -102,7 +102,7 @@ def tags_in(document: Document) -> set[str] | None:
 
 def _why_none(selection: CaseSelection, files: Mapping[str, list[Path]], read: Mapping[str, Document | None]) -> str:
     if not files:
-        return "There is no case below `configs/cases`."
+        return "There is no case below `configs/cases`: a case is a file `test.yaml` in a folder of its name."
     if selection.include_tags:
         tags = sorted({tag for document in read.values() if document is not None for tag in tags_in(document) or ()})
         near = next(filter(None, (did_you_mean(tag, tags) for tag in selection.include_tags)), "")

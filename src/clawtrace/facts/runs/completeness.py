@@ -216,7 +216,7 @@ class Completeness:
         spans = run.spans
         asked = unanswered(run, facts.models, facts.tools)
         found = [
-            _missing_parents([spans[index] for index in orphans]),
+            _missing_parents([spans[index] for index in orphans], record),
             _lost(facts.lost, record),
             _reused(facts.reused_ids),
             _reason("open_span", "{n} never ended: {names}.", [span for span in spans if span.end_ns is None]),
@@ -275,16 +275,13 @@ class Completeness:
         )
 
 
-def _missing_parents(missing: Sequence[Span]) -> IncompleteReason | None:
-    if not missing:
-        return None
+def _missing_parents(missing: Sequence[Span], record: RunRecord) -> IncompleteReason | None:
+    reason = _reason("missing_parent", "the parent of {n} was never received: {names}.", missing)
+    if reason is None or _from_record(record):  # an agent that was ended does not show what it never exports
+        return reason
     line = ", ".join(json.dumps(name) for name in sorted({span.name for span in missing}))
-    return IncompleteReason(
-        "missing_parent",
-        f"the parent of {_spans(len(missing))} was never received: {_listed([span.name for span in missing])}. "
-        f"If it is never exported, declare it in clawtrace.yaml: trace: {{parent_not_exported: [{line}]}}",
-        tuple(span.span_id for span in missing[:_SHOWN]),
-    )
+    advice = f" If it is never exported, declare it in clawtrace.yaml: trace: {{parent_not_exported: [{line}]}}"
+    return reason._replace(message=reason.message + advice)
 
 
 def _lost(spans: Mapping[str, str], record: RunRecord) -> IncompleteReason | None:

@@ -115,7 +115,7 @@ def merge_value(variable: Variable, own: str | None, value: str) -> str:
         kept = [pair for pair in own.split(",") if pair.strip() and pair.split("=", 1)[0].strip().lower() not in names]
     else:
         kept = [entry for entry in own.split(",") if entry.strip() and entry.strip() not in ours]
-    return ",".join([*kept, *ours])
+    return ",".join(filter(None, [*kept, *ours]))
 
 
 def is_removed(name: str) -> bool:
@@ -127,9 +127,11 @@ def _placeholders(target: TelemetryTarget, protocol: Protocol, run_id: str) -> d
     encoded = quote(run_id, safe=_PLAIN)
     grpc = protocol == "grpc"
     # Not `authorization: Bearer …`: exporters differ in whether they decode the blank.
-    token = f",x-clawtrace-token={quote(target.token, safe=_PLAIN)}" if target.token else ""
+    token = f"x-clawtrace-token={quote(target.token, safe=_PLAIN)}" if target.token else ""
+    # Exporters fail on a header with other characters. The resource names the run as well, and over HTTP the path.
+    header = f"x-clawtrace-run-id={encoded}" if run_id.isascii() and run_id.isprintable() else ""
     return {
-        "headers": f"x-clawtrace-run-id={encoded}{token}",
+        "headers": ",".join(filter(None, (header, token))),
         "endpoint": target.grpc if grpc else f"{target.http}/run/{encoded}",
         "http": target.http,
         "protocol": protocol,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch, joined
 from clawtrace.store.arrow import ArrowTable, logs_table, rows_table, spans_table
-from clawtrace.store.files.failures import store_error
+from clawtrace.store.files.failures import must_be_there, store_error
 from clawtrace.store.files.schema import journal_state
 from clawtrace.store.raw.journal import Group, Journal, problem
 
@@ -218,6 +218,8 @@ class RawRows:
         Raises:
             StoreError: nothing of it was written.
         """
+        if self._journal is not None:
+            must_be_there(self._path)
         if group.rows >= _LARGE_GROUP or self._rows + group.rows >= _MANY_ROWS:
             return False
         if self._journal is not None:

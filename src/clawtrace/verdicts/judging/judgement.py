@@ -70,6 +70,11 @@ class KnownFailure(NamedTuple):
 
 _SHOWN_REASONS = 2
 """Reasons that a sentence gives; the evidence has all of them."""
+_END_IT = (
+    "End the run: `POST …/runs/RUN_ID/end` of `clawtrace serve`, `end()` of a capture. What a stopped service kept can be judged "
+    "as it is: `clawtrace runs export`, then --traces."
+)
+"""What settles a question about a run that is open, and lacks nothing else."""
 
 
 class _Weight(NamedTuple):
@@ -300,6 +305,8 @@ class Judgement:
             from clawtrace.verdicts.coverage import hint_for
 
             hint = hint_for(outcome.missing, reasons, runs.dialects[place])
+            if unfinished and not reasons and not runs.because[place]:
+                hint = _END_IT
             message += self._decided_by(weight, place, unfinished=unfinished)
         elif self._asked is not None:
             hint = self._asked.near_names(outcome.run_id)

@@ -236,11 +236,10 @@ def _no_trace_hint(came: Arrivals, ended: str) -> str:
             f"Nothing arrived for this run, but requests that did not name a run were rejected while it ran: {listed}."
         )
     return (
-        f"Nothing arrived at all. {ended}Usual causes{' otherwise' if ended else ''}: no exporter is configured or it "
-        "points elsewhere (`clawtrace env` prints what is set, and what `telemetry_env` can switch on), the SDK is "
-        "disabled (OTEL_SDK_DISABLED), or the agent ended without flushing its exporter. An agent that already runs, or whose "
-        "exporter has an address of its own, needs a fixed port: `receiver: {http_port: 4318}` in clawtrace.yaml; a server "
-        "continues the `traceparent` of each request."
+        f"Nothing arrived at all. {ended}Usual causes{' otherwise' if ended else ''}: no exporter is configured, it points "
+        "elsewhere (`clawtrace env` prints what is set), or the agent ended without flushing it; `clawtrace doctor` looks for "
+        "them. An agent that already runs, or whose exporter has an address of its own, needs a fixed port: "
+        "`receiver: {http_port: 4318}` in clawtrace.yaml; a server continues the `traceparent` of each request."
     )
 
 

@@ -257,7 +257,9 @@ class Expressions:
     def _collected(self, prefix: str, *, in_list: bool = False) -> str | None:
         """Return SQL for the attributes whose keys start so, as one JSON object; NULL where there are none."""
         if "*" in prefix:
-            found = [text for one in self._beginnings(prefix) if (text := self._collected(one, in_list=True)) is not None]
+            found = [
+                text for one in self._beginnings(prefix) if (text := self._collected(one, in_list=True)) is not None
+            ]
             return f"coalesce({', '.join(found)})" if found else None
         test = self._prefixed(f"{prefix}0." if in_list else prefix)
         if test == "FALSE":

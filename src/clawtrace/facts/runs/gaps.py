@@ -141,13 +141,13 @@ def add_unfinished(facts: Found, unfinished: Unfinished) -> None:
     attempts += [one for one in failed if one.kind == "llm"]
     orphaned = [one for one in attempts if one.index is not None and run.root[one.index] in unfinished.orphans]
     alone = {one for one in failed if certain(one.doubts)} <= set(orphaned)
-    for one in orphaned:
-        if not certain(one.doubts):
+    for attempt in orphaned:
+        if not certain(attempt.doubts):
             continue
-        if alone and isinstance(one, Failure):
+        if alone and isinstance(attempt, Failure):
             alone = False
         else:
-            one.doubt("missing_parent")
+            attempt.doubt("missing_parent")
 
 
 def _doubt_shortened(

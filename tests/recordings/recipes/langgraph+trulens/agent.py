@@ -23,7 +23,11 @@ def agent(name: str, instructions: str, tools: list):
 def researcher(query: str) -> str:
     """Ask the researcher."""
     with lab.logged("researcher", {"query": query}, kind="agent_as_tool"):
-        return agent("researcher", lab.RESEARCHER_SYSTEM, TOOLS).invoke({"messages": [("user", query)]})["messages"][-1].content
+        return (
+            agent("researcher", lab.RESEARCHER_SYSTEM, TOOLS)
+            .invoke({"messages": [("user", query)]})["messages"][-1]
+            .content
+        )
 
 
 root = agent("assistant", lab.SYSTEM, [researcher] if lab.SCENARIO == "delegation" else TOOLS)

@@ -280,11 +280,7 @@ class Trace:
             InvalidAssertionError: an assertion is invalid.
         """
         __tracebackhide__ = True
-        if isinstance(asked, str):
-            if more:
-                raise UsageError(
-                    f"a type's name ({asked}) is asked alone; for several, take `clawtrace.expect` or mappings."
-                )
+        if isinstance(asked, str) and not more:
             asked = {"type": asked, **fields}
         elif fields:
             raise UsageError(f"fields ({', '.join(fields)}) go with a type's name; an assertion has its own.")
@@ -336,7 +332,7 @@ class Trace:
             self._hand_in(session)
             return tree_text(session.tree(self.run_id))
 
-    def _judge(self, asked: Sequence[Asked], allow: Iterable[Allowed]) -> tuple[Verdict, ...]:
+    def _judge(self, asked: Sequence[Asked | str], allow: Iterable[Allowed]) -> tuple[Verdict, ...]:
         __tracebackhide__ = True
         assertions = list(map(as_assertion, asked))
         if not assertions:

@@ -157,8 +157,8 @@ SMALLEST = {
         (FAILED, replace(WAITING), BROKEN_TOOL),
     ),
     "request-in-other-span": Smallest(
-        (agent("a"), replace(WAITING), S("t", "a", 10, name="get_weather")),
-        (agent("a"), replace(WAITING), S("t", "a", 10, name="look_up")),
+        (agent("a"), replace(WAITING), S("t", "a", 10, name="get_weather"), tool("u", "a", at=20, tool="get_time")),
+        (agent("a"), replace(WAITING), S("t", "a", 10, name="look_up"), tool("u", "a", at=20, tool="get_time")),
     ),
     "last-answer-not-recorded": Smallest(
         (agent("a"), S("m", "a", 1, 5, "chat", {"gen_ai.operation.name": "chat"})),

@@ -190,7 +190,10 @@ class ForeignProgram(Program):
             span["_"][self._key("data" if not self._held else "payload")] = json.dumps(said)
         elif shape == "events" and told["kind"] in ("tool", "llm"):
             flat = {key: value if isinstance(value, str | int) else json.dumps(value) for key, value in said.items()}
-            event = {"name": f"{told['kind']}.{'end' if not self._held else 'completed'}", "timeUnixNano": str(self._now)}
+            event = {
+                "name": f"{told['kind']}.{'end' if not self._held else 'completed'}",
+                "timeUnixNano": str(self._now),
+            }
             span["parent"]["events"].append(event | {"attributes": _attributes(flat)})
         else:
             span["_"] |= said
@@ -229,7 +232,9 @@ class ForeignProgram(Program):
         key, how, given = self._key(self.style["arguments"]), self.style["arguments_as"], told["arguments"]
         if how == "flat" and self.style["shape"] == "keys":
             return {f"{key}.{name}": value for name, value in given.items()}
-        written = {"whole": {"name": told["name"], "arguments": given}, "kwargs": {"args": [], "kwargs": given}}.get(how, given)
+        written = {"whole": {"name": told["name"], "arguments": given}, "kwargs": {"args": [], "kwargs": given}}.get(
+            how, given
+        )
         if how == "any" and self.style["shape"] == "keys":
             return {key: written}
         return {key: str(written) if how == "python" else json.dumps(written)}
@@ -237,7 +242,11 @@ class ForeignProgram(Program):
     def _tokens(self, usage: dict[str, int]) -> dict[str, Any]:
         style = self.style
         asked, answered = style["usage_words"]
-        counts = {asked: usage["input"], answered: usage["output"]} if answered else {asked: usage["input"] + usage["output"]}
+        counts = (
+            {asked: usage["input"], answered: usage["output"]}
+            if answered
+            else {asked: usage["input"] + usage["output"]}
+        )
         if style["details"]:
             within = asked.rpartition(".")[0]
             within += "." if within else ""
@@ -245,7 +254,9 @@ class ForeignProgram(Program):
         if style["usage_as"] == "keys" or not answered:
             return {self._key(word): count for word, count in counts.items()}
         inner = {self._key(word.rpartition(".")[2], bare=True): count for word, count in counts.items()}
-        return {self._key("usage"): inner if style["usage_as"] == "any" and style["shape"] == "keys" else json.dumps(inner)}
+        return {
+            self._key("usage"): inner if style["usage_as"] == "any" and style["shape"] == "keys" else json.dumps(inner)
+        }
 
     @contextmanager
     def _agent_span(self, name: str, parent: Any) -> Iterator[Any]:
@@ -351,13 +362,20 @@ class ForeignProgram(Program):
             answer = {"message": _openai([said])[0], "index": 0, "finish_reason": "stop"} if said else None
             written = [_openai(asked), [answer] if said else None]
             if how == "bodies":
-                written = [{"model": MODEL, "messages": written[0]}, {"object": "chat.completion", "choices": written[1]} if said else None]
+                written = [
+                    {"model": MODEL, "messages": written[0]},
+                    {"object": "chat.completion", "choices": written[1]} if said else None,
+                ]
         found: dict[str, Any] = {}
         for key, value in zip(keys, written, strict=True):
             if how == "indexed":
                 found |= _flat(key, value or [])
             elif value is not None and value != "":
-                found[key] = value if isinstance(value, str) or (how == "any" and self.style["shape"] == "keys") else json.dumps(value)
+                found[key] = (
+                    value
+                    if isinstance(value, str) or (how == "any" and self.style["shape"] == "keys")
+                    else json.dumps(value)
+                )
         span["told"]["messages"] = found
 
     def _message_event(self, span: dict[str, Any], name: str, message: dict[str, Any]) -> None:
@@ -368,7 +386,11 @@ class ForeignProgram(Program):
             }  # fmt: skip
             self._logs.setdefault(self._service, []).append(record)
             return
-        flat = {key: value if isinstance(value, str) else json.dumps(value) for key, value in message.items() if value is not None}
+        flat = {
+            key: value if isinstance(value, str) else json.dumps(value)
+            for key, value in message.items()
+            if value is not None
+        }
         target = span["parent"] if self.style["shape"] == "events" else span
         target["events"].append({"name": name, "timeUnixNano": str(self._now), "attributes": _attributes(flat)})
 
@@ -381,13 +403,19 @@ def _anthropic(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
             blocks.append({"type": "tool_result", "tool_use_id": message["id"], "content": message["text"]})
         elif message["text"] is not None:
             blocks.append({"type": "text", "text": message["text"]})
-        blocks += [{"type": "tool_use", "id": c["id"], "name": c["name"], "input": c["arguments"]} for c in message.get("calls", ())]
+        blocks += [
+            {"type": "tool_use", "id": c["id"], "name": c["name"], "input": c["arguments"]}
+            for c in message.get("calls", ())
+        ]
         found.append({"role": "user" if message["role"] == "tool" else message["role"], "content": blocks})
     return found
 
 
 def _gemini(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    roles, names = {"assistant": "model", "tool": "user"}, {c["id"]: c["name"] for m in messages for c in m.get("calls", ())}
+    roles, names = (
+        {"assistant": "model", "tool": "user"},
+        {c["id"]: c["name"] for m in messages for c in m.get("calls", ())},
+    )
     found = []
     for message in messages:
         parts: list[dict[str, Any]] = []

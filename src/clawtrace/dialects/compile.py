@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from clawtrace.dialects.columns import COLUMN_TYPES
-from clawtrace.dialects.expressions import PARENT_COLUMNS, PARENT_MAP, RESOURCE, SPAN, Expressions, quote
+from clawtrace.dialects.expressions import PARENT_COLUMNS, PARENT_MAP, RESOURCE, Expressions, quote
 from clawtrace.dialects.load import Dialect
 from clawtrace.dialects.rules import SPAN_TESTS, ColumnRule, Condition, MessageRule
 from clawtrace.dialects.schema import DialectFile

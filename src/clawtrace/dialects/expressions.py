@@ -179,7 +179,9 @@ class Expressions:
 
     def _comparison(self, key: str, test: Condition) -> str:
         if "*" in key and test.event is None:  # any of the attributes
-            found = [self._compared(self._atom("attribute", map=SPAN, key=quote(one)), test) for one in self._matching(key)]
+            found = [
+                self._compared(self._atom("attribute", map=SPAN, key=quote(one)), test) for one in self._matching(key)
+            ]
             return f"({' OR '.join(found)})" if found else "FALSE"
         value = self._place(ColumnRule(key=key, event=test.event))
         return "FALSE" if value is None else self._compared(value, test)
@@ -255,7 +257,9 @@ class Expressions:
     def _collected(self, prefix: str, *, in_list: bool = False) -> str | None:
         """Return SQL for the attributes whose keys start so, as one JSON object; NULL where there are none."""
         if "*" in prefix:
-            found = [text for one in self._beginnings(prefix) if (text := self._collected(one, in_list=True)) is not None]
+            found = [
+                text for one in self._beginnings(prefix) if (text := self._collected(one, in_list=True)) is not None
+            ]
             return f"coalesce({', '.join(found)})" if found else None
         test = self._prefixed(f"{prefix}0." if in_list else prefix)
         if test == "FALSE":

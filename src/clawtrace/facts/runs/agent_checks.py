@@ -145,7 +145,7 @@ def _doubt_handing(
 ) -> None:
     """Doubt the tool calls that may be handoffs: no tool's, and to an agent that only general rules do not find or name."""
     for call in tools:
-        if call.index in handing and certain(call.doubts):
+        if call.index is not None and call.index in handing and certain(call.doubts):
             later = [one for one in rows if run.spans[one].start_ns >= call.start_ns and one != call.agent]
             unseen = not rows and call.name is not None and run.evidence(call.index) == "generic"
             if unseen or any(None in (call.name, run.spans[one].agent_name) for one in later):

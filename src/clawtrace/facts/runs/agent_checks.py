@@ -47,7 +47,8 @@ def check_agents(
             findings.gap("agents", "agent-among-steps", call.index)
     _doubt_given_up(run, models, rows)
     handing = {index for index in run.kinds.get("tool", ()) if run.role[index] is None and _may_hand_over(run, index)}
-    _doubt_handing(run, tools, rows, handing)
+    if handing:
+        _doubt_handing(run, tools, rows, handing)
     if len(rows) < 2:
         return
     inner: dict[int, list[int]] = defaultdict(list)

@@ -12,7 +12,7 @@ from assertion_facts import join, rows_of
 
 from clawtrace.assertions import registry
 from clawtrace.assertions.probe import Probe
-from clawtrace.support.yaml_text import read_yaml
+from clawtrace.support.yaml_reading import read_yaml
 from clawtrace.verdicts.asking.ask import ask
 
 FILES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))

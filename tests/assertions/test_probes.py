@@ -15,7 +15,7 @@ from clawtrace.assertions.probing.http import MAX_BODY
 from clawtrace.assertions.registry import InvalidAssertionError, all_types, parse_assertion
 from clawtrace.assertions.world import Gateway, World
 from clawtrace.errors import ClawtraceError
-from clawtrace.support.yaml_text import read_yaml
+from clawtrace.support.yaml_reading import read_yaml
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,7 +13,7 @@ from clawtrace.assertions.base import Assertion, summary
 from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.reference import json_schema, reference
 from clawtrace.assertions.registry import PluginError, UnknownTypeError, parse_assertion
-from clawtrace.support.yaml_text import read_yaml
+from clawtrace.support.yaml_reading import read_yaml
 
 TYPES = registry.all_types()
 

@@ -12,7 +12,7 @@ from clawtrace.facts.scopes.scopes import Scope
 from clawtrace.model.relations import RELATIONS
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
-from clawtrace.support.yaml_text import read_yaml
+from clawtrace.support.yaml_reading import read_yaml
 from clawtrace.verdicts.asking.ask import ask, scope_of
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"

@@ -28,7 +28,7 @@ from clawtrace.config.projects.session_settings import session_settings
 from clawtrace.config.schemas import FILE_KINDS
 from clawtrace.errors import ConfigError
 from clawtrace.runners.base import runner_types
-from clawtrace.support.yaml_text import read_yaml
+from clawtrace.support.yaml_reading import read_yaml
 
 ROOT = Path(__file__).parents[2]
 AGENT = """\

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from clawtrace.support.yaml_text import read_yaml
+from clawtrace.support.yaml_reading import read_yaml
 
 MISTAKES: list[dict[str, Any]] = read_yaml(Path(__file__).with_name("mistakes.yaml").read_text(encoding="utf-8"))
 

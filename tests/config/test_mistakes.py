@@ -16,7 +16,7 @@ from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.registry import names
 from clawtrace.config.loading.assertions_file import load_assertions_file
 from clawtrace.errors import ConfigError
-from clawtrace.support.yaml_text import read_yaml
+from clawtrace.support.yaml_reading import read_yaml
 
 MISTAKES = read_yaml(Path(__file__).with_name("mistakes.yaml").read_text(encoding="utf-8"))
 WORDS = {

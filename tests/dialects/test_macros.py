@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from clawtrace.dialects.expressions import macros
-from clawtrace.support.yaml_text import read_yaml
+from clawtrace.support.yaml_reading import read_yaml
 
 CASES = read_yaml((Path(__file__).parent / "macro_cases.yaml").read_text(encoding="utf-8"))
 

@@ -28,7 +28,7 @@ from clawtrace.model.reasons import REASONS
 from clawtrace.model.relations import COUNTED as TOTALS
 from clawtrace.report.inspection import Inspection
 from clawtrace.session.session import Session
-from clawtrace.support.yaml_text import read_yaml
+from clawtrace.support.yaml_reading import read_yaml
 
 HERE = Path(__file__).parent
 RECORDINGS = HERE.parent / "recordings"

@@ -8,7 +8,7 @@ from clawtrace.assertions.registry import parse_assertion
 from clawtrace.model.verdict import Status
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
-from clawtrace.support.yaml_text import read_yaml
+from clawtrace.support.yaml_reading import read_yaml
 
 FINDINGS = sorted((Path(__file__).parent / "findings").iterdir())
 FALSE = ("_false", "_less")

@@ -1,6 +1,6 @@
-"""The functions of `clawtrace.expect`: one for each assertion type, made from its class.
+"""The functions of `clawtrace.expect`: one for each assertion type, made from its class, and conditions on spans.
 
-Conditions on spans, written in Python: ``spans(kind="tool").under(kind="agent")`` for `span_query`.
+Conditions are for `span_query`: ``spans(kind="tool").under(kind="agent")``.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from clawtrace.config.files.document import Document, display, read_documents
 from clawtrace.config.files.problems import in_document, validated
 from clawtrace.errors import ConfigError, ConfigProblem, UsageError
 from clawtrace.support.files import share, shared_folder, whole_text_file
-from clawtrace.support.yaml_text import OneLine, readable_yaml
+from clawtrace.support.yaml_writing import OneLine, readable_yaml
 
 __all__ = ["AskedRequest", "CassetteHead", "RecordedExchange", "append", "load", "lock", "write"]
 

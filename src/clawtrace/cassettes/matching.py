@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from clawtrace.assertions.matching.json_path import parse_path, without
-from clawtrace.support.yaml_text import readable_yaml
+from clawtrace.support.yaml_writing import readable_yaml
 
 __all__ = ["Meaning", "Rules", "difference", "nearest"]
 

@@ -1,8 +1,6 @@
-"""Flags that reach a command as one value, and those that several commands have.
+"""Flags that reach a command as one value, those that several commands have, and what a shell completes.
 
-What a shell completes where an option or argument names something: suites, cases, assertion types.
-
-Nothing is completed where the project's files cannot be read: a prompt shows no errors.
+It completes suites, cases and assertion types. Nothing is completed where the project's files cannot be read: a prompt shows no errors.
 """
 
 from __future__ import annotations

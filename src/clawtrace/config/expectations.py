@@ -1,4 +1,4 @@
-"""What a judge gets about a case: its expectations and its rubric (spec: config.md §4).
+"""What a judge gets about a case: its expectations and its rubric (spec: config.md §4); and what files say of a model that clawtrace asks.
 
 They are checked and kept whether a judge is configured or not; without one nothing judges them, and that is said.
 """
@@ -6,7 +6,7 @@ They are checked and kept whether a judge is configured or not; without one noth
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, model_validator
 
@@ -14,7 +14,19 @@ from clawtrace.config.base import ConfigModel, distinct
 from clawtrace.config.files.document import Document
 from clawtrace.errors import ConfigProblem
 
-__all__ = ["Criterion", "Expectation", "Expectations", "Rubric", "RubricScale", "for_judges", "rubric_problems"]
+if TYPE_CHECKING:
+    from clawtrace.providers.asking import AskedModel
+
+__all__ = [
+    "AskedModelConfig",
+    "Criterion",
+    "Expectation",
+    "Expectations",
+    "Rubric",
+    "RubricScale",
+    "for_judges",
+    "rubric_problems",
+]
 
 
 class Expectation(ConfigModel):
@@ -120,3 +132,39 @@ def _anchor_problem(anchor: str, scale: RubricScale) -> str:
     if not scale.min <= score <= scale.max:
         return f"the score {anchor} is outside of the scale, {scale.min:g} to {scale.max:g}"
     return ""
+
+
+class AskedModelConfig(ConfigModel):
+    """Where a model is, and how it is asked."""
+
+    provider: str | None = Field(default=None, min_length=1)
+    """The provider, such as `openai`; null: OpenRouter, or with `base_url` a server that speaks OpenAI's protocol."""
+    base_url: str | None = Field(default=None, min_length=1)
+    """Where the provider's API is, instead of its own address."""
+    api_key_env: str | None = Field(default=None, min_length=1)
+    """The variable that holds the key, instead of the provider's own."""
+    request_options: dict[str, Any] = Field(default_factory=dict)
+    """Parameters of each request, such as `temperature` and `reasoning`."""
+    retries: int = Field(default=5, ge=0)
+    """How often a request is tried again after an outage or a rate limit."""
+    timeout_seconds: float = Field(default=60.0, gt=0, allow_inf_nan=False, strict=False)
+    """Time for one request."""
+
+    @model_validator(mode="after")
+    def _no_key(self) -> AskedModelConfig:
+        if any("api_key" in named for named in (self.model_extra or {}, self.request_options)):
+            raise ValueError("`api_key` does not belong in a file: name the variable that holds it with `api_key_env`")
+        return self
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Parameters of each request, wherever they are written."""
+        return {**(self.model_extra or {}), **self.request_options}
+
+    def asked(self, model: str) -> AskedModel:
+        """Return `model` as it is asked."""
+        from clawtrace.providers.asking import AskedModel
+        from clawtrace.providers.models import choose_model
+
+        choice = choose_model(model, provider=self.provider, base_url=self.base_url, api_key_env=self.api_key_env)
+        return AskedModel(choice, self.options, self.retries, self.timeout_seconds)

@@ -18,7 +18,7 @@ from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.conformance.facts import compare, rows
 from clawtrace.conformance.scenarios import ANSWER, Improvisation, Scenario
 from clawtrace.errors import UsageError
-from clawtrace.report.struct import Struct
+from clawtrace.report.json_text import Struct
 from clawtrace.runners.base import StopSignal
 from clawtrace.session.session import Session
 

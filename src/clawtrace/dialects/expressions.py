@@ -11,7 +11,7 @@ from typing import Literal
 
 from clawtrace.dialects.columns import COLUMN_TYPES
 from clawtrace.dialects.rules import ColumnRule, Condition, fits, fits_spelled
-from clawtrace.support.yaml_text import read_yaml
+from clawtrace.support.yaml_reading import read_yaml
 
 __all__ = ["PARENT_COLUMNS", "PARENT_MAP", "RESOURCE", "SPAN", "Expressions", "Seen", "macros", "quote"]
 

@@ -20,7 +20,7 @@ from pydantic_core import ErrorDetails
 from clawtrace.dialects.rules import fits
 from clawtrace.dialects.schema import Detect, DialectFile, EventRule, Merge, Recorded, Verified
 from clawtrace.errors import ConfigError, ConfigProblem
-from clawtrace.support.yaml_text import read_foreign_yaml, read_yaml
+from clawtrace.support.yaml_reading import read_foreign_yaml, read_yaml
 
 __all__ = ["BUILTIN", "EVIDENCE", "Dialect", "Evidence", "evidence", "load_dialects"]
 

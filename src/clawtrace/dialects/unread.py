@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from clawtrace.dialects.load import Dialect, load_dialects
-from clawtrace.support.yaml_text import read_yaml
+from clawtrace.support.yaml_reading import read_yaml
 
 __all__ = ["RECORDED", "unknown_attributes", "unread_attributes"]
 

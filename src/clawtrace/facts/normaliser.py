@@ -25,7 +25,7 @@ from clawtrace.facts.spans.span import Span, with_cached_input
 from clawtrace.facts.spans.span_rows import SharedParts, read_spans, take_payloads
 from clawtrace.model.model_names import bare_model_name
 from clawtrace.store.api import FactSide
-from clawtrace.support.yaml_text import read_yaml
+from clawtrace.support.yaml_reading import read_yaml
 
 if TYPE_CHECKING:
     from clawtrace.dialects.rules import ShellRule

@@ -3,7 +3,7 @@
 Requests of the client are passed on, or answered here: from a cassette, or with a fault. All else (notifications, progress, errors,
 requests of the server) goes by untouched, and is kept with the request that it belongs to: a replay says and asks the same.
 
-What a proxy asks about each request before it passes it on: a cassette of its own, or the server of its run.
+Before a proxy passes a request on, it asks its cassette, or the server of its run.
 """
 
 from __future__ import annotations

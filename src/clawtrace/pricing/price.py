@@ -1,7 +1,4 @@
-"""The price of a model call: `Pricing` and its answers.
-
-Glob patterns over model names: matching, and whether two of them can match the same name.
-"""
+"""The price of a model call: `Pricing` and its answers; and glob patterns over model names."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""What the tokens of a call cost, at the rates of whichever list names its model.
+"""What the tokens of a call cost, at the rates of whichever list names its model; and one name for each provider.
 
-One name for each provider: what telemetry calls it, and what price tables call it.
-
-Whole names only. `openai-compatible` is not `openai`: such a server sets its own prices.
+Telemetry and price tables call providers by different names. Whole names only: `openai-compatible` is not `openai`, it sets its own prices.
 """
 
 from __future__ import annotations

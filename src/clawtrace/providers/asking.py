@@ -1,6 +1,6 @@
 """Ask a model for one structured answer: with retries, the raw exchange, and what it took.
 
-What went wrong with a provider, in one word, and whether to try again (issue 19: outages, rate limits, wrong keys).
+What goes wrong with a provider is said in one word, with whether to try again (outages, rate limits, wrong keys).
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch, joined
 from clawtrace.model.run import CARRIED, RunRule
-from clawtrace.receiver.attribution.attribute import NO_RUN, Attribution, Claim, ClaimReader
-from clawtrace.receiver.attribution.connections import Note
+from clawtrace.receiver.attribution.attribute import NO_RUN, Attribution, Claim, ClaimReader, Note
 from clawtrace.receiver.decode.decode import RequestDecoder
 from clawtrace.receiver.decode.items import Decoded, SpanItem
 from clawtrace.receiver.redaction.redact import Redactor

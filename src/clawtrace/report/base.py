@@ -16,8 +16,8 @@ from clawtrace.model.verdict import RunResult, Status, Verdict
 from clawtrace.verdicts.gating.gate import Gate, most_severe
 
 if TYPE_CHECKING:
+    from clawtrace.report.json_text import Struct
     from clawtrace.report.results import LastGreen, NotRun, Suite
-    from clawtrace.report.struct import Struct
     from clawtrace.verdicts.gating.thresholds import SuiteRate
     from clawtrace.verdicts.reading.tree_view import SpanNode
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from clawtrace import __version__
 from clawtrace.model.relations import COUNTED
-from clawtrace.report.struct import Struct
+from clawtrace.report.json_text import Struct
 
 if TYPE_CHECKING:
     from clawtrace.verdicts.reading.tree_view import SpanNode

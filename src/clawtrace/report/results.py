@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from clawtrace.report.struct import Struct
+from clawtrace.report.json_text import Struct
 from clawtrace.report.verdict_results import AssertionResult, StatusWord
 from clawtrace.verdicts.gating.pass_rate import Stability
 

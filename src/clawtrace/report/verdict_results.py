@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from clawtrace.report.struct import Struct
+from clawtrace.report.json_text import Struct
 
 __all__ = ["AssertionResult", "DecidedBy", "EvidenceSpan", "ReportedScope", "StatusWord"]
 

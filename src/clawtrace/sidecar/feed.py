@@ -1,6 +1,6 @@
 """What happens in the service, as it happens: runs that begin and close, and verdicts, for clients that follow over HTTP.
 
-The verdicts that a service gave last, for its page.
+The verdicts that it gave last are kept for its page.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The control service over gRPC (`proto/clawtrace/v1`), with gRPC's standard health and reflection services.
 
-gRPC's standard health service (``grpc.health.v1``): asked once, or watched until the service stops.
+Health (``grpc.health.v1``) is asked once, or watched until the service stops.
 """
 
 from __future__ import annotations

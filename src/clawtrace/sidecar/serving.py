@@ -1,6 +1,6 @@
 """One service from start to stop: the file that says it is ready, the end when it is idle, and the draining before it.
 
-The control service as JSON over HTTP, on the ports that receive OTLP (docs: sidecar.md).
+The service answers JSON over HTTP, on the ports that receive OTLP (docs: sidecar.md).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from clawtrace.facts.commands.shell_split import split
 from clawtrace.facts.commands.shell_text import MAX_BYTES
 from clawtrace.facts.commands.shell_words import ELIDED
-from clawtrace.support.yaml_text import read_yaml
+from clawtrace.support.yaml_reading import read_yaml
 
 CASES = read_yaml(Path(__file__).with_name("shell_cases.yaml").read_text(encoding="utf-8"))
 

@@ -75,7 +75,7 @@ def yaml_value(text: str) -> Any:
     """
     import yaml
 
-    from clawtrace.support.yaml_text import read_foreign_yaml
+    from clawtrace.support.yaml_reading import read_foreign_yaml
 
     try:
         return read_foreign_yaml(text)

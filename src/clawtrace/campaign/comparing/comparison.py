@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from clawtrace.report.struct import Struct
+from clawtrace.report.json_text import Struct
 
 __all__ = [
     "AssertionChange",

@@ -16,8 +16,8 @@ from typing import Any, Literal, NamedTuple
 from clawtrace import __version__
 from clawtrace.campaign.comparing.measured import CaseKey
 from clawtrace.errors import UsageError
+from clawtrace.report.json_text import Struct
 from clawtrace.report.results import LastGreen
-from clawtrace.report.struct import Struct
 from clawtrace.support.figures import utc_text
 from clawtrace.support.files import whole_text_file
 from clawtrace.verdicts.gating.pass_rate import PassRate, wilson

@@ -17,7 +17,7 @@ from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import Status, Verdict
 from clawtrace.receiver.recordings.recording import Grouping
-from clawtrace.report.struct import Struct
+from clawtrace.report.json_text import Struct
 from clawtrace.session.session import Session
 
 if TYPE_CHECKING:

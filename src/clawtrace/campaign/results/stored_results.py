@@ -4,9 +4,7 @@ The file lies next to those of the same evaluation profile (spec: config.md §5)
 spans touched which came after it is marked where it is kept (spec: span-model.md §3): the next evaluation judges such a run again,
 and the mark is gone with the verdict. Until then those who read a judgement or a report again, as comparisons do, get a note.
 
-Results that wait for the end of a campaign, compressed: with 20 assertions a run takes some 8 KB instead of 70.
-
-Verdicts share what was read of all runs that were judged together, and hold it for as long as one of them lives. A packed
+Results that wait for the end of a campaign are compressed: with 20 assertions a run takes some 8 KB instead of 70. Verdicts share what was read of all runs that were judged together, and hold it for as long as one of them lives. A packed
 result holds nothing but its own.
 """
 

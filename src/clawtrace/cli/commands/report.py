@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from clawtrace.cli.output.data import stdout_console
-from clawtrace.cli.output.reports import ReportTarget, report_target, write_reports
+from clawtrace.cli.output.outcome import ReportTarget, report_target, write_reports
 from clawtrace.errors import ClawtraceError
 
 __all__ = ["command"]

@@ -28,9 +28,9 @@ def schemas() -> dict[str, dict[str, Any]]:
     from clawtrace.conformance.trial import Conformance
     from clawtrace.report.difference import Difference
     from clawtrace.report.inspection import Inspection
+    from clawtrace.report.json_text import Struct
     from clawtrace.report.page import details_schema
     from clawtrace.report.results import Results
-    from clawtrace.report.struct import Struct
 
     written: dict[str, type[Struct]] = {
         "results": Results,

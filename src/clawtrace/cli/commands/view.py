@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from clawtrace.cli.output.reports import write_reports
+from clawtrace.cli.output.outcome import write_reports
 from clawtrace.errors import ClawtraceError
 
 __all__ = ["command"]

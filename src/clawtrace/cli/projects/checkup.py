@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from clawtrace.config.files.document import SUFFIXES, display, read_document
 from clawtrace.config.files.named import case_files
 from clawtrace.errors import ClawtraceError
-from clawtrace.report.struct import Struct
+from clawtrace.report.json_text import Struct
 from clawtrace.support.figures import amount
 from clawtrace.support.otlp_json import pairs
 

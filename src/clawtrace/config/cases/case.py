@@ -1,6 +1,6 @@
 """A case: one situation an agent is put in, and what must be true afterwards (`test.yaml`; spec: config.md §1).
 
-Faults of a case: which calls of tools and models are made to fail, and how.
+Its faults say which calls of tools and models are made to fail, and how.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from pydantic import ConfigDict, Field, model_validator
 
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.config.base import (
-    AskedModelConfig,
     CassetteSettings,
     ConfigModel,
     Metadata,
@@ -19,7 +18,7 @@ from clawtrace.config.base import (
     Slug,
     distinct,
 )
-from clawtrace.config.expectations import Expectations, Rubric, for_judges
+from clawtrace.config.expectations import AskedModelConfig, Expectations, Rubric, for_judges
 from clawtrace.config.openclaw import TaskContext
 
 __all__ = [

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
-from clawtrace.config.base import AskedModelConfig, ConfigModel, SchemaVersion, Slug, distinct
-from clawtrace.config.expectations import Expectations, Rubric, for_judges, rubric_problems
+from clawtrace.config.base import ConfigModel, SchemaVersion, Slug, distinct
+from clawtrace.config.expectations import AskedModelConfig, Expectations, Rubric, for_judges, rubric_problems
 from clawtrace.config.files.document import Document, read_document
 from clawtrace.config.files.problems import in_document, validated
 from clawtrace.errors import ConfigError, ConfigProblem

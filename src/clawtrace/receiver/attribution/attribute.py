@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from clawtrace.model.raw import Receipt
 from clawtrace.model.run import RunRule
 
-__all__ = ["NO_RUN", "RUN_ID", "Attribution", "Claim", "ClaimReader", "Conflict", "DeletedRuns"]
+__all__ = ["NO_RUN", "RUN_ID", "Attribution", "Claim", "ClaimReader", "Conflict", "DeletedRuns", "Note"]
 
 RUN_ID = "clawtrace.run_id"
 """Resource and span attribute that names the run (rules 1 and 2)."""
@@ -122,6 +123,21 @@ class DeletedRuns:
 
 NO_RUN = 0
 """Run number of what names no run and has no trace that could be a run (a log record outside of traces)."""
+
+
+class Note(NamedTuple):
+    """A receipt, which says what a request did for one run, and what else is counted."""
+
+    receipt: Receipt
+    port: int
+    """Which of our ports it came through."""
+    unattributed: bool = False
+    """Whether its items belong to no run but their own trace."""
+    foreign: bool = False
+    """Whether an item of it came without the run's own environment (`clawtrace.model.run.CARRIED`)."""
+    unnamed: bool = False
+    """Whether the request named no run in its header or path, and no SDK's own exporter sent it."""
+
 
 _ORDER = {rule.value: place for place, rule in enumerate(RunRule)}
 _CONFLICT_LIMIT = 1_000

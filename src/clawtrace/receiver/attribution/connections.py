@@ -13,12 +13,11 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from clawtrace.model.raw import Receipt
-from clawtrace.receiver.attribution.attribute import NO_RUN
+from clawtrace.receiver.attribution.attribute import NO_RUN, Note
 
-__all__ = ["Changes", "Connection", "Connections", "Counters", "Note", "Tally"]
+__all__ = ["Changes", "Connection", "Connections", "Counters", "Tally"]
 
 _JOINED_LIMIT = 100_000
 _IDLE_SECONDS = 60.0
@@ -221,20 +220,6 @@ def _reason(tally: Tally, reason: str, count: int) -> None:
     """Count a reason; reasons hold words of the sender, so their number is bounded."""
     known = reason in tally.reasons or len(tally.reasons) < _REASONS_LIMIT
     tally.reasons[reason if known else "other reasons"] += count
-
-
-class Note(NamedTuple):
-    """A receipt, which says what a request did for one run, and what else is counted."""
-
-    receipt: Receipt
-    port: int
-    """Which of our ports it came through."""
-    unattributed: bool = False
-    """Whether its items belong to no run but their own trace."""
-    foreign: bool = False
-    """Whether an item of it came without the run's own environment (`clawtrace.model.run.CARRIED`)."""
-    unnamed: bool = False
-    """Whether the request named no run in its header or path, and no SDK's own exporter sent it."""
 
 
 class Counters:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from clawtrace.runners.base import Protocol, TelemetryTarget
-from clawtrace.support.yaml_text import read_yaml
+from clawtrace.support.yaml_reading import read_yaml
 
 __all__ = [
     "ALLOWED",

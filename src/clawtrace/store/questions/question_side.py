@@ -3,7 +3,7 @@
 A store has several, which can be used at the same time, each by one thread: DuckDB plans small questions on one core.
 What they load and select is seen by themselves alone.
 
-A user's own SQL on DuckDB: one SELECT, and not for longer than it may run.
+A user's own SQL is one SELECT, and runs for no longer than it may.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ To insert a few spans costs DuckDB 70 µs a span, to insert thousands at once 20
 journal and held in memory; it is moved, together with all that gathered, when enough rows did, before anything reads the
 raw tables, when nothing arrives for a while, and when the store is closed or opened again after its process was killed.
 
-Traces that stood for themselves and turn out to belong to a run (spec: span-model.md §2, rules 5 to 9).
-
-What is remembered of runs that were taken out of a store: late spans must not make them again.
+Here, too: traces that stood for themselves are given to the run that they turn out to belong to (spec: span-model.md §2, rules 5 to 9),
+and what is remembered of runs that were taken out of a store, since late spans must not make them again.
 """
 
 from __future__ import annotations

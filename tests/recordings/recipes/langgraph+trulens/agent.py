@@ -12,8 +12,10 @@ session = TruSession(span_exporter=OTLPSpanExporter())
 MODEL = ChatOpenAI(model=lab.MODEL, streaming=lab.SCENARIO == "streaming", stream_usage=True)
 TOOLS = [tool(one) for one in lab.TOOLS]
 
+
 def agent(name: str, instructions: str, tools: list):
     return create_agent(MODEL, tools=tools, system_prompt=instructions, name=name)
+
 
 @tool
 def researcher(query: str) -> str:
@@ -24,6 +26,7 @@ def researcher(query: str) -> str:
             .invoke({"messages": [("user", query)]})["messages"][-1]
             .content
         )
+
 
 root = agent("assistant", lab.SYSTEM, [researcher] if lab.SCENARIO == "delegation" else TOOLS)
 recorder = TruGraph(root, app_name="lab", app_version="1")

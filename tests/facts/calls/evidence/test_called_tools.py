@@ -46,10 +46,21 @@ def test_functions_inside_of_the_call_are_none(lab: Lab) -> None:
     [
         (replace(RAN, at=0),),
         (replace(RAN, name="check get_weather"),),
+        (replace(RAN, name="policy.get_weather"),),
+        (RAN, replace(RAN, id="u", at=20)),
+        (RAN, replace(RAN, id="u", at=11, parent="", scope="server")),
         (RAN, tool("v", "a", at=12)),
         (RAN, replace(tool("v", "a", at=12, tool="get_time"), scope="app")),
     ],
-    ids=["before it was asked for", "called otherwise", "of a tool with spans", "of a scope that writes tool spans"],
+    ids=[
+        "before it was asked for",
+        "called otherwise",
+        "about it",
+        "more than requests",
+        "of a client and a server",
+        "of a tool with spans",
+        "of a scope that writes tool spans",
+    ],
 )
 def test_others_are_no_executions(lab: Lab, others: tuple[S, ...]) -> None:
     lab.put(agent("a"), ASKED, *others)

@@ -6,6 +6,7 @@ Programs trace the functions that are their tools as they trace any other functi
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from clawtrace.dialects.load import Dialect
@@ -15,8 +16,8 @@ from clawtrace.facts.spans.span import Span
 
 __all__ = ["with_called_tools"]
 
-_FUNCTION = re.compile(r"(?:[Cc]alling )?(?:[\w.<>]+\.)?([\w-]+)(?:\(\))?")
-"""A function, as tracers name its spans: with its module, or as a call."""
+_FUNCTION = re.compile(r"(?:[Cc]alling )?(?:(?:[\w<>]+\.){2,}|__main__\.)?([\w-]+)(?:\(\))?")
+"""A function, as tracers name its spans: with the path of its module, or as a call. `policy.search` is about one, or another one."""
 
 
 def with_called_tools(
@@ -27,13 +28,16 @@ def with_called_tools(
 ) -> Sequence[Span]:
     """Return the spans of one run, in order of start, those that are called like a requested tool as tool spans.
 
-    None of a tool of which others write tool spans, none of a scope that does, and none inside of another call of it.
+    None of a tool of which others write tool spans, none of a scope that does, and none inside of another call of it. Where more
+    spans are called so than calls were requested, some are something else, or a call has two: all stay what they are.
     """
     asked: dict[str, int] = {}
+    requests: Counter[str | None] = Counter()
     for span in spans:
         for part in messages.get((span.sid, "output"), ()) if span.kind == "llm" else ():
             if part.type == "tool_call" and part.name is not None:
                 asked.setdefault(part.name, span.start_ns)
+                requests[part.name] += 1
     tools = [span for span in spans if span.kind == "tool" or span.emits == "tool"]
     names, scopes = {span.tool_name for span in tools}, {span.scope for span in tools}
     found: dict[int, Span] = {}
@@ -52,7 +56,9 @@ def with_called_tools(
             and not _inside(index, parents, found, name)
         ):
             found[index] = span._replace(kind="tool", role=None, tool_name=name)
-    return [found.get(index, span) for index, span in enumerate(spans)] if found else spans
+    called = Counter([span.tool_name for span in found.values()])
+    counted = {index: span for index, span in found.items() if called[span.tool_name] <= requests[span.tool_name]}
+    return [counted.get(index, span) for index, span in enumerate(spans)] if counted else spans
 
 
 def _inside(index: int, parents: Sequence[int | None], found: Mapping[int, Span], name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Literal
@@ -21,7 +21,7 @@ from clawtrace.facts.calls.evidence.duplicate_instrumentations import join_dupli
 from clawtrace.facts.calls.evidence.match_by_usage import join_by_content
 from clawtrace.facts.calls.evidence.stream_answers import join_answers, with_replies
 from clawtrace.facts.calls.ledger import Ledger
-from clawtrace.facts.calls.rules import HANDOFF_TOOL, ONE_OR_TWO, RUNNER_OF_AGENTS, CallRule
+from clawtrace.facts.calls.rules import HANDOFF_TOOL, NESTED_MODEL_SPAN, ONE_OR_TWO, RUNNER_OF_AGENTS, CallRule
 from clawtrace.facts.calls.tree.walk import walk
 from clawtrace.facts.spans.span import LOCAL_PARENT, NO_TIME, REMOTE_PARENT, Span
 
@@ -115,10 +115,11 @@ class RunSpans:
         first = spans[0].sid
         parents = [None if span.parent_sid is None else span.parent_sid - first for span in spans]
         spans = with_called_tools(with_replies(spans, parents), parents, messages, dialects)
+        inferred = {index for index, span in enumerate(spans) if span.role == "inferred"}
         spans, runners = without_runners(without_inferred(spans, parents), parents)
         ledger = Ledger(spans)
         walked = walk(spans, parents, ledger, layers)
-        doubtful = join_by_content(spans, ledger, messages)
+        doubtful = [*join_by_content(spans, ledger, messages), *_begun_later(spans, parents, ledger, inferred)]
         join_answers(spans, ledger)
         agent, role = join_duplicates(spans, walked, ledger)
         silent = silent_agents(spans, agent, role)
@@ -234,6 +235,20 @@ class RunSpans:
         of_kind = self.kinds.get(kind, ())
         others = [index for index in self.emitting if self.spans[index].emits == kind]
         return sorted({*of_kind, *others}) if others else of_kind
+
+
+def _begun_later(
+    spans: Sequence[Span], parents: Sequence[int | None], ledger: Ledger, inferred: Set[int]
+) -> Iterator[Sequence[int]]:
+    """Yield each model span, by a program's own words, that began when the one around it had ended: its layer, or what followed."""
+    for index, rule in enumerate(ledger.rule):
+        span = spans[index]
+        if rule is NESTED_MODEL_SPAN and index in inferred:
+            above = parents[index]
+            while above is not None and spans[above].kind != "llm":
+                above = parents[above]
+            if above is not None and span.start_ns > spans[above].last_ns:
+                yield (index,)
 
 
 def _split_again(ledger: Ledger, doubtful: Sequence[Sequence[int]]) -> dict[int, int]:

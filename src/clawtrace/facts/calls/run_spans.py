@@ -115,11 +115,11 @@ class RunSpans:
         first = spans[0].sid
         parents = [None if span.parent_sid is None else span.parent_sid - first for span in spans]
         spans = with_called_tools(with_replies(spans, parents), parents, messages, dialects)
-        inferred = {index for index, span in enumerate(spans) if span.role == "inferred"}
-        spans, runners = without_runners(without_inferred(spans, parents), parents)
+        written = spans
+        spans, runners = without_runners(without_inferred(written, parents), parents)
         ledger = Ledger(spans)
         walked = walk(spans, parents, ledger, layers)
-        doubtful = [*join_by_content(spans, ledger, messages), *_begun_later(spans, parents, ledger, inferred)]
+        doubtful = [*join_by_content(spans, ledger, messages), *_begun_later(written, parents, ledger)]
         join_answers(spans, ledger)
         agent, role = join_duplicates(spans, walked, ledger)
         silent = silent_agents(spans, agent, role)
@@ -237,13 +237,11 @@ class RunSpans:
         return sorted({*of_kind, *others}) if others else of_kind
 
 
-def _begun_later(
-    spans: Sequence[Span], parents: Sequence[int | None], ledger: Ledger, inferred: Set[int]
-) -> Iterator[Sequence[int]]:
+def _begun_later(spans: Sequence[Span], parents: Sequence[int | None], ledger: Ledger) -> Iterator[Sequence[int]]:
     """Yield each model span, by a program's own words, that began when the one around it had ended: its layer, or what followed."""
     for index, rule in enumerate(ledger.rule):
         span = spans[index]
-        if rule is NESTED_MODEL_SPAN and index in inferred:
+        if rule is NESTED_MODEL_SPAN and span.role == "inferred":
             above = parents[index]
             while above is not None and spans[above].kind != "llm":
                 above = parents[above]

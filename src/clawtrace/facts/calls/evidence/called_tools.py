@@ -38,6 +38,8 @@ def with_called_tools(
             if part.type == "tool_call" and part.name is not None:
                 asked.setdefault(part.name, span.start_ns)
                 requests[part.name] += 1
+    if not asked:
+        return spans
     tools = [span for span in spans if span.kind == "tool" or span.emits == "tool"]
     names, scopes = {span.tool_name for span in tools}, {span.scope for span in tools}
     found: dict[int, Span] = {}

@@ -46,8 +46,14 @@ def run(name: str, system: str, question: str, tools: list) -> str:
     app = (
         ApplicationBuilder()
         .with_actions(ask_model, call_tools, answer)
-        .with_transitions(("ask_model", "call_tools", expr("len(calls) > 0")), ("ask_model", "answer", default), ("call_tools", "ask_model"))
-        .with_state(messages=[{"role": "system", "content": system}, {"role": "user", "content": question}], tools=tools)
+        .with_transitions(
+            ("ask_model", "call_tools", expr("len(calls) > 0")),
+            ("ask_model", "answer", default),
+            ("call_tools", "ask_model"),
+        )
+        .with_state(
+            messages=[{"role": "system", "content": system}, {"role": "user", "content": question}], tools=tools
+        )
         .with_entrypoint("ask_model")
         .with_hooks(OpenTelemetryBridge(tracer_name=name))
         .with_identifiers(app_id=name)
@@ -63,6 +69,8 @@ def researcher(query: str) -> str:
 
 
 try:
-    lab.answer(run("assistant", lab.SYSTEM, lab.QUESTION, ["researcher"] if lab.SCENARIO == "delegation" else list(TOOLS)))
+    lab.answer(
+        run("assistant", lab.SYSTEM, lab.QUESTION, ["researcher"] if lab.SCENARIO == "delegation" else list(TOOLS))
+    )
 finally:
     provider.force_flush()

@@ -12,14 +12,21 @@ session = TruSession(span_exporter=OTLPSpanExporter())
 MODEL = ChatOpenAI(model=lab.MODEL, streaming=lab.SCENARIO == "streaming", stream_usage=True)
 TOOLS = [tool(one) for one in lab.TOOLS]
 
+
 def agent(name: str, instructions: str, tools: list):
     return create_agent(MODEL, tools=tools, system_prompt=instructions, name=name)
+
 
 @tool
 def researcher(query: str) -> str:
     """Ask the researcher."""
     with lab.logged("researcher", {"query": query}, kind="agent_as_tool"):
-        return agent("researcher", lab.RESEARCHER_SYSTEM, TOOLS).invoke({"messages": [("user", query)]})["messages"][-1].content
+        return (
+            agent("researcher", lab.RESEARCHER_SYSTEM, TOOLS)
+            .invoke({"messages": [("user", query)]})["messages"][-1]
+            .content
+        )
+
 
 root = agent("assistant", lab.SYSTEM, [researcher] if lab.SCENARIO == "delegation" else TOOLS)
 recorder = TruGraph(root, app_name="lab", app_version="1")

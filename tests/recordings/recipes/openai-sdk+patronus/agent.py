@@ -5,7 +5,10 @@ from openinference.instrumentation.openai import OpenAIInstrumentor
 from patronus import init, traced
 
 init(
-    api_key="none", otel_endpoint=lab.ENDPOINT, otel_exporter_otlp_protocol="http/protobuf", integrations=[OpenAIInstrumentor()]
+    api_key="none",
+    otel_endpoint=lab.ENDPOINT,
+    otel_exporter_otlp_protocol="http/protobuf",
+    integrations=[OpenAIInstrumentor()],
 )
 
 from openai import OpenAI  # noqa: E402

@@ -81,6 +81,11 @@ _OF_CALLS = (
         "a total is the sum of its parts", _NUMBERS, always=True,
     ),
     Reason(
+        "same-response-other-usage",
+        "Another model span carries the same response id and a different number of tokens.",
+        "semconv: `gen_ai.response.id` names one answer, which used its tokens once", _NUMBERS, always=True,
+    ),
+    Reason(
         "details-beyond-whole",
         "More reasoning tokens than output tokens, or more cached than input tokens, are recorded.",
         "semconv: `gen_ai.usage.output_tokens` includes reasoning, `gen_ai.usage.input_tokens` includes cached tokens",
@@ -98,6 +103,13 @@ _OF_CALLS = (
         "the outer numbers include the inner ones is unknown.",
         "conventions do not say whether an agent's usage includes that of the agents inside of it",
         "Record usage on the spans of model calls, or state what agents' numbers are with `rollup` in a dialect file.",
+    ),
+    Reason(
+        "stated-beyond-calls",
+        "An agent states more tokens than all model calls inside of it used, each of which records its own: a model call has "
+        "no span, or its span was not received.",
+        "the sum that an agent states is that of its model calls",
+        "Look for lost spans, or state what the agent's numbers are with `rollup` in a dialect file.", always=True,
     ),
     Reason(
         "usage-without-call",
@@ -276,6 +288,19 @@ _OF_TOOLS = (
         "several-in-one",
         "Layers of one call that name no tool are side by side: they may be calls that its tool made.",
         "a tool may call others", _TOOLS, always=True,
+    ),
+    Reason(
+        "called-inside-itself",
+        "A tool span is inside of one of its name and instrumentation, without an id, and a model answered in between: it may be "
+        "another call of the tool.",
+        "a model that a tool asks may call that tool again", _TOOLS, always=True,
+    ),
+    Reason(
+        "server-span-alone",
+        "A tool's server wrote a span of a call in the time of no call of that tool, while other spans of it are layers of "
+        "calls: the client's span was not recorded, and with it the tool's full name, and whether the server refused the call.",
+        "a server's span is a layer of the call that its client records",
+        "An instrumentation that records each tool call of the client.", always=True,
     ),
     Reason(
         "failed-beside-request",

@@ -36,6 +36,10 @@ class Smallest(NamedTuple):
     agrees: tuple[S, ...]
 
 
+def usage(id: str, at: int, tokens: int) -> S:
+    return chat(id, at=at, **{"gen_ai.response.id": "r", INPUT_TOKENS: tokens})
+
+
 def given_up(id: str, parent: str = "") -> S:
     span = replace(tool(id, parent, at=1, **{"error.type": "asyncio.CancelledError"}), to=20)
     span.error = "cancelled"
@@ -79,6 +83,12 @@ def asked_next(id: str, at: int) -> S:
     return S(id, "", at, at + 5, "AgentWorkflow.task", attributes, scope="opentelemetry.instrumentation.llamaindex")
 
 
+def served(id: str, at: int) -> S:
+    """What an MCP server wrote of a call, in another trace."""
+    attributes = {"mcp.method.name": "tools/call", "gen_ai.tool.name": "get_weather"}
+    return S(id, "", at, at + 1, "tools/call get_weather", attributes, scope="mcp-python-sdk", trace="b" * 32)
+
+
 def smolagents(parent: str) -> tuple[S, ...]:
     """An agent at work, and a step of another one below `parent`."""
     scope, kind = "openinference.instrumentation.smolagents", "openinference.span.kind"
@@ -105,6 +115,9 @@ SMALLEST = {
     "total-unlike-parts": Smallest(
         (chat("m", **{"gen_ai.usage.total_tokens": 111}),), (chat("m", **{"gen_ai.usage.total_tokens": 110}),)
     ),
+    "same-response-other-usage": Smallest(
+        (usage("m", 0, 100), usage("n", 20, 99)), (usage("m", 0, 100), usage("n", 20, 100))
+    ),
     "details-beyond-whole": Smallest(
         (chat("m", **{"gen_ai.usage.reasoning_tokens": 11}),), (chat("m", **{"gen_ai.usage.reasoning_tokens": 10}),)
     ),
@@ -115,6 +128,10 @@ SMALLEST = {
     "stated-inside-stated": Smallest(
         (agent("a", **SPENT), tool("t", "a", at=1), agent("b", "t", at=2, agent="writer", **SPENT)),
         (agent("a", **SPENT), tool("t", "a", at=1), agent("b", "t", at=2, agent="writer")),
+    ),
+    "stated-beyond-calls": Smallest(
+        (agent("a", **SPENT), chat("m", "a", at=1, **{INPUT_TOKENS: 99})),
+        (agent("a", **SPENT), chat("m", "a", at=1)),
     ),
     "given-up-call": Smallest(
         (given_up("t"), S("n", "t", 2, 5, "chat", {"gen_ai.operation.name": "chat"})),
@@ -151,6 +168,10 @@ SMALLEST = {
     "asked-nowhere": Smallest(
         (agent("a"), chat("m", "a", at=1, **{INPUT: ASKED, OUTPUT: says("21")}), tool("t", "a", at=0)),
         (agent("a"), chat("m", "a", at=1, **{INPUT: ASKED, OUTPUT: says("21")}), tool("u", "a", at=0, **{"gen_ai.tool.name": "other"})),
+    ),
+    "server-span-alone": Smallest(
+        (agent("a"), tool("t", "a", at=10), tool("u", "a", at=20), served("v", 10), served("w", 15)),
+        (agent("a"), tool("t", "a", at=10), tool("u", "a", at=20), served("v", 10), served("w", 20)),
     ),
     "failed-beside-request": Smallest(
         (FAILED, replace(TWICE), BROKEN_TOOL),
@@ -347,6 +368,15 @@ def test_openllmetry_writes_an_empty_finish_reason_into_the_message(lab: Lab) ->
     call = begun("m", 1, **{OUTPUT: message, "gen_ai.request.model": "gpt-4o", "gen_ai.is_streaming": True})
 
     assert "broken-off-answer" in reasons(lab, replace(call, scope="opentelemetry.instrumentation.openai.v1"))
+
+
+@pytest.mark.parametrize(("tokens", "expected"), [(200, set()), (201, {"stated-beyond-calls"})])
+def test_what_an_agent_states_may_run_on_from_its_last_activation(lab: Lab, tokens: int, expected: set[str]) -> None:
+    """Strands sums up all turns of a conversation."""
+    second = {**SPENT, INPUT_TOKENS: tokens, "gen_ai.usage.output_tokens": 20}
+    spans = agent("a", to=20, **SPENT), chat("m", "a", at=1), agent("b", at=30, **second), chat("n", "b", at=31)
+
+    assert reasons(lab, *spans) & {"stated-beyond-calls"} == expected
 
 
 def test_an_answer_of_which_nothing_is_recorded_may_be_none_where_its_step_failed(lab: Lab) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 
 from clawtrace.dialects.call_ids import canonical, id_kind
 from clawtrace.dialects.message_parts import Part
 from clawtrace.facts.calls.llm_calls import LlmCall
-from clawtrace.facts.calls.rules import NAMELESS_TOOL_SPAN
+from clawtrace.facts.calls.rules import LAYER_OF_TOOL, NAMELESS_TOOL_SPAN
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
 from clawtrace.facts.doubts import Doubt
@@ -26,7 +27,9 @@ _REQUESTS = frozenset(("tool_call", "server_tool_call"))
 def check_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings) -> None:
     """Doubt the rows that may be no attempts, and find the attempts and failures that may have left no row."""
     _doubt_other_spans(run, tools, findings)
+    _doubt_without_client(run, tools.executions)
     _find_several_in_one(run, findings)
+    _find_called_inside(run, tools.executions, findings)
     _find_asked_in_silence(run, models, findings)
     _find_ends(run, models, tools, findings)
     _find_failed_beside(run, models, tools, findings)
@@ -71,6 +74,18 @@ def _doubt_other_spans(run: RunSpans, tools: ToolCalls, findings: Findings) -> N
     tools.calls.sort(key=lambda call: (call.start_ns, len(run.spans) if call.index is None else call.index))
 
 
+def _doubt_without_client(run: RunSpans, executions: Iterable[Execution]) -> None:
+    """Doubt name and end of calls that only their server recorded, while calls of a client have other layers of that scope."""
+    scopes = {span.scope for span, rule in zip(run.spans, run.rule, strict=True) if rule is LAYER_OF_TOOL}
+    for one in executions if scopes else ():
+        if (
+            run.rule[one.index] is not LAYER_OF_TOOL
+            and run.spans[one.index].scope in scopes
+            and any(fnmatchcase(run.spans[one.index].name, layer.span) for layer in run.words(one.index).layers)
+        ):
+            one.forget("server-span-alone", "name", "outcome")
+
+
 def _find_several_in_one(run: RunSpans, findings: Findings) -> None:
     """Find calls with layers side by side that name no tool: they may be calls that its tool made."""
     layers: dict[int | None, list[int]] = {}
@@ -84,6 +99,28 @@ def _find_several_in_one(run: RunSpans, findings: Findings) -> None:
             failed = sum(run.spans[index].failed for index in nameless)
             if failed:
                 findings.gap("errors", "several-in-one", nameless[0], at_most=failed, **where)
+
+
+def _find_called_inside(run: RunSpans, executions: Sequence[Execution], findings: Findings) -> None:
+    """Find calls without ids in which a span of their name and scope began after a model had answered: it may be another call."""
+    groups = run.groups("tool")
+    for call in executions:
+        scope = run.spans[call.index].scope
+        same = [
+            index
+            for index in groups.get(call.group, ())
+            if run.spans[index].scope == scope and run.spans[index].tool_call_id is None
+        ]
+        asked_ns = [run.spans[index].last_ns for index in run.within(call.index, "llm")] if len(same) > 1 else []
+        inner = [index for index in same if asked_ns and run.spans[index].start_ns >= min(asked_ns)]
+        if not inner:
+            continue
+        where = {"name": call.name, "agent": _name(run, run.agent[inner[0]]), "turn": run.turn[inner[0]]}
+        findings.gap("tool_calls", "called-inside-itself", inner[0], at_most=len(inner), **where)
+        if call.outcome != "ok":
+            call.forget("called-inside-itself", "outcome")
+        if len({run.spans[index].tool_arguments for index in same}) > 1:
+            call.forget("called-inside-itself", "arguments")
 
 
 def _asks_in_silence(run: RunSpans, call: LlmCall) -> bool:

@@ -18,7 +18,7 @@ from clawtrace.facts.tools.tool_call import ToolCallRow
 
 __all__ = ["Command", "commands", "unsplit"]
 
-_PERHAPS_BLOCKED = frozenset(("tool-cancelled", "request-in-other-span"))
+_PERHAPS_BLOCKED = frozenset(("tool-cancelled", "server-span-alone", "request-in-other-span"))
 """Reasons for which it is unknown how a call ended, and with it whether its command began."""
 
 _LONGEST_WORD = 4096

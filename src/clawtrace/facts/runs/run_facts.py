@@ -12,7 +12,7 @@ from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
 from clawtrace.facts.checks.models import check_ends, check_failed_agents, check_models
 from clawtrace.facts.checks.tools import check_tools
-from clawtrace.facts.checks.usage import check_usage
+from clawtrace.facts.checks.usage import check_stated, check_usage
 from clawtrace.facts.commands.commands import Command, commands, unsplit
 from clawtrace.facts.doubts import Doubt, certain
 from clawtrace.facts.runs.agent_checks import check_agents
@@ -67,6 +67,7 @@ class RunFacts:
         self.findings = Findings(spans)
         """The gaps that the trace shows."""
         check_usage(spans, self.models)
+        check_stated(spans, self.models, self.findings)
         check_models(spans, self.models, self.findings)
         self.tools: ToolCalls = tool_calls(spans, self.models)
         check_tools(spans, self.models, self.tools, self.findings)

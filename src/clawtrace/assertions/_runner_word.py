@@ -17,15 +17,10 @@ class RunnerWord(Assertion):
     column: ClassVar[str]
     """The column of ``runs`` that is compared."""
 
-    @property
-    def wanted(self) -> Any:
-        """The value that is right."""
-        raise NotImplementedError
-
     def question(self) -> Value:
         """Compare the column; where it is NULL the answer is open."""
-        return Value(self.column, equals=self.wanted, columns={"exit_code": "r.agent_exit_code"}, asked="every")
+        return Value(self.column, equals=self.expectation(), columns={"exit_code": "r.agent_exit_code"}, asked="every")
 
     def expectation(self) -> Any:
-        """Return the value that is right."""
-        return self.wanted
+        """Return the value that is right, that of the type's main field."""
+        return getattr(self, str(self.main_field))

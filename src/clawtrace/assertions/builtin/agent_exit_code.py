@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from clawtrace.assertions._runner_word import RunnerWord
 from clawtrace.assertions.base import Outcome
 from clawtrace.assertions.forms.bounds import Natural
@@ -29,11 +27,6 @@ class AgentExitCode(RunnerWord):
 
     value: Natural = 0
     """The exit code that is right."""
-
-    @property
-    def wanted(self) -> Any:
-        """The exit code that is right."""
-        return self.value
 
     def explain(self, outcome: Outcome) -> str:
         """Compare the exit code with the expected one."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from clawtrace.assertions._runner_word import RunnerWord
 from clawtrace.assertions.base import Outcome
 from clawtrace.model.run import ConversationEnd as End
@@ -31,11 +29,6 @@ class ConversationEnd(RunnerWord):
 
     status: End
     """The end that is right."""
-
-    @property
-    def wanted(self) -> Any:
-        """The end that is right."""
-        return self.status
 
     def explain(self, outcome: Outcome) -> str:
         """Compare the end with the expected one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from clawtrace.assertions._runner_word import RunnerWord
 from clawtrace.assertions.base import Outcome
@@ -29,11 +29,6 @@ class StatusIs(RunnerWord):
 
     status: Literal["success", "failed", "timed_out", "provider_error", "invalid"]
     """The status that is right."""
-
-    @property
-    def wanted(self) -> Any:
-        """The status that is right."""
-        return self.status
 
     def explain(self, outcome: Outcome) -> str:
         """Compare the status with the expected one."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from itertools import filterfalse
 from pathlib import Path
 from typing import Literal
 
@@ -149,7 +150,7 @@ class Expressions:
     def _matching(self, keys: str) -> list[str]:
         """Return the attributes at hand that fit one of some globs, in order of the globs; parts of a list fit none."""
         if keys not in self._matched:
-            seen = sorted(key for key in self._seen.keys if not _IN_LIST.search(key)) if self._seen is not None else ()
+            seen = sorted(filterfalse(_IN_LIST.search, self._seen.keys)) if self._seen is not None else ()
             self._matched[keys] = [key for glob in keys.split("|") for key in seen if fits_spelled(key, glob)]
         return self._matched[keys]
 
@@ -179,9 +180,9 @@ class Expressions:
 
     def _comparison(self, key: str, test: Condition) -> str:
         if "*" in key and test.event is None:  # any of the attributes
-            found = [
-                self._compared(self._atom("attribute", map=SPAN, key=quote(one)), test) for one in self._matching(key)
-            ]
+            found = list[str]()
+            for one in self._matching(key):
+                found.append(self._compared(self._atom("attribute", map=SPAN, key=quote(one)), test))
             return f"({' OR '.join(found)})" if found else "FALSE"
         value = self._place(ColumnRule(key=key, event=test.event))
         return "FALSE" if value is None else self._compared(value, test)

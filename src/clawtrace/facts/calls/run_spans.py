@@ -114,12 +114,15 @@ class RunSpans:
         """Return the run whose distinct `spans` these are, in order of `Span.sid`; for `layers` see `with_layers`."""
         first = spans[0].sid
         parents = [None if span.parent_sid is None else span.parent_sid - first for span in spans]
-        spans = with_called_tools(with_replies(spans, parents), parents, messages, dialects)
-        written = spans
+        spans = written = with_replies(spans, parents)
+        if messages:
+            spans = written = with_called_tools(spans, parents, messages, dialects)
         spans, runners = without_runners(without_inferred(written, parents), parents)
         ledger = Ledger(spans)
         walked = walk(spans, parents, ledger, layers)
-        doubtful = [*join_by_content(spans, ledger, messages), *_begun_later(written, parents, ledger)]
+        doubtful = join_by_content(spans, ledger, messages)
+        if NESTED_MODEL_SPAN in ledger.rule:
+            doubtful += _begun_later(written, parents, ledger)
         join_answers(spans, ledger)
         agent, role = join_duplicates(spans, walked, ledger)
         silent = silent_agents(spans, agent, role)
@@ -237,7 +240,7 @@ class RunSpans:
         return sorted({*of_kind, *others}) if others else of_kind
 
 
-def _begun_later(spans: Sequence[Span], parents: Sequence[int | None], ledger: Ledger) -> Iterator[Sequence[int]]:
+def _begun_later(spans: Sequence[Span], parents: Sequence[int | None], ledger: Ledger) -> Iterator[list[int]]:
     """Yield each model span, by a program's own words, that began when the one around it had ended: its layer, or what followed."""
     for index, rule in enumerate(ledger.rule):
         span = spans[index]
@@ -246,7 +249,7 @@ def _begun_later(spans: Sequence[Span], parents: Sequence[int | None], ledger: L
             while above is not None and spans[above].kind != "llm":
                 above = parents[above]
             if above is not None and span.start_ns > spans[above].last_ns:
-                yield (index,)
+                yield [index]
 
 
 def _split_again(ledger: Ledger, doubtful: Sequence[Sequence[int]]) -> dict[int, int]:

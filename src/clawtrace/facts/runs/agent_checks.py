@@ -46,9 +46,7 @@ def check_agents(
         if _may_be_of_another(run, call):
             findings.gap("agents", "agent-among-steps", call.index)
     _doubt_given_up(run, models, rows)
-    handing = {index for index in run.kinds.get("tool", ()) if run.role[index] is None and _may_hand_over(run, index)}
-    if handing:
-        _doubt_handing(run, tools, rows, handing)
+    handing = _doubt_handing(run, tools, rows)
     if len(rows) < 2:
         return
     inner: dict[int, list[int]] = defaultdict(list)
@@ -141,20 +139,25 @@ def _repeats(run: RunSpans, index: int, above: int) -> bool:
 
 
 def _doubt_handing(
-    run: RunSpans, tools: Sequence[ToolCallRow], rows: Mapping[int, Activation], handing: Collection[int]
-) -> None:
-    """Doubt the tool calls that may be handoffs: no tool's, and to an agent that only general rules do not find or name."""
-    for call in tools:
+    run: RunSpans, tools: Sequence[ToolCallRow], rows: Mapping[int, Activation]
+) -> Collection[int | None]:
+    """Doubt the tool calls that may be handoffs: no tool's, and to an agent that only general rules do not find or name.
+
+    Return the spans of all tools that may hand over.
+    """
+    handing: set[int | None] = set()
+    for index in run.kinds.get("tool", ()):
+        name = run.spans[index].tool_name
+        nameless = name is None and run.evidence(index) == "generic"
+        if run.role[index] is None and (nameless or hands_over(run.words(index).handoff_tools, name)):
+            handing.add(index)
+    for call in tools if handing else ():
         if call.index is not None and call.index in handing and certain(call.doubts):
             later = [one for one in rows if run.spans[one].start_ns >= call.start_ns and one != call.agent]
             unseen = not rows and call.name is not None and run.evidence(call.index) == "generic"
             if unseen or any(None in (call.name, run.spans[one].agent_name) for one in later):
                 call.doubt("tool-or-handoff")
-
-
-def _may_hand_over(run: RunSpans, index: int) -> bool:
-    name = run.spans[index].tool_name
-    return hands_over(run.words(index).handoff_tools, name) or (name is None and run.evidence(index) == "generic")
+    return handing
 
 
 def _doubt_after_another(

@@ -194,7 +194,7 @@ def _missing(relation: str, asked: dict[str, Any], facts: Facts) -> Iterator[lis
         "result": asked.get("result_contains"),
     }
     if "by_agent" in asked:
-        wide["agent"] = next((one["id"] for one in facts.agents if one["name"] == asked["by_agent"]), None)
+        wide["agent"] = next((one["id"] for one in facts.agents if one["name"] == asked["by_agent"]), "missing-0")
     if "agent" in asked and relation != "agents":
         meant = [one["id"] for one in facts.agents if one["name"] == asked["agent"]]
         wide["agent"] = meant[0] if meant else None

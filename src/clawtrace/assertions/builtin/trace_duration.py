@@ -50,7 +50,7 @@ FROM (
   JOIN run_totals AS t ON t.run_id = p.run_id
   WHERE p.kind <> 'infra'
   UNION ALL
-  SELECT d.run_id AS run_id, d.span_id AS span_id, 0 AS first, d.reason AS reason, 'the duration' AS why, 0 AS place
+  SELECT DISTINCT d.run_id AS run_id, d.span_id AS span_id, 0 AS first, d.reason AS reason, 'the duration' AS why, 0 AS place
   FROM doubts AS d
   JOIN selected_runs AS s ON s.run_id = d.run_id
   WHERE d.relation = 'run_totals' AND d.column_name IN ('last_end_ns', 'busy_ns')

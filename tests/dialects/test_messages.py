@@ -497,3 +497,17 @@ def test_listed_calls_have_what_is_surely_theirs(ids: str, arguments: str, read:
     found = parse_messages("listed_calls", json.dumps(said), "output")
 
     assert [(one.call_id, one.name, one.text) for one in found] == read
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("__REDACTED__", None),
+        ("****", None),
+        ("[Scrubbed due to 'password']", None),
+        ("It is [REDACTED].", "It is [REDACTED]."),
+    ],
+)
+def test_a_mask_in_place_of_a_text_is_no_text(text, read):
+    payload = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": text}]}])
+    assert [part.text for part in parse_messages("genai_parts", payload, "output")] == [read]

@@ -23,6 +23,7 @@ Attributes = list[dict[str, Any]]
 _SAID = re.compile(
     r"message|argument|result|entity\.(in|out)put|^gen_ai\.(prompt|completion)|^(in|out)put|\.(in|out)put$"
 )
+_NAMED = re.compile(r"(role|name|id|type|reason|status|tokens?|model|count)$")
 
 
 def _cut(length: int) -> Callable[[Attributes], Attributes]:
@@ -36,12 +37,22 @@ def _cut(length: int) -> Callable[[Attributes], Attributes]:
     return lambda attributes: [{"key": one["key"], "value": value(one.get("value", {}))} for one in attributes]
 
 
+def _masked(mask: str) -> Callable[[Attributes], Attributes]:
+    return lambda attributes: [
+        {"key": one["key"], "value": {"stringValue": mask}}
+        if _SAID.search(one["key"]) and not _NAMED.search(one["key"]) and "stringValue" in one.get("value", {})
+        else one
+        for one in attributes
+    ]
+
+
 SETTINGS: dict[str, Callable[[Attributes], Attributes]] = {
     "values of 1000": _cut(1000),
     "values of 200": _cut(200),
     "the first 20 attributes": lambda attributes: attributes[:20],
     "the last 20 attributes": lambda attributes: attributes[-20:],
     "nothing that was said": lambda attributes: [one for one in attributes if not _SAID.search(one["key"])],
+    "masks for what was said": _masked("__REDACTED__"),
 }
 """What is left of attributes. SDKs of JavaScript and Java drop the last ones, the one of Python the first ones."""
 

@@ -17,6 +17,7 @@ from clawtrace.dialects.histories import crewai_history, haystack_history, hayst
 from clawtrace.dialects.message_parts import Message, Part, Piece, loads, message_of, piece_of, text_of
 from clawtrace.dialects.python_repr import read_repr
 from clawtrace.dialects.streamed_answers import put_together
+from clawtrace.model.masks import is_mask
 
 __all__ = ["FORMATS", "parse_messages"]
 
@@ -45,9 +46,11 @@ def parse_messages(form: str, payload: str, direction: str) -> list[Part]:
 
 
 def _clean(value: Any) -> str | None:
-    """Return what a payload holds where text belongs as text that every store takes: half a surrogate pair is replaced."""
+    """Return what a payload holds where text belongs as text that every store takes: half a surrogate pair is replaced, a mask is none."""
     text = value if type(value) is str else text_of(value)
-    return text if text is None or text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+    if text is None or is_mask(text):
+        return None
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _genai_parts(payload: str, direction: str) -> Iterator[Message]:

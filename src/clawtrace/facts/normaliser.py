@@ -23,6 +23,7 @@ from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.runs.run_facts import RunFacts
 from clawtrace.facts.spans.span import Span, with_cached_input
 from clawtrace.facts.spans.span_rows import SharedParts, read_spans, take_payloads
+from clawtrace.model.masks import MASK
 from clawtrace.model.model_names import bare_model_name
 from clawtrace.store.api import FactSide
 from clawtrace.support.yaml_reading import read_yaml
@@ -64,7 +65,7 @@ _ANY_LOGS = "SELECT 1 FROM otel_logs WHERE run_no IN (SELECT run_no FROM fact_ru
 
 _SCOPES = "SELECT dialect, scope, count(*) FROM fact_keys GROUP BY dialect, scope ORDER BY dialect"
 
-_VERSION = "19"
+_VERSION = "20"
 """Raised when the same raw rows give other facts for a reason outside of the dialect files."""
 
 
@@ -137,7 +138,9 @@ class Normaliser:
         version = Compiler().version(self.dialects.values())
         twice = bool(side.script(_TWICE))
         once, reused = (_ONCE, dict(side.script(_REUSED))) if twice else ("", {})
-        side.script(read_sql("keys").format(detection=detection, version=version, once=once))
+        side.script(
+            read_sql("keys").format(detection=detection, version=version, once=once, mask=MASK.replace("'", "''"))
+        )
         scopes: dict[str, set[str]] = defaultdict(set)
         spans = 0
         for dialect, scope, count in side.script(_SCOPES):

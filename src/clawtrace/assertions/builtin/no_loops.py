@@ -15,6 +15,7 @@ from clawtrace.assertions.forms.bounds import plural
 from clawtrace.assertions.forms.order import Order, OrderAnswer, OrderedRows
 from clawtrace.assertions.forms.where import Where
 from clawtrace.assertions.matching.arguments import read_arguments
+from clawtrace.model.masks import holds_mask
 
 __all__ = ["NoLoops"]
 
@@ -41,7 +42,7 @@ class NoLoops(Assertion):
 
     An agent that repeats itself burns money without getting anywhere. In a row means without another call in between,
     among all calls of the run by start or among those of one agent that the spans show. Executed, failed and blocked calls count. Arguments
-    are compared as JSON values; where they were not captured or were cut off, calls of one tool may be the same. A call
+    are compared as JSON values; where they were not captured, cut off or masked, calls of one tool may be the same. A call
     that nothing records may part a row as well as lengthen it.
 
     Example:
@@ -140,10 +141,11 @@ def _unknown(recorded: OrderedRows) -> str:
 
 
 def _one_form(recorded: str | None, forms: dict[str, str | None]) -> str | None:
-    """Return arguments as canonical JSON; None when they were not captured or cut off."""
+    """Return arguments as canonical JSON; None when they were not captured, cut off or masked."""
     if recorded is not None and recorded not in forms:
         try:
-            forms[recorded] = json.dumps(read_arguments(recorded), sort_keys=True, ensure_ascii=False)
+            value = read_arguments(recorded)
+            forms[recorded] = None if holds_mask(value) else json.dumps(value, sort_keys=True, ensure_ascii=False)
         except (ValueError, RecursionError):
             forms[recorded] = None
     return None if recorded is None else forms[recorded]

@@ -17,6 +17,7 @@ from pydantic import AfterValidator
 from clawtrace.assertions.matching.json_path import parse_path, without
 from clawtrace.assertions.matching.matchers import compile_matcher, composed
 from clawtrace.assertions.refused import refused
+from clawtrace.model.masks import is_mask
 
 __all__ = ["ArgumentMode", "ArgumentPath", "Arguments", "match_arguments", "read_arguments"]
 
@@ -146,7 +147,9 @@ def _equal(wanted: Any, actual: Any, partly: bool) -> bool | None:
         return _all(_equal(*pair, partly) for pair in zip(wanted, actual, strict=True))
     if _scalar_equal(wanted, actual):
         return True
-    return None if isinstance(actual, str) and _REDACTED in actual and wanted is not None else False
+    return (
+        None if isinstance(actual, str) and (_REDACTED in actual or is_mask(actual)) and wanted is not None else False
+    )
 
 
 def _scalar_equal(wanted: Any, actual: Any) -> bool:

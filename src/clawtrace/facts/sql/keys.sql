@@ -43,6 +43,7 @@ narrow AS MATERIALIZED (
            len(list_filter(map_values(t."SpanAttributes"), lambda v: length(v) = longest.size AND (
                  (starts_with(v, '{{"') OR starts_with(v, '[{{') OR starts_with(v, '["')) AND NOT ends_with(v, ']') AND NOT ends_with(v, '}}') AND NOT json_valid(v)
                  OR longest.size IN (1000, 1024, 2000, 2048, 4096, 8192, 10000, 16384, 32768, 65535, 65536) AND contains(v, ' ')))) AS broken,
+           len(list_filter(map_values(t."SpanAttributes"), lambda v: regexp_full_match(v, '{mask}'))) > 0 AS masked,
            CASE WHEN starts_with(t."ScopeName", 'clawtrace.logs.') THEN 'log' ELSE 'otlp' END AS source,
            {detection} AS dialect
     FROM otel_traces AS t
@@ -63,8 +64,12 @@ SELECT row_number() OVER (
 FROM distinct_spans
 WINDOW service AS (PARTITION BY run_no, service);
 
+-- What an SDK or a Collector wrote in place of a content says nothing of it: as if it had not been recorded.
 CREATE OR REPLACE TEMP VIEW fact_raw AS
-SELECT k.sid AS sid, k.dialect AS dialect, t.*
+SELECT k.sid AS sid, k.dialect AS dialect, t.* REPLACE (
+           CASE WHEN k.masked
+                THEN map_from_entries(list_filter(map_entries(t."SpanAttributes"), lambda e: NOT regexp_full_match(e.value, '{mask}')))
+                ELSE t."SpanAttributes" END AS "SpanAttributes")
 FROM fact_keys AS k
 JOIN otel_traces AS t ON t.rowid = k.row_id
 WHERE t.run_no IN (SELECT run_no FROM fact_runs);

@@ -266,7 +266,8 @@ _OF_TOOLS = (
     Reason(
         "outcome-not-recorded",
         "How this call ended is not recorded.",
-        "an execution without a status, or a result that does not say whether it is that of a failure", _EXECUTIONS, always=True,
+        "an execution without a status, or a result that does not say whether it is that of a failure",
+        "Record what tools answered, or a span for each execution whose status says how it ended.", always=True,
     ),
     Reason(
         "tool-cancelled",

@@ -394,3 +394,14 @@ def test_texts_of_several_answers_are_one_where_the_agent_s_span_has_what_the_pr
     lab.put(replace(agent("a", **word), scope=scope), said("m", "a", 1, "Let me see."), said("n", "a", 20, "It rains."))
 
     assert lab.rows(ANSWER) == [(answer,)]
+
+
+def test_a_mask_in_place_of_an_answer_is_no_answer(lab: Lab) -> None:
+    """As where the attribute had not been recorded: `OPENINFERENCE_HIDE_OUTPUTS`, a Collector's processors."""
+    for mask in ("__REDACTED__", "****"):
+        hidden = agent("a", **{"openinference.span.kind": "AGENT", "output.value": mask})
+        lab.put(hidden, run=mask)
+        assert lab.rows(ANSWER, mask) == [(None,)]
+    lab.put(agent("a", **{"openinference.span.kind": "AGENT", "output.value": "It is ****."}))
+
+    assert lab.rows(ANSWER) == [("It is ****.",)]

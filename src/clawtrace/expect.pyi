@@ -701,7 +701,7 @@ def no_loops(
 
     An agent that repeats itself burns money without getting anywhere. In a row means without another call in
     between, among all calls of the run by start or among those of one agent that the spans show. Executed, failed
-    and blocked calls count. Arguments are compared as JSON values; where they were not captured or were cut off,
+    and blocked calls count. Arguments are compared as JSON values; where they were not captured, cut off or masked,
     calls of one tool may be the same. A call that nothing records may part a row as well as lengthen it.
 
     Args:

@@ -44,6 +44,8 @@ _STANDS_IN: dict[str, tuple[str, tuple[str, ...]]] = {
     "final_output": ("runs", ("final_output",)),
 }  # fmt: skip
 """The relation that a fact stands in, and the columns whose doubts concern it."""
+_SETTINGS = ("OPENINFERENCE_", "TRACELOOP_", "OTEL_INSTRUMENTATION_", "OTEL_ATTRIBUTE_", "OTEL_TRACES_SAMPLER")
+"""Variables that instrumentations and SDKs read, and that are passed on: what is recorded with `OPENINFERENCE_HIDE_INPUTS=true`?"""
 RUNS_A_PROCESS = 20
 SECONDS_A_RUN = 30
 
@@ -133,6 +135,7 @@ def play(
         "OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental",
         # As `clawtrace env` does: past 128 attributes an SDK drops the first, which is the id of the run.
         "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "1000000",
+        **{key: value for key, value in os.environ.items() if key.startswith(_SETTINGS)},
     }  # fmt: skip
     command = [*program, batch.instrumentation, str(jobs), str(log)]
     with said.open("wb") as output:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch, joined
 from clawtrace.model.run import CARRIED, RunRule
-from clawtrace.receiver.attribution.attribute import NO_RUN, Attribution, Claim, ClaimReader, Note
+from clawtrace.receiver.attribution.attribute import NO_RUN, Attribution, Claim, ClaimReader
+from clawtrace.receiver.attribution.connections import Note
 from clawtrace.receiver.decode.decode import RequestDecoder
 from clawtrace.receiver.decode.items import Decoded, SpanItem
 from clawtrace.receiver.redaction.redact import Redactor
@@ -238,14 +239,15 @@ class Intake:
     def _of_deleted(self, runs: list[int]) -> dict[int, str]:
         """Return the rows whose run was deleted, each with the reason; they belong to no run from here on."""
         deleted = self._attribution.deleted
-        late = {row: deleted.run_id(run) for row, run in enumerate(runs) if run in deleted} if deleted else {}
+        late = {row: deleted.by_number[run] for row, run in enumerate(runs) if run in deleted}
         for row in late:
             runs[row] = NO_RUN
         return {row: f"its run {run_id!r} was deleted from the store" for row, run_id in late.items()}
 
     def _run_of(self, claim: Claim, request: Request, given: int | None) -> int:
+        """Return the run of metrics, or of rejected items, which name no trace."""
         if given is None:
-            given = self._attribution.run_of(claim, request.header_run, request.path_run)
+            ((given,), _) = self._attribution.decide([claim], [""], request.header_run, request.path_run)
         return NO_RUN if given in self._attribution.deleted else given
 
     def _repeated(self, request: Request, items: Sequence[Any], runs: list[int], rules: list[str]) -> Collection[int]:

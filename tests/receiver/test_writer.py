@@ -9,7 +9,6 @@ import pytest
 from memory_sink import MemorySink
 from otlp_messages import RUN, as_json, export, logs, metrics, post, post_json, record, span, traces
 
-from clawtrace.receiver.intake import RequestWindow, SpanWindow
 from clawtrace.receiver.receiver import Receiver
 from clawtrace.receiver.request import Request
 from clawtrace.receiver.writer import Inbox
@@ -248,25 +247,6 @@ class TestDuplicates:
         post(receiver.endpoints.http, "/v1/logs", body)
 
         assert sink.runs() == {"r1": ["e", "e"]}
-
-    def test_windows_are_bounded(self):
-        """Old spans and requests are forgotten, the latest are kept; what was undone counts as new."""
-        window = SpanWindow(limit=10)
-        for trace in range(100):
-            assert set() == window.stage([1] * 5, [str(trace)] * 5, list("abcde"))
-            window.keep()
-        assert {0} == window.stage([1], ["99"], ["a"])
-        assert set() == window.stage([1], ["0"], ["a"])
-        window.undo()
-        assert set() == window.stage([1], ["0"], ["a"])
-
-        requests = RequestWindow(limit=2)
-        for place in range(4):
-            assert not requests.stage(b"%d" % place, "")
-            requests.keep()
-        assert requests.stage(b"3", "")
-        assert not requests.stage(b"3", "another context")
-        assert not requests.stage(b"0", "")
 
 
 class TestCounters:

@@ -13,6 +13,7 @@ from exported import export
 from served import Served
 
 from clawtrace.errors import QueryError, ReceiverError, UsageError
+from clawtrace.sidecar import serving
 from clawtrace.sidecar.client import Client
 
 NEVER = json.dumps({"assert": [{"tool_not_invoked": "delete_all"}, {"tool_was_called": "search"}]})
@@ -204,8 +205,8 @@ def test_what_is_under_way_is_answered_before_the_end(served: Served, monkeypatc
     """A run that is being ended when the service stops is ended, and its client gets the answer."""
     begin(served, run_id="r")
     export(f"{served.http}/run/r", "search")
-    taken_in, answer = threading.Event(), served.service._http
-    monkeypatch.setattr(served.service, "_http", lambda asked: (taken_in.set(), answer(asked))[1])
+    taken_in, answer = threading.Event(), serving.answer_http
+    monkeypatch.setattr(serving, "answer_http", lambda *asked: (taken_in.set(), answer(*asked))[1])
     answers: list[dict[str, Any]] = []
     ending = threading.Thread(target=lambda: answers.append(served.client.end_run("r", settle_ms=500)))
     ending.start()

@@ -15,9 +15,9 @@ from clawtrace._scripted_model.http_server import ServerAnswer
 from clawtrace.config.base import ConfigModel
 from clawtrace.receiver.redaction.redact import cleaned
 
-__all__ = ["RecordedAnswer", "answer_bytes", "clean_answer", "read_answer", "replayed", "usage_of"]
+__all__ = ["EVENT_END", "RecordedAnswer", "answer_bytes", "clean_answer", "read_answer", "replayed", "usage_of"]
 
-_EVENT_END = re.compile(rb"(?<=\n\n)|(?<=\r\n\r\n)")
+EVENT_END = re.compile(rb"(?<=\n\n)|(?<=\r\n\r\n)")
 _EVENT = re.compile(r"(?:event: (?P<name>[^\r\n]+)(?P<end>\r?\n))?data: (?P<data>[\[{][^\r\n]*)(?P<ends>\n\n|\r\n\r\n)")
 _SEPARATORS = {"compact": (",", ":"), "spaced": (", ", ": "), "indented": (",", ": ")}
 _LAYOUTS = [" ".join(filter(None, one)) for one in product(_SEPARATORS, ("", "ascii"), ("", "newline"))]
@@ -60,7 +60,7 @@ def read_answer(status: int, headers: Mapping[str, str], data: bytes, *, cut: bo
     except UnicodeDecodeError:
         return RecordedAnswer(layout="bytes", body=data.decode("latin-1"), **common)
     if "text/event-stream" in headers.get("content-type", ""):
-        parts = [part.decode() for part in _EVENT_END.split(data) if part]
+        parts = [part.decode() for part in EVENT_END.split(data) if part]
         layout = max(_LAYOUTS_OF_EVENTS, key=lambda one: sum(_data(part, one) is not None for part in parts))
         events = list(_readable_events(parts, layout))
         return RecordedAnswer(layout=layout, events=events, **common)

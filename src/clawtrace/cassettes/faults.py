@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
@@ -12,6 +11,7 @@ from typing import Any
 
 from clawtrace._scripted_model.http_server import Answerer, ServerAnswer, ServerRequest, wire_of
 from clawtrace._scripted_model.script import ScriptedFailure
+from clawtrace.cassettes.answers import EVENT_END
 from clawtrace.config.cases.case import FaultConfig, ModelFault
 from clawtrace.support.figures import amount
 from clawtrace.support.http_connection import connection_to
@@ -21,8 +21,6 @@ __all__ = ["MODEL_CALLS_PATH", "Faults", "before", "of_run", "said_by"]
 MODEL_CALLS_PATH = "/clawtrace/model-call"
 """Where the server of a run is asked by another that the agent takes for its providers."""
 _LONGEST_S = 60.0
-
-_EVENT_END = re.compile(rb"(?<=\n\n)|(?<=\r\n\r\n)")
 
 
 class Faults:
@@ -185,7 +183,7 @@ def _events(parts: Iterable[bytes]) -> Generator[bytes]:
     """Yield the events of a stream whole, however its parts came."""
     rest = b""
     for part in parts:
-        *whole, rest = _EVENT_END.split(rest + part)
+        *whole, rest = EVENT_END.split(rest + part)
         yield from filter(None, whole)
     if rest:
         yield rest

@@ -5,102 +5,72 @@ from __future__ import annotations
 import hashlib
 import itertools
 import time
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch, joined
 from clawtrace.model.run import CARRIED, RunRule
-from clawtrace.receiver.attribution.attribute import NO_RUN, Attribution, Claim, ClaimReader, Note
+from clawtrace.receiver.attribution.attribute import NO_RUN, Attribution, Claim, ClaimReader
+from clawtrace.receiver.attribution.connections import Note
 from clawtrace.receiver.decode.decode import RequestDecoder
 from clawtrace.receiver.decode.items import Decoded, SpanItem
 from clawtrace.receiver.redaction.redact import Redactor
 from clawtrace.receiver.request import BadPayloadError, Request, RequestAnswer, RequestOutcome
 
-__all__ = ["Intake", "RequestWindow", "SpanWindow", "Taken"]
+__all__ = ["Intake", "Taken", "Window", "digest_of"]
 
 
-class SpanWindow:
-    """The latest spans, by run and trace; the store dedupes again over everything when it computes facts."""
+class Window:
+    """What came last, in groups: the spans of a run and trace, a request. The store dedupes spans over everything when it computes facts."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._size = 0
-        self._seen: dict[tuple[int, str], set[str]] = {}
-        self._staged: list[tuple[tuple[int, str], str]] = []
+        self._seen: dict[Hashable, set[str]] = {}
+        self._staged: list[tuple[Hashable, str]] = []
 
-    def stage(self, run_nos: Sequence[int], trace_ids: Sequence[str], spans_sent: Sequence[str]) -> set[int]:
-        """Note the spans of one request and return the rows that were seen before.
+    def stage(self, groups: Iterable[Hashable], names: Iterable[str]) -> set[int]:
+        """Note what a request brings, and return the rows that were seen before.
 
-        `spans_sent` names each span by what makes it a repetition: its id, its start, and whether it has ended.
+        Args:
+            groups: by row; the oldest group is forgotten first.
+            names: by row, what makes it a repetition of another one of its group.
         """
         repeated: set[int] = set()
-        key: tuple[int, str] | None = None
-        spans: set[str] = set()
-        for row, (run_no, trace_id, span) in enumerate(zip(run_nos, trace_ids, spans_sent, strict=True)):
-            if key is None or trace_id != key[1] or run_no != key[0]:
-                key = (run_no, trace_id)
-                spans = self._seen.pop(key, set())
-                self._seen[key] = spans
-            if span in spans:
+        group: Hashable = None
+        seen: set[str] = set()
+        for row, (own, name) in enumerate(zip(groups, names, strict=True)):
+            if own != group:
+                group = own
+                seen = self._seen[group] = self._seen.pop(group, set())
+            if name in seen:
                 repeated.add(row)
             else:
-                spans.add(span)
+                seen.add(name)
                 self._size += 1
-                self._staged.append((key, span))
+                self._staged.append((group, name))
         return repeated
 
     def keep(self) -> None:
-        """What was staged is committed; the oldest traces make room."""
+        """What was staged is committed; the oldest groups make room."""
         self._staged.clear()
         while self._size > self._limit:
-            oldest = next(iter(self._seen))
-            self._size -= len(self._seen.pop(oldest))
+            self._size -= len(self._seen.pop(next(iter(self._seen))))
 
     def undo(self) -> None:
         """What was staged is not committed."""
-        for key, span in self._staged:
-            spans = self._seen.get(key, set())
-            if span in spans:
-                spans.remove(span)
+        for group, name in self._staged:
+            seen = self._seen.get(group, set())
+            if name in seen:
+                seen.remove(name)
                 self._size -= 1
         self._staged.clear()
 
 
-class RequestWindow:
-    """The latest requests by digest, for items without ids (log records).
-
-    A retry repeats its request byte for byte, times included, so every record of it is an exact repetition.
-    """
-
-    def __init__(self, limit: int = 8_192) -> None:
-        self._limit = limit
-        self._seen: dict[bytes, None] = {}
-        self._staged: list[bytes] = []
-
-    def stage(self, body: bytes, context: str) -> bool:
-        """Note a request and return whether it was seen before; `context` is what else decides on its rows."""
-        digest = hashlib.blake2b(body, digest_size=16, key=hashlib.sha256(context.encode()).digest()).digest()
-        if digest in self._seen:
-            return True
-        self._seen[digest] = None
-        self._staged.append(digest)
-        return False
-
-    def keep(self) -> None:
-        """What was staged is committed; the oldest requests make room."""
-        self._staged.clear()
-        while len(self._seen) > self._limit:
-            del self._seen[next(iter(self._seen))]
-
-    def undo(self) -> None:
-        """What was staged is not committed."""
-        for digest in self._staged:
-            self._seen.pop(digest, None)
-        self._staged.clear()
-
-
+_REQUESTS = 8_192
+"""Requests that are kept by digest, for items without ids (log records): a retry repeats its request byte for byte, times included."""
 _REASONS_SHOWN = 5
 
 
@@ -131,8 +101,8 @@ class Intake:
     ) -> None:
         self._attribution = attribution
         self._decoder = RequestDecoder(redactor, ClaimReader(run_key, session_keys))
-        self._span_window = SpanWindow(span_window)
-        self._request_window = RequestWindow()
+        self._span_window = Window(span_window)
+        self._request_window = Window(_REQUESTS)
         self._request_numbers = itertools.count(time.time_ns() // 1_000 if first is None else first)
         self._parts: list[SpanBatch | LogBatch] = []
         """Batches of the next commit."""
@@ -220,42 +190,48 @@ class Intake:
         _fill(batch, request, number, [(runs[row], rules[row]) for row in range(count) if row not in dropped])
         self._parts.append(batch)
         self._rows += len(batch)
-        counts = _Counts()
-        counts.count(runs, rules, repeated)
+        counts = _Counts(runs, rules, {*repeated} - late.keys(), dropped)
         for row, reason in late.items():
-            counts.reject_late(runs[row], reason, repeated=row in repeated)
+            counts.rejected[runs[row]][reason] += 1
             decoded.rejected[decoded.claims[row], reason] += 1
         for run, number_of in points:
-            counts.count_points(run, number_of)
+            counts.accepted[run] += number_of
         for run, reason, items in rejected:
-            counts.reject(run, reason, items)
+            counts.rejected[run][reason] += items
         self._notes += counts.notes(request, number)
         if request.signal != "metrics":
             request.runs = tuple(run for run in {**counts.accepted, **counts.duplicates} if run != NO_RUN)
-            request.outside = counts.accepted.get(NO_RUN, 0)
+            request.outside = counts.accepted[NO_RUN]
         return RequestAnswer(RequestOutcome.ACCEPTED, sum(decoded.rejected.values()), _rejections(decoded.rejected))
 
     def _of_deleted(self, runs: list[int]) -> dict[int, str]:
         """Return the rows whose run was deleted, each with the reason; they belong to no run from here on."""
         deleted = self._attribution.deleted
-        late = {row: deleted.run_id(run) for row, run in enumerate(runs) if run in deleted} if deleted else {}
+        late = {row: deleted.by_number[run] for row, run in enumerate(runs) if run in deleted}
         for row in late:
             runs[row] = NO_RUN
         return {row: f"its run {run_id!r} was deleted from the store" for row, run_id in late.items()}
 
     def _run_of(self, claim: Claim, request: Request, given: int | None) -> int:
+        """Return the run of metrics, or of rejected items, which name no trace."""
         if given is None:
-            given = self._attribution.run_of(claim, request.header_run, request.path_run)
+            ((given,), _) = self._attribution.decide([claim], [""], request.header_run, request.path_run)
         return NO_RUN if given in self._attribution.deleted else given
 
     def _repeated(self, request: Request, items: Sequence[Any], runs: list[int], rules: list[str]) -> Collection[int]:
         """Return which rows of a request came before; log records without a time look alike, so they are kept."""
         if request.signal == "traces":
-            return self._span_window.stage(runs, [item.trace_id for item in items], list(map(_version, items)))
+            groups = zip(runs, [item.trace_id for item in items], strict=True)
+            return self._span_window.stage(groups, map(_version, items))
         if not items or not all(item.time_ns for item in items):
             return ()
         context = f"{request.header_run}\0{request.path_run}\0{rules[0]}\0{runs[0]}"
-        return range(len(items)) if self._request_window.stage(request.body, context) else ()
+        return range(len(items)) if self._request_window.stage([digest_of(request.body, context)], [""]) else ()
+
+
+def digest_of(body: bytes, context: str) -> bytes:
+    """Return what tells a request from others; `context` is what apart from its bytes decides on its rows."""
+    return hashlib.blake2b(body, digest_size=16, key=hashlib.sha256(context.encode()).digest()).digest()
 
 
 def _fill(batch: SpanBatch | LogBatch, request: Request, number: int, decided: list[tuple[int, str]]) -> None:
@@ -270,61 +246,39 @@ def _fill(batch: SpanBatch | LogBatch, request: Request, number: int, decided: l
 class _Counts:
     """What one request did, by run."""
 
-    def __init__(self) -> None:
-        self.accepted: dict[int, int] = {}
-        self.duplicates: dict[int, int] = {}
-        self.rejected: dict[int, dict[str, int]] = {}
+    def __init__(self, runs: list[int], rules: list[str], repeated: Collection[int], dropped: Collection[int]) -> None:
+        """Count rows.
+
+        Args:
+            repeated: those that came before.
+            dropped: those that are not accepted.
+        """
+        self.accepted = Counter([run for row, run in enumerate(runs) if row not in dropped])
+        self.duplicates = Counter([runs[row] for row in repeated])
+        self.rejected: dict[int, Counter[str]] = defaultdict(Counter)
         """By run and reason."""
-        self.unattributed: set[int] = set()
-        self.foreign: set[int] = set()
-
-    def count(self, runs: list[int], rules: list[str], repeated: Collection[int]) -> None:
-        """Count rows, of which some came before."""
-        self.accepted = dict(Counter(runs))
-        if repeated:
-            self.duplicates = dict(Counter([runs[row] for row in repeated]))
-            left = {run: count - self.duplicates.get(run, 0) for run, count in self.accepted.items()}
-            self.accepted = {run: count for run, count in left.items() if count}
-        present = set(rules)
-        if present - CARRIED:
-            self.foreign = {run for run, rule in zip(runs, rules, strict=True) if rule not in CARRIED}
-        if RunRule.NONE.value in present:
-            self.unattributed = {run for run, rule in zip(runs, rules, strict=True) if rule == RunRule.NONE}
-
-    def count_points(self, run: int, points: int) -> None:
-        """Count metric data points."""
-        self.accepted[run] = self.accepted.get(run, 0) + points
-
-    def reject(self, run: int, reason: str, items: int) -> None:
-        """Count rejected items."""
-        reasons = self.rejected.setdefault(run, {})
-        reasons[reason] = reasons.get(reason, 0) + items
-
-    def reject_late(self, run: int, reason: str, *, repeated: bool) -> None:
-        """Count an item that was counted as one of `run` as rejected."""
-        counted = self.duplicates if repeated else self.accepted
-        counted[run] -= 1
-        if not counted[run]:
-            del counted[run]
-        self.reject(run, reason, 1)
+        self._unattributed = {run for run, rule in zip(runs, rules, strict=True) if rule == RunRule.NONE}
+        self._foreign = {run for run, rule in zip(runs, rules, strict=True) if rule not in CARRIED}
 
     def notes(self, request: Request, number: int) -> list[Note]:
         """Return a note for each run that the request did anything for."""
         notes = []
         for run in {**self.accepted, **self.duplicates, **self.rejected}:
-            reasons = self.rejected.get(run, {})
+            reasons = self.rejected.get(run, Counter())
             receipt = Receipt(
                 run,
                 number,
                 request.arrival_ns,
                 request.protocol,
                 request.signal,
-                accepted=self.accepted.get(run, 0),
-                duplicates=self.duplicates.get(run, 0),
-                rejected=sum(reasons.values()),
+                accepted=self.accepted[run],
+                duplicates=self.duplicates[run],
+                rejected=reasons.total(),
                 reason="; ".join(reasons),
             )
-            notes.append(Note(receipt, request.port, run in self.unattributed, run in self.foreign, request.passed_on))
+            notes.append(
+                Note(receipt, request.port, run in self._unattributed, run in self._foreign, request.passed_on)
+            )
         return notes
 
 

@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import RawSink, Receipt
-from clawtrace.receiver.attribution.attribute import NO_RUN, Note
-from clawtrace.receiver.attribution.connections import Changes, Connections, Counters
+from clawtrace.receiver.attribution.attribute import NO_RUN
+from clawtrace.receiver.attribution.connections import Changes, Connections, Counters, Note
 from clawtrace.receiver.decode.collector_losses import CollectorLosses
 from clawtrace.receiver.intake import Intake, Taken
 from clawtrace.receiver.request import BadPayloadError, Request, RequestAnswer, RequestOutcome

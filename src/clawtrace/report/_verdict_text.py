@@ -15,7 +15,7 @@ from clawtrace.model.verdict import RunResult, Status, Verdict
 from clawtrace.report._failures import without_figures
 from clawtrace.report.base import CampaignReport, cases_of, is_open, without_reasons
 from clawtrace.report.console import cut
-from clawtrace.support.figures import count
+from clawtrace.support.figures import count, listed
 
 if TYPE_CHECKING:
     from clawtrace.report.console import ConsoleOutput, Segment
@@ -280,9 +280,7 @@ class _Writer:
     def _write_cases(self, titles: Sequence[str]) -> None:
         """Name the first cases of a block of several."""
         if titles:
-            more = len(titles) - _NAMED_CASES
-            named = ", ".join(titles[:_NAMED_CASES]) + (f" and {more} more" if more > 0 else "")
-            self._console.paragraph(named, first="  in ", indent="     ", style="dim")
+            self._console.paragraph(listed(titles, _NAMED_CASES), first="  in ", indent="     ", style="dim")
 
     def _write_spans(self, verdict: Verdict, nodes: Sequence[SpanNode], among: str) -> None:
         """Write the tree with the spans that decided, and what decided without being one of its spans."""

@@ -5,280 +5,104 @@ Unknown is null, never 0, an empty text or an empty list; `doubts` and `gaps` ha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, make_dataclass
+from typing import Annotated, Any, Literal
 
+from pydantic import Field
+
+from clawtrace.model.relations import COUNTED, RELATIONS
 from clawtrace.report.json_text import Struct
 
 __all__ = ["InspectedRun", "Inspection"]
 
-
-@dataclass(frozen=True, kw_only=True)
-class InspectedModelCall(Struct):
-    """A model call that was answered, or may have been."""
-
-    call_no: int
-    """Its number in the run; `doubts` name it."""
-    span_id: str | None
-    """The span that records it; null where only messages do."""
-    agent: str | None
-    """Name of the agent that made it."""
-    request_model: str | None
-    """The model that was asked for."""
-    response_model: str | None
-    """The model that answered, or a model of which it is not known which of the two it is."""
-    provider: str | None
-    """`gen_ai.provider.name`."""
-    input_tokens: int | None
-    """Tokens of the prompt, cached ones included."""
-    output_tokens: int | None
-    """Tokens of the answer, reasoning included."""
-    cache_read_tokens: int | None
-    """Input tokens that came from the provider's cache."""
-    cache_write_tokens: int | None
-    """Input tokens that were written into it."""
-    reasoning_tokens: int | None
-    """Output tokens of reasoning."""
-    cost_usd: float | None
-    """Price in US dollars."""
-    cost_source: Literal["recorded", "model_pricing", "genai-prices"] | None
-    """Where the price comes from."""
-    error: str | None
-    """A failure that the span records although the call was answered."""
-    start_ns: int | None
-    """Start, in nanoseconds since 1970."""
-    end_ns: int | None
-    """End, in nanoseconds since 1970."""
-    outcome: Literal["ok"] | None
-    """Null where it is unknown whether an answer came."""
-    certain: bool
-    """False where it may not exist, or may be another one again."""
+_TYPES = {"text": str, "bigint": int, "double": float, "boolean": bool}
 
 
-@dataclass(frozen=True, kw_only=True)
-class InspectedToolCall(Struct):
-    """A tool call: an attempt, whatever came of it."""
+def _struct(name: str, meaning: str, relation: str, columns: str, /, **apart: tuple[Any, str]) -> Any:
+    """Return a struct of columns of a relation, whose types and meanings they have.
 
-    call_no: int
-    """Its number in the run; `doubts` name it."""
-    span_id: str | None
-    """The span that records it; null where only messages do."""
-    agent: str | None
-    """Name of the agent that made it."""
-    name: str | None
-    """The tool."""
-    call_id: str | None
-    """The id that the model gave it."""
-    arguments: Any
-    """Its arguments as a JSON value; a text that is no JSON stays text."""
-    result: str | None
-    """What it returned, as text."""
-    outcome: Literal["ok", "error", "blocked", "unknown"]
-    """How it ended."""
-    error: str | None
-    """Its failure."""
-    start_ns: int | None
-    """Start, in nanoseconds since 1970."""
-    end_ns: int | None
-    """End, in nanoseconds since 1970."""
-    certain: bool
-    """False where it may not exist, or may be another one again."""
+    Args:
+        columns: names in order; with `?` where they may be null.
+        apart: type and meaning of those that are otherwise than in the relation; without a meaning, that of the relation.
+    """
+    known = {column.name: column for column in RELATIONS[relation].columns}
+    found = []
+    for column in columns.split():
+        key = column.removesuffix("?")
+        kind, words = apart.get(key, (None, ""))
+        words = words or known[key].meaning.replace("NULL", "null").replace("FALSE", "false").replace("TRUE", "true")
+        words += " Nanoseconds since 1970." if key.endswith("_ns") else ""
+        kind = _TYPES[known[key].type] if kind is None else kind
+        found.append((key, Annotated[kind | None if column.endswith("?") else kind, Field(description=words)]))
+    return make_dataclass(
+        name, found, bases=(Struct,), frozen=True, kw_only=True, namespace={"__doc__": meaning, "__module__": __name__}
+    )
 
 
-@dataclass(frozen=True, kw_only=True)
-class InspectedToolRequest(Struct):
-    """A tool call that a model asked for and that was not carried out."""
+_AGENT = (str, "Name of the agent that it belongs to.")
+_ARGUMENTS = (Any, "Its arguments as a JSON value; a text that is no JSON stays text.")
+_BECAUSE = (str, "The reason, one sentence.")
+_CODE = (str, "Code of the reason; docs/reference/reasons.md explains each.")
 
-    request_no: int
-    """Its number in the run."""
-    span_id: str | None
-    """The span of the model call that asked."""
-    agent: str | None
-    """Name of the agent that asked."""
-    name: str | None
-    """The tool."""
-    call_id: str | None
-    """The id that the model gave it."""
-    arguments: Any
-    """Its arguments as a JSON value; a text that is no JSON stays text."""
-    result: str | None
-    """What the model got for it, as text."""
-    asked_ns: int | None
-    """When it was asked for, in nanoseconds since 1970."""
-    reason: Literal["not-offered", "not-run", "handed-over"]
-    """Why it is no call, as in the relation `tool_requests`."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class InspectedAgent(Struct):
-    """One activation of an agent."""
-
-    activation_no: int
-    """Its number in the run; `doubts` name it."""
-    name: str | None
-    """The agent; null only in `seen`."""
-    span_id: str | None
-    """The span that records it; null where none does."""
-    parent: str | None
-    """The agent that called it."""
-    via: Literal["root", "nesting", "tool", "handoff", "spawn", "link"] | None
-    """How it was started; null where it is unknown whether an agent did."""
-    certain: bool
-    """False where it may not exist, or may be another one again."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class InspectedError(Struct):
-    """A failure; several spans may record it."""
-
-    error_no: int
-    """Its number in the run; `doubts` name it."""
-    span_id: str | None
-    """The span that records it; null where only messages do."""
-    name: str | None
-    """What failed."""
-    message: str | None
-    """Why."""
-    recovered: bool | None
-    """Whether the run went on."""
-    certain: bool
-    """False where it may not exist, or may be another one again."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class InspectedTotals(Struct):
-    """The totals of a run, each with its bounds. A number without `_low` or `_high` is exact, and null where it is not known; a `_high` is null where nothing bounds it."""
-
-    llm_calls: int | None
-    """Model calls that were answered."""
-    llm_calls_low: int | None
-    """The least."""
-    llm_calls_high: int | None
-    """The most."""
-    failed_llm_attempts: int | None
-    """Requests to models that were not answered."""
-    failed_llm_attempts_low: int | None
-    """The least."""
-    failed_llm_attempts_high: int | None
-    """The most."""
-    tool_calls: int | None
-    """Tool calls: attempts, whatever came of them."""
-    tool_calls_low: int | None
-    """The least."""
-    tool_calls_high: int | None
-    """The most."""
-    input_tokens: int | None
-    """Tokens of the prompts, cached ones included."""
-    input_tokens_low: int | None
-    """The least."""
-    input_tokens_high: int | None
-    """The most."""
-    output_tokens: int | None
-    """Tokens of the answers, reasoning included."""
-    output_tokens_low: int | None
-    """The least."""
-    output_tokens_high: int | None
-    """The most."""
-    cache_read_tokens: int | None
-    """Input tokens that came from the provider's cache."""
-    cache_read_tokens_low: int | None
-    """The least."""
-    cache_read_tokens_high: int | None
-    """The most."""
-    cache_write_tokens: int | None
-    """Input tokens that were written into it."""
-    cache_write_tokens_low: int | None
-    """The least."""
-    cache_write_tokens_high: int | None
-    """The most."""
-    reasoning_tokens: int | None
-    """Output tokens of reasoning."""
-    reasoning_tokens_low: int | None
-    """The least."""
-    reasoning_tokens_high: int | None
-    """The most."""
-    errors: int | None
-    """Failures."""
-    errors_low: int | None
-    """The least."""
-    errors_high: int | None
-    """The most."""
-    unrecovered_errors: int | None
-    """Failures after which no call of the same tool or model is known to have succeeded."""
-    unrecovered_errors_low: int | None
-    """The least."""
-    unrecovered_errors_high: int | None
-    """The most."""
-    agents: int | None
-    """Activations of agents."""
-    agents_low: int | None
-    """The least."""
-    agents_high: int | None
-    """The most."""
-    cost_usd: float | None
-    """Price of all model calls in US dollars."""
-    cost_low: float | None
-    """The least."""
-    cost_high: float | None
-    """The most."""
-    priced_calls: int | None
-    """Model calls whose price is known."""
+InspectedModelCall = _struct(
+    "InspectedModelCall", "A model call that was answered, or may have been.", "llm_calls",
+    "call_no span_id? agent? request_model? response_model? provider? input_tokens? output_tokens? cache_read_tokens? "
+    "cache_write_tokens? reasoning_tokens? cost_usd? cost_source? error? start_ns? end_ns? outcome? certain",
+    agent=_AGENT,
+    cost_source=(Literal["recorded", "model_pricing", "genai-prices"], "Where the price comes from."),
+    error=(str, "A failure that the span records although the call was answered."),
+    outcome=(Literal["ok"], "Null where it is unknown whether an answer came."),
+)  # fmt: skip
+InspectedToolCall = _struct(
+    "InspectedToolCall", "A tool call: an attempt, whatever came of it.", "tool_calls",
+    "call_no span_id? agent? name? call_id? arguments result? outcome error? start_ns? end_ns? certain",
+    agent=_AGENT, arguments=_ARGUMENTS, outcome=(Literal["ok", "error", "blocked", "unknown"], "How it ended."),
+)  # fmt: skip
+InspectedToolRequest = _struct(
+    "InspectedToolRequest", "A tool call that a model asked for and that was not carried out.", "tool_requests",
+    "request_no span_id? agent? name? call_id? arguments result? asked_ns? reason",
+    agent=_AGENT, arguments=_ARGUMENTS, reason=(Literal["not-offered", "not-run", "handed-over"], ""),
+)  # fmt: skip
+InspectedAgent = _struct(
+    "InspectedAgent", "One activation of an agent.", "agents", "activation_no name? span_id? parent? via? certain",
+    name=(str, "The agent; null only in `seen`."), parent=(str, "The agent that called it."),
+    via=(Literal["root", "nesting", "tool", "handoff", "spawn", "link"], ""),
+)  # fmt: skip
+InspectedError = _struct(
+    "InspectedError", "A failure; several spans may record it.", "errors",
+    "error_no span_id? name? message? recovered? certain",
+)  # fmt: skip
+InspectedTotals = _struct(
+    "InspectedTotals",
+    "The totals of a run, each with its bounds. A number without `_low` or `_high` is exact, and null where it is not known; "
+    "a `_high` is null where nothing bounds it.",
+    "run_totals",
+    " ".join(f"{name}? {name}_low? {name}_high?" for name in COUNTED) + " cost_usd? cost_low? cost_high? priced_calls?",
+    cost_usd=(float, "Price of all model calls in US dollars."),
+    **{name: (int, f"{counted[0].upper()}{counted[1:]}.") for name, counted in COUNTED.items()},
+)
+InspectedDoubt = _struct(
+    "InspectedDoubt", "Something that the spans leave open of a row.", "doubts",
+    "relation row_no? column_name? reason because span_id?", reason=_CODE, because=_BECAUSE,
+)  # fmt: skip
+InspectedGap = _struct(
+    "InspectedGap", "A place where rows may exist that nothing records.", "gaps",
+    "relation at_most? name? outcome? agent? turn? reason because span_id?", reason=_CODE, because=_BECAUSE,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
 class InspectedSeen(Struct):
     """What was seen where a list is null: rows that may not be all, with those that are not certain; else null."""
 
-    llm_calls: list[InspectedModelCall] | None
+    llm_calls: list[InspectedModelCall] | None  # type: ignore[valid-type]
     """Model calls that were answered, or may have been."""
-    tool_calls: list[InspectedToolCall] | None
+    tool_calls: list[InspectedToolCall] | None  # type: ignore[valid-type]
     """Tool calls."""
-    agents: list[InspectedAgent] | None
+    agents: list[InspectedAgent] | None  # type: ignore[valid-type]
     """Activations of agents."""
-    errors: list[InspectedError] | None
+    errors: list[InspectedError] | None  # type: ignore[valid-type]
     """Failures."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class InspectedDoubt(Struct):
-    """Something that the spans leave open of a row."""
-
-    relation: str
-    """The relation."""
-    row_no: int | None
-    """The number of the row; null for every row where the column is null."""
-    column_name: str | None
-    """The column whose value is unknown; null where the row itself is not certain."""
-    reason: str
-    """Code of the reason; docs/reference/reasons.md explains each."""
-    because: str
-    """The reason, one sentence."""
-    span_id: str | None
-    """The span that shows it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class InspectedGap(Struct):
-    """A place where rows may exist that nothing records."""
-
-    relation: str
-    """The relation in which they would be."""
-    at_most: int | None
-    """How many there may be; null for any number."""
-    name: str | None
-    """The name that they would have; null where it may be any."""
-    outcome: str | None
-    """The outcome that they would have; null where it may be any."""
-    agent: str | None
-    """The agent that they would belong to; null where it may be any."""
-    turn: int | None
-    """The turn that they would be in; null where it may be any."""
-    reason: str
-    """Code of the reason; docs/reference/reasons.md explains each."""
-    because: str
-    """The reason, one sentence."""
-    span_id: str | None
-    """The span that shows it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -311,25 +135,25 @@ class InspectedRun(Struct):
     """From the first start to the last end of any span, in milliseconds."""
     final_output: str | None
     """The last answer."""
-    llm_calls: list[InspectedModelCall] | None
+    llm_calls: list[InspectedModelCall] | None  # type: ignore[valid-type]
     """Model calls that were answered, in order of their start."""
-    tool_calls: list[InspectedToolCall] | None
+    tool_calls: list[InspectedToolCall] | None  # type: ignore[valid-type]
     """Tool calls, in order of their start."""
-    tool_requests: list[InspectedToolRequest]
+    tool_requests: list[InspectedToolRequest]  # type: ignore[valid-type]
     """Tool calls that models asked for and that were not carried out."""
-    agents: list[InspectedAgent] | None
+    agents: list[InspectedAgent] | None  # type: ignore[valid-type]
     """Activations of agents, in order of their start."""
     delegations: list[tuple[str, str]] | None
     """Pairs of agents of which the first called the second; each pair once."""
-    errors: list[InspectedError] | None
+    errors: list[InspectedError] | None  # type: ignore[valid-type]
     """Failures."""
     seen: InspectedSeen
     """What was seen where a list is null."""
-    totals: InspectedTotals
+    totals: InspectedTotals  # type: ignore[valid-type]
     """Counts and sums."""
-    doubts: list[InspectedDoubt]
+    doubts: list[InspectedDoubt]  # type: ignore[valid-type]
     """What is not known of rows, and why."""
-    gaps: list[InspectedGap]
+    gaps: list[InspectedGap]  # type: ignore[valid-type]
     """Where rows may exist that nothing records, and why."""
     hints: list[str]
     """What an agent sets so that tokens or messages that are unknown are recorded."""

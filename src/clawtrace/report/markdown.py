@@ -14,7 +14,7 @@ from clawtrace.report._failures import NotPassed, not_passed, shown_value, witho
 from clawtrace.report.base import CampaignReport, Report, cases_of
 from clawtrace.report.console import clean
 from clawtrace.report.terminal import MEANING
-from clawtrace.support.figures import UNKNOWN, amount, cost_of, duration, tokens_of
+from clawtrace.support.figures import UNKNOWN, amount, cost_of, duration, listed, tokens_of
 from clawtrace.verdicts.gating.pass_rate import rate_of_runs
 
 __all__ = ["MARK", "MarkdownReport", "culprit", "escaped", "page_address", "sentence", "write_failures"]
@@ -96,9 +96,7 @@ def _write_failure(alike: Sequence[NotPassed], report: CampaignReport, stream: T
         f"\n<details><summary>{mark} {whose}: {what}{escaped(first.word)}: {example}{sentence(first.message)}</summary>\n\n"
     )
     if len(alike) > 1:
-        titles = [escaped(one.title) for one in alike[:_MOST_TITLES]]
-        more = f" and {len(alike) - _MOST_TITLES} more" if len(alike) > _MOST_TITLES else ""
-        stream.write(f"{', '.join(titles)}{more}\n\n")
+        stream.write(f"{listed([escaped(one.title) for one in alike], _MOST_TITLES)}\n\n")
     if report.page_url and first.run is not None:
         stream.write(f"- [Run]({page_address(report, first)}) in the page\n")
     if first.file is not None:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from clawtrace.errors import ExitCode
-from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict
+from clawtrace.model.verdict import RunResult, Verdict
 from clawtrace.report.base import AssertionLines, CampaignReport, CaseLabels, RunsSource
 from clawtrace.report.results import LastGreen, NotRun, Suite
 from clawtrace.verdicts.gating.gate import Gate
 from clawtrace.verdicts.gating.pass_rate import rate_of_runs
 from clawtrace.verdicts.gating.thresholds import SuiteRate
+from clawtrace.verdicts.reading.result_data import result_of
 
 __all__ = ["report_of"]
 
@@ -54,30 +55,17 @@ def report_of(results: Mapping[str, Any], folder: Path) -> CampaignReport:
 
 
 def _run(run: Mapping[str, Any], case: Mapping[str, Any]) -> RunResult:
-    written = {**case, **run["trace"], **run}
-    written["status"] = None if run["status"] is None else Status(run["status"])
+    written = {**case, **run["trace"], **run, "facts_state": ()}
     written["verdicts"] = [_verdict(one, run["run_id"]) for one in run["assertions"]]
     written["has_trace"] = run["trace"]["spans"] > 0
-    for name in ("incomplete_because", "diagnostics", "retried"):
-        written[name] = tuple(written[name])
-    return RunResult(**{name: written[name] for name in RunResult._fields if name != "facts_state"})
+    return result_of({name: written[name] for name in RunResult._fields})
 
 
-def _verdict(one: Mapping[str, Any], run_id: str) -> Verdict:
-    as_written = {name: one[name] for name in Verdict._fields if name in one}
-    scope = one["scope"] or {}
-    return Verdict(
-        **as_written
-        | {
-            "run_id": run_id,
-            "status": Status(one["status"]),
-            "evidence": tuple(Evidence(**item) for item in one["evidence"]),
-            "decided_by": one["decided_by"] or {},
-            "asked_run": one["asked_run"] or "",
-            "dimensions": tuple(one["dimensions"]),
-            "scope": {name: value for name, value in scope.items() if value is not None},
-        }
-    )
+def _verdict(one: Mapping[str, Any], run_id: str) -> dict[str, Any]:
+    """Return a verdict as `result_of` reads it."""
+    scope = {name: value for name, value in (one["scope"] or {}).items() if value is not None}
+    own = {"run_id": run_id, "decided_by": one["decided_by"] or {}, "asked_run": one["asked_run"] or "", "scope": scope}
+    return {name: one[name] for name in Verdict._fields if name in one} | own
 
 
 def _labels(case: Mapping[str, Any]) -> CaseLabels:

@@ -213,7 +213,7 @@ def _near(file: Path) -> str:
 def print_summary(report: CampaignReport, console: ConsoleOutput) -> None:
     """Print how many runs ended how, and the exit code with its meaning."""
     words = [status_of(result) for result in report.results]
-    line: list[Segment] = [(f"{count(len(words))} run{'s' if len(words) != 1 else ''}", "bold")]
+    line: list[Segment] = [(amount(len(words), "run"), "bold")]
     for status, word in _COUNTED.items():
         if number := words.count(status):
             line += [(": " if len(line) == 1 else ", ", ""), (f"{count(number)} {word}", STATUS_STYLE[status])]

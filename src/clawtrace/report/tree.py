@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from clawtrace.report.console import Segment, clean, cut, display_width
-from clawtrace.support.figures import count, dollars, duration
+from clawtrace.support.figures import amount, count, dollars, duration
 
 if TYPE_CHECKING:
     from clawtrace.verdicts.reading.tree_view import SpanNode
@@ -120,7 +120,7 @@ def _rows(root: _Branch, marks: Mapping[str, str], fold: bool) -> Iterator[_Span
         item, prefix, last, depth = stack.pop()
         lead, below = (prefix + ("└─ " if last else "├─ "), prefix + ("   " if last else "│  ")) if depth else ("", "")
         if isinstance(item, _Fold):
-            text = f"{lead}… {count(item.size)} more span{'s' if item.size != 1 else ''}"
+            text = f"{lead}… {amount(item.size, 'more span')}"
             text += f", {count(item.failed)} failed" if item.failed else ""
             yield _SpanLine(False, text, ("", "", "", ""), "dim", ())
             continue
@@ -170,7 +170,7 @@ def _same_failure(branch: _Branch, other: _Branch) -> bool:
 def _row(branch: _Branch, lead: str, below: str, marks: Mapping[str, str], *, hidden: int) -> _SpanLine:
     node = branch.node
     assert node is not None
-    name = clean(node.name) + (f"  (+{count(hidden)} span{'s' if hidden != 1 else ''})" if hidden else "")
+    name = clean(node.name) + (f"  (+{amount(hidden, 'span')})" if hidden else "")
     marked = node.span_id in marks
     notes: list[Segment] = []
     if marks.get(node.span_id):

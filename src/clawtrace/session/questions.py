@@ -258,16 +258,14 @@ class SessionQuestions:
     def _conversation_of(self, run_id: str) -> str | None:
         from clawtrace.verdicts.reading.conversation import conversation
 
-        with self._store.lock:
-            self._current([run_id])
+        with self._brought_up_to_date([run_id]):
             return conversation(self._store, run_id)
 
     def facts_states(self, run_ids: Sequence[str]) -> dict[str, tuple[int | str, ...]]:
         """Return what the facts of runs are computed from now: not `RunResult.facts_state` when a verdict is out of date."""
         from clawtrace.facts.facts import fact_states
 
-        with self._store.lock:
-            self._current(run_ids)
+        with self._brought_up_to_date(run_ids):
             self._store.select_runs(run_ids)
             return {run_id: state.computed_from for run_id, state in fact_states(self._store).items()}
 
@@ -280,8 +278,7 @@ class SessionQuestions:
         """Return the provider's error that the last model call of a run ended with; None when it ended otherwise."""
         from clawtrace.verdicts.judging.provider_failures import provider_failure
 
-        with self._store.lock:
-            self._current([run_id])
+        with self._brought_up_to_date([run_id]):
             return provider_failure(self._store, run_id)
 
     def put_judgements(self, run_id: str, asked_by: str, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -299,16 +296,15 @@ class SessionQuestions:
         from clawtrace.verdicts.reading.inspect import inspect_runs
 
         wanted = self.run_ids() if run_ids is None else list(run_ids)
-        with self._store.lock:
-            return inspect_runs(self._store, wanted, self._current(wanted).dialects)
+        with self._brought_up_to_date(wanted) as engine:
+            return inspect_runs(self._store, wanted, engine.dialects)
 
     def inspect_with_trees(self, run_ids: Sequence[str]) -> tuple[dict[str, Any], dict[str, list[SpanNode]]]:
         """Return the facts of runs and, by run id, their spans depth first, of one moment."""
         from clawtrace.verdicts.reading.inspect import inspect_runs
         from clawtrace.verdicts.reading.tree_view import span_tree
 
-        with self._store.lock:
-            engine = self._current(run_ids)
+        with self._brought_up_to_date(run_ids) as engine:
             trees = {}
             for done, run_id in enumerate(run_ids):
                 self.progress("reading the trees of spans", done, len(run_ids))
@@ -320,24 +316,21 @@ class SessionQuestions:
         """Return the spans of a run, depth first."""
         from clawtrace.verdicts.reading.tree_view import span_tree
 
-        with self._store.lock:
-            self._current([run_id])
+        with self._brought_up_to_date([run_id]):
             return span_tree(self._store, run_id)
 
     def details(self, run_ids: Sequence[str]) -> Iterator[RunDetails]:
         """Yield what the page shows of each run; the store waits meanwhile."""
         from clawtrace.verdicts.reading.run_details import run_details
 
-        with self._store.lock:
-            self._current(run_ids)
+        with self._brought_up_to_date(run_ids):
             yield from run_details(self._store, run_ids)
 
     def listed(self, run_ids: Sequence[str]) -> list[ListedRun]:
         """Return a line for each run: how it stands, agents, models, and what it took."""
         from clawtrace.verdicts.reading.run_list import listed_runs
 
-        with self._store.lock:
-            self._current(run_ids)
+        with self._brought_up_to_date(run_ids):
             return listed_runs(self._store, run_ids)
 
     def why_no_trace(self, run_id: str) -> str:
@@ -351,8 +344,7 @@ class SessionQuestions:
         """Return for each span of a run what filled its columns: value, rule and the dialect whose file holds the rule."""
         from clawtrace.facts.explain_spans import explain_spans
 
-        with self._store.lock:
-            engine = self._current([run_id])
+        with self._brought_up_to_date([run_id]) as engine:
             return explain_spans(self._store, engine.dialects, run_id)
 
     def exported(self, run_id: str) -> Iterator[str]:
@@ -398,8 +390,7 @@ class SessionQuestions:
         assertion = parse_assertion({**verdict["definition"], "id": verdict["id"]})
         asked_run = verdict["asked_run"]
         question = StoredQuestion(verdict)
-        with self._store.lock:
-            engine = self._current([asked_run or run_id])
+        with self._brought_up_to_date([asked_run or run_id]) as engine:
             results = evaluate(
                 self._asked,
                 [assertion],
@@ -418,6 +409,16 @@ class SessionQuestions:
     def _scoped(self, scopes: Sequence[Scope], run_ids: Sequence[str]) -> Mapping[Scope, ScopedFacts]:
         """Return what of runs, whose facts are current, belongs to each scope; `holding` it narrows down what is asked."""
         return self._engine_at_hand().facts.scoped(scopes, run_ids)
+
+    @contextmanager
+    def _brought_up_to_date(self, run_ids: Sequence[str]) -> Iterator[_Engine]:
+        """Hold the store while the facts of these runs are as their spans are now.
+
+        Raises:
+            UsageError: the store knows no run of that id.
+        """
+        with self._store.lock:
+            yield self._current(run_ids)
 
     def _current(self, run_ids: Sequence[str], more: Iterable[str] = (), scopes: Iterable[Scope] = ()) -> _Engine:
         """Return the engine after bringing the facts of `run_ids` up to date, and those of `more` that the store knows.

@@ -20,7 +20,7 @@ from urllib.parse import quote, urlencode
 
 from clawtrace.errors import ClawtraceError, QueryError, ReceiverError, UsageError
 from clawtrace.store.files.owner import Owner
-from clawtrace.support.http_connection import connection_to
+from clawtrace.support.http_connection import request_json
 
 __all__ = ["Client", "NoAnswerError", "server_named"]
 
@@ -143,16 +143,11 @@ class Client:
             raise ReceiverError(f"what answers at {self._server.address} is no clawtrace service: {error}") from error
 
     def _answer(self, method: str, path: str, body: str = "") -> bytes:
-        connection = connection_to(self._server.address, _SECONDS)
-        headers = {"authorization": f"Bearer {self._server.token}", "content-type": "application/json"}
+        address, token = self._server.address, self._server.token
         try:
-            connection.request(method, f"/clawtrace/v1{path}", body.encode(), headers)
-            answer = connection.getresponse()
-            status, data = answer.status, answer.read()
+            status, data = request_json(address, token, _SECONDS, f"/clawtrace/v1{path}", body, method=method)
         except (OSError, HTTPException) as error:
-            raise NoAnswerError(f"the service at {self._server.address} does not answer: {error}") from error
-        finally:
-            connection.close()
+            raise NoAnswerError(f"the service at {address} does not answer: {error}") from error
         if status < 300:
             return data
         raise _error(status, data)

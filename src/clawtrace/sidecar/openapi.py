@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter, create_model
 
 from clawtrace.report.inspection import Inspection
 from clawtrace.report.results import Results
@@ -21,18 +21,6 @@ _PREFIX = "/clawtrace/v1"
 
 
 @dataclass
-class RunStanding:
-    """Whether a run is closed and complete. Unknown is null."""
-
-    run_id: str
-    complete: bool | None
-    incomplete_because: list[str]
-    traces: int
-    spans: int
-    closed_by: str | None
-
-
-@dataclass
 class RunPage:
     """What the page shows of a run: ``clawtrace.results/1`` of it with the last verdicts of the service, and its spans."""
 
@@ -40,54 +28,35 @@ class RunPage:
     details: RunDetails
 
 
-@dataclass
-class Deletion:
-    """A run that is not in the store any more."""
-
-    run_id: str
-
-
-@dataclass
-class ExportEndpoints:
-    """Where agents export to: base URLs, and what every export must carry as `x-clawtrace-token`; null where nothing is asked for."""
-
-    grpc: str
-    http: str
-    token: str | None
+def _object(name: str, what: str, /, **fields: Any) -> type[BaseModel]:
+    """Return the model of an answer that no class describes: the types of its fields, all of which it has."""
+    required: Any = {field: (kind, ...) for field, kind in fields.items()}
+    return create_model(name, __doc__=what, **required)
 
 
-@dataclass
-class Received:
-    """How much came of runs so far, by run id; a run that is not there is left out."""
-
-    received: dict[str, int]
-
-
-@dataclass
-class PutAnswer:
-    """How many verdicts were taken."""
-
-    run_id: str
-    verdicts: int
-
-
-@dataclass
-class Refusal:
-    """Why a request was refused."""
-
-    message: str
-
-
-@dataclass
-class Health:
-    """`serving`."""
-
-    status: str
-
+_ANSWERS = (
+    _object(
+        "RunStanding", "Whether a run is closed and complete. Unknown is null.", run_id=str, complete=bool | None,
+        incomplete_because=list[str], traces=int, spans=int, closed_by=str | None,
+    ),
+    _object("Deletion", "A run that is not in the store any more.", run_id=str),
+    _object(
+        "ExportEndpoints",
+        "Where agents export to: base URLs, and what every export must carry as `x-clawtrace-token`; null where nothing is asked for.",
+        grpc=str, http=str, token=str | None,
+    ),
+    _object(
+        "Received", "How much came of runs so far, by run id; a run that is not there is left out.",
+        received=dict[str, int],
+    ),
+    _object("PutAnswer", "How many verdicts were taken.", run_id=str, verdicts=int),
+    _object("Refusal", "Why a request was refused.", message=str),
+    _object("Health", "`serving`.", status=str),
+)  # fmt: skip
 
 _MODELS: tuple[type[Any], ...] = (
-    BegunRun, RunStanding, RunList, RunPage, Deletion, Inspection, Refusal, Health, ExportEndpoints, Received, PutAnswer,
-    Results, *(one.request for one in OPERATIONS if one.request is not None),
+    BegunRun, RunList, RunPage, Inspection, Results, *_ANSWERS,
+    *(one.request for one in OPERATIONS if one.request is not None),
 )  # fmt: skip
 
 

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -67,38 +66,25 @@ _VERBS = "|".join(path.removeprefix(_RUN) for path in _AT if path.startswith(f"{
 _OF_RUN = re.compile(f"{_RUNS}/(?P<run>.+?)(?P<verb>{_VERBS})?")
 
 
-class ControlHttp:
-    """Answers requests below ``/clawtrace/v1/``.
-
-    Args:
-        questions: answers what other commands of clawtrace ask about the store.
-    """
-
-    def __init__(self, control: Control, questions: Callable[[HttpQuestion], QuestionReply]) -> None:
-        self._control = control
-        self._questions = questions
-
-    def __call__(self, asked: HttpQuestion) -> QuestionReply:
-        """Answer one request; nothing is raised."""
-        if asked.path == QUESTIONS_PATH:
-            return self._questions(asked)
-        path = _RUNS if asked.path.rstrip("/") == _RUNS else asked.path
-        named = None if path in _AT else _OF_RUN.fullmatch(path)
-        run = () if named is None else (named["run"],)
-        methods = _AT.get(path if named is None else _RUN + (named["verb"] or ""), {})
-        if not methods:
-            return refusal(404, f"there is nothing at `{asked.path[:100]}`; this service has {_PATHS}")
-        operation = methods.get(asked.method)
-        if operation is None:
-            no = refusal(405, f"`{asked.path[:100]}` takes {' or '.join(methods)}")
-            return no._replace(headers=((b"allow", ", ".join(methods).encode()),))
-        try:
-            write = operation.form(asked)
-            answer = operation.do(self._control, *run, *operation.arguments(asked))
-            return write(answer)._replace(status=operation.status)
-        except Exception as error:
-            why = refused(error)
-            return refusal(why.status, why.message, why.error)
+def answer_http(control: Control, asked: HttpQuestion) -> QuestionReply:
+    """Answer a request below ``/clawtrace/v1/``; nothing is raised."""
+    path = _RUNS if asked.path.rstrip("/") == _RUNS else asked.path
+    named = None if path in _AT else _OF_RUN.fullmatch(path)
+    run = () if named is None else (named["run"],)
+    methods = _AT.get(path if named is None else _RUN + (named["verb"] or ""), {})
+    if not methods:
+        return refusal(404, f"there is nothing at `{asked.path[:100]}`; this service has {_PATHS}")
+    operation = methods.get(asked.method)
+    if operation is None:
+        no = refusal(405, f"`{asked.path[:100]}` takes {' or '.join(methods)}")
+        return no._replace(headers=((b"allow", ", ".join(methods).encode()),))
+    try:
+        write = operation.form(asked)
+        answer = operation.do(control, *run, *operation.arguments(asked))
+        return write(answer)._replace(status=operation.status)
+    except Exception as error:
+        why = refused(error)
+        return refusal(why.status, why.message, why.error)
 
 
 _THREADS = 16
@@ -142,7 +128,6 @@ class Service:
         self.retention = Retention(session, self._feed, keep, judged)
         self._telemetry = OwnTelemetry(session, *(sends or Sends()), self.retention)
         control = self._control = Control(session, self._telemetry, self._feed, judged, switches, history)
-        self._http = ControlHttp(control, partial(answer_question, session))
         self._grpc = ControlGrpc(control)
         self._called = threading.Event()
         """Wakes `wait`."""
@@ -219,7 +204,8 @@ class Service:
         if asked.path == METRICS_PATH:  # a scraper does not keep the service from being idle
             return QuestionReply(200, prometheus_text(self._telemetry.measured()).encode(), "text/plain; version=0.0.4")
         with self._busy():
-            reply = self._http(asked)
+            held = asked.path == QUESTIONS_PATH  # what other commands of clawtrace ask about the store
+            reply = answer_question(self._session, asked) if held else answer_http(self._control, asked)
         if reply.status == 503:
             self._session.suspect_store()
         return reply

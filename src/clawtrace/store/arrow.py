@@ -31,16 +31,11 @@ class ArrowTable:
     """One record batch under the Arrow PyCapsule interface; can be scanned any number of times."""
 
     def __init__(self, columns: Mapping[str, Any], length: int) -> None:
-        self._columns = columns
         schema = na.struct({name: array.schema for name, array in columns.items()})
         self._array = na.c_array_from_buffers(schema, length, [None], children=list(columns.values()))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return na.c_array_stream(self._array).__arrow_c_stream__(requested_schema)
-
-    def empty(self) -> ArrowTable:
-        """Return a table of the same columns without rows."""
-        return ArrowTable({name: na.c_array([], child.schema) for name, child in self._columns.items()}, 0)
 
     def __arrow_c_schema__(self) -> object:
         return self._array.schema.__arrow_c_schema__()

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from clawtrace.errors import InputError, StoreDamagedError, StoreError, StoreLockedError, StoreSchemaError
-from clawtrace.model.raw import Receipt
+from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.store.duckdb import DuckStore
 from clawtrace.store.files.failures import as_store_errors, log_is_unread
 from clawtrace.store.files.owner import connect
 from clawtrace.store.files.schema import create_tables
 from clawtrace.store.raw.journal import Journal
-from clawtrace.store.raw.raw_rows import RawInserts, transaction, write_numbers
+from clawtrace.store.raw.raw_rows import insert_rows, transaction, write_numbers
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -208,16 +208,13 @@ class _Salvage:
         groups, damaged = Journal(str(path)).whole_groups()
         if damaged:
             self._lose(f"a part of `{path.name}.journal` cannot be read")
-        inserts = RawInserts(self._db)
         for number in sorted(groups):
             if number <= self._moved:
                 continue
             group = groups[number]
             with transaction(self._db, str(path)) as db:
                 write_numbers(db, group.numbers)
-                inserts.spans(group.spans)
-                inserts.logs(group.logs)
-                inserts.receipts(group.receipts)
+                insert_rows(db, group.spans, group.logs, group.receipts)
 
     def done(self) -> Salvaged:
         """Name the runs whose ids are lost, and mark those that may lack something."""
@@ -230,12 +227,11 @@ class _Salvage:
         marked = numbers if self._any_run else [number for number in numbers if number in self._missing]
         ((last,),) = self._db.execute("SELECT coalesce(max(request_no), 0) FROM receipts").fetchall()
         now = time.time_ns()
-        RawInserts(self._db).receipts(
-            [
-                Receipt(number, last, now, "file", "traces", refused=self._missing.get(number, 1), reason=_WHY)
-                for number in marked
-            ]
-        )
+        lost = [
+            Receipt(number, last, now, "file", "traces", refused=self._missing.get(number, 1), reason=_WHY)
+            for number in marked
+        ]
+        insert_rows(self._db, SpanBatch(), LogBatch(), lost)
         return Salvaged(self._rows, self._lost, len(numbers), len(marked))
 
 

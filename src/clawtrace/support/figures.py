@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ __all__ = [
     "count",
     "dollars",
     "duration",
+    "listed",
     "tokens_of",
     "total_of",
     "utc_text",
@@ -32,6 +33,12 @@ def count(number: int | None) -> str:
 def amount(number: int, thing: str) -> str:
     """Return a whole number with what it counts, for example ``1 span`` or ``2 spans``."""
     return f"{count(number)} {thing}{'' if number == 1 else 's'}"
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Return the first of some names, and how many more there are: ``a, b and 3 more``."""
+    more = f" and {count(len(names) - most)} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def utc_text(when: datetime) -> str:

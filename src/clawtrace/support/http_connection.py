@@ -1,15 +1,16 @@
-"""A connection to a service of clawtrace, with TLS where its address says so."""
+"""A connection to a service of clawtrace, with TLS where its address says so, and one request to it."""
 
 from __future__ import annotations
 
 import os
 import ssl
+from contextlib import closing
 from http.client import HTTPConnection, HTTPSConnection
 from urllib.parse import urlsplit
 
 from clawtrace.errors import UsageError
 
-__all__ = ["connection_to"]
+__all__ = ["connection_to", "request_json"]
 
 
 def connection_to(address: str, seconds: float) -> HTTPConnection:
@@ -38,3 +39,25 @@ def connection_to(address: str, seconds: float) -> HTTPConnection:
                 f"the certificate {own!r} (CLAWTRACE_SERVER_CERTIFICATE) cannot be read: {error}"
             ) from error
     return HTTPSConnection(url.hostname or "", url.port, timeout=seconds, context=context)
+
+
+def request_json(
+    address: str, token: str, seconds: float, path: str, body: str, *, method: str = "POST"
+) -> tuple[int, bytes]:
+    """Ask a service with JSON, on a connection of the request alone; return status and body of the answer.
+
+    Args:
+        address: base URL.
+        token: of the service.
+        seconds: longest wait for an answer.
+
+    Raises:
+        UsageError: the certificate cannot be read.
+        OSError: there is no connection.
+        HTTPException: the answer is not HTTP.
+    """
+    headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+    with closing(connection_to(address, seconds)) as connection:
+        connection.request(method, path, body.encode(), headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read()

@@ -25,6 +25,7 @@ from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.model.verdict import RunResult, Status, Verdict, run_status_of
 from clawtrace.receiver.redaction.redact import RedactionSettings
 from clawtrace.store.api import FactStore
+from clawtrace.support.figures import listed
 
 __all__ = ["LogFallback"]
 
@@ -209,9 +210,8 @@ def _nothing(reading: LogReading, path: Path, named: str) -> str:
             f"The log `{path.name}` ({reading.title}) has lines of run {named!r}, and none of them is about a tool, a "
             "model call or an agent."
         )
-    seen = list(reading.runs)
-    listed = ", ".join(map(repr, seen[:_SEEN])) + (f" and {len(seen) - _SEEN} more" if len(seen) > _SEEN else "")
-    contents = f"it is about {listed}" if seen else f"{reading.unread} of its {reading.lines} lines could not be read"
+    seen = listed(list(map(repr, reading.runs)), _SEEN)
+    contents = f"it is about {seen}" if seen else f"{reading.unread} of its {reading.lines} lines could not be read"
     return f"The log `{path.name}` ({reading.title}) has no line of run {named!r}; {contents}."
 
 

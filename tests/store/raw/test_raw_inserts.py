@@ -1,4 +1,4 @@
-"""Raw rows are inserted by statements that are prepared once; a commit that fails does not spoil the next."""
+"""Raw rows are inserted; a commit that fails does not spoil the next."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_each_commit_writes_its_own_rows(tmp_path):
 
 
 def test_after_a_failed_commit(tmp_path):
-    """A commit that DuckDB refuses writes nothing, before and after the statements were prepared; the next one does."""
+    """A commit that DuckDB refuses writes nothing, the first and a later one; the next one does."""
     store = DuckStore(tmp_path / "s.duckdb")
     bad = spans("bad", keys=("k", "k"))
     for good in ("a", "b"):

@@ -37,7 +37,7 @@ class ChangedSpans:
 
     def lines(self, number: int) -> Iterator[str]:
         """Yield the requests; their traces get other ids, so that many copies fit into one store."""
-        traces = {item["traceId"] for item in (*self.spans(), *self._records()) if item["traceId"]}
+        traces = {item["traceId"] for item in self._items() if item["traceId"]}
         for document in self._documents:
             text = json.dumps(document, ensure_ascii=False)
             for trace_id in traces:
@@ -46,18 +46,18 @@ class ChangedSpans:
 
     def spans(self) -> Iterator[dict[str, Any]]:
         """Yield each span."""
-        for items in self._lists("Spans", "spans"):
-            yield from items
+        return (item for item in self._items() if "parentSpanId" in item)
 
-    def _records(self) -> Iterator[dict[str, Any]]:
-        for items in self._lists("Logs", "logRecords"):
-            yield from items
+    def _items(self) -> Iterator[dict[str, Any]]:
+        """Yield each span and log record."""
+        return (item for items in self._lists() for item in items)
 
-    def _lists(self, signal: str, items: str) -> Iterator[list[dict[str, Any]]]:
-        for document in self._documents:
-            for resource in document.get(f"resource{signal}", ()):
-                for scope in resource[f"scope{signal}"]:
-                    yield scope[items]
+    def _lists(self) -> Iterator[list[dict[str, Any]]]:
+        for signal, items in (("Spans", "spans"), ("Logs", "logRecords")):
+            for document in self._documents:
+                for resource in document.get(f"resource{signal}", ()):
+                    for scope in resource[f"scope{signal}"]:
+                        yield scope[items]
 
     def below(self, span_ids: Collection[str]) -> set[str]:
         """Return these spans and all spans below them."""
@@ -79,7 +79,7 @@ class ChangedSpans:
         for span in self.spans():
             for _ in above:  # no longer than that, should they be in a circle
                 span["parentSpanId"] = above.get(span["parentSpanId"], span["parentSpanId"])
-        for items in (*self._lists("Spans", "spans"), *self._lists("Logs", "logRecords")):
+        for items in self._lists():
             items[:] = [item for item in items if item["spanId"] not in span_ids]
 
     def repeat(self, span_ids: Collection[str], later_ns: int, values: Mapping[str, str]) -> None:
@@ -91,7 +91,7 @@ class ChangedSpans:
         """
         new_ids = {span_id: hashlib.sha256(f"again {span_id}".encode()).hexdigest()[:16] for span_id in span_ids}
         changed = {**values, **new_ids}
-        for items in (*self._lists("Spans", "spans"), *self._lists("Logs", "logRecords")):
+        for items in self._lists():
             copies = json.loads(json.dumps([item for item in items if item["spanId"] in new_ids]))
             for item in copies:
                 for key in ("spanId", "parentSpanId"):
@@ -103,19 +103,19 @@ class ChangedSpans:
 
     def shift(self, span_ids: Collection[str], later_ns: int) -> None:
         """Move spans in time, with the log records that name them."""
-        for item in (*self.spans(), *self._records()):
+        for item in self._items():
             if item["spanId"] in span_ids:
                 _shift(item, later_ns)
 
     def rewrite(self, change: Rewrite, span_ids: Collection[str] | None = None) -> None:
         """Replace values, also inside of JSON that stands in a text; in all spans unless some are named."""
-        for item in (*self.spans(), *self._records()):
+        for item in self._items():
             if span_ids is None or item["spanId"] in span_ids:
                 _rewrite_item(item, change)
 
     def forget_call(self, call_id: str) -> None:
         """Take a call's request and its result out of all messages."""
-        for item in (*self.spans(), *self._records()):
+        for item in self._items():
             for holder in (item, *item.get("events", ())):
                 prefixes = _prefixes(holder["attributes"], call_id)
                 holder["attributes"] = [
@@ -131,7 +131,7 @@ class ChangedSpans:
                 return [_changed("", one, change) if _is_about(one, call_id) else one for one in value]
             return value
 
-        for item in (*self.spans(), *self._records()):
+        for item in self._items():
             for holder in (item, *item.get("events", ())):
                 prefixes = tuple(_prefixes(holder["attributes"], call_id))
                 for one in holder["attributes"]:

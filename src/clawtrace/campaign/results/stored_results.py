@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
 from clawtrace.campaign.results.stored import StoredRun, kept_runs, write_json
 from clawtrace.model.verdict import RunResult, Standing, Status, UnreadVerdicts, Verdict, run_status_of
+from clawtrace.support.figures import amount
 from clawtrace.verdicts.gating.gate import Gate
 from clawtrace.verdicts.gating.thresholds import SuiteRate, ThresholdRules, suite_rates
 from clawtrace.verdicts.reading.result_data import result_data, result_of, verdict_data, verdict_of
@@ -125,14 +126,13 @@ def with_unjudged(plan: Plan, planned: PlannedRun, result: RunResult) -> RunResu
     profile = plan.suite.evaluation_profile
     if not hard or plan.allows_unjudged or result.error or (profile is not None and profile.has_judge):
         return result
-    count = f"{len(hard)} hard expectation{'s' if len(hard) > 1 else ''}"
     verdict = Verdict(
         result.run_id,
         "hard_expectations",
         "expectations",
         Status.INCONCLUSIVE,
         final=False,
-        message=f"The case has {count}, such as {hard[0].text!r}, and no judge.",
+        message=f"The case has {amount(len(hard), 'hard expectation')}, such as {hard[0].text!r}, and no judge.",
         expected=[one.text for one in hard],
         hint="Write assertions for what they can check, or add a judge to the evaluation profile. `--allow-unjudged` accepts the rest.",
         missing="expectations",

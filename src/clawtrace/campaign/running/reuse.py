@@ -24,6 +24,7 @@ from clawtrace.config.loading.judges import panel_of
 from clawtrace.config.project import ProjectConfig, RedactionSection
 from clawtrace.runners.base import OUTLIVED, AgentInputs, InputsRequest, Runner, RunnerSettings, runner_types
 from clawtrace.runners.inputs.content import file_digest
+from clawtrace.support.figures import listed
 
 __all__ = ["Decision", "RunFingerprint", "decide", "evaluation_folder", "remember_inputs", "remember_reports"]
 
@@ -314,10 +315,10 @@ class EditedFiles:
             before = json.loads((self._folder / f"{part}.json").read_text(encoding="utf-8"))["files"]
             now = _short(files)
             edited = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
-            shown = [_in_words(name, before, now) for name in edited[:_NAMED]]
+            shown = [_in_words(name, before, now) for name in edited]
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return ""
-        return ", ".join(shown) + (f" and {len(edited) - _NAMED} more" if len(edited) > _NAMED else "")
+        return listed(shown, _NAMED)
 
 
 def _short(files: Mapping[str, str]) -> dict[str, str]:

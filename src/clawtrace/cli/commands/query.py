@@ -11,6 +11,7 @@ import click
 from clawtrace.cli.output.data import json_option, print_json, print_table
 from clawtrace.cli.sources.source import TraceSource, source_options
 from clawtrace.errors import QueryError
+from clawtrace.support.figures import amount
 
 if TYPE_CHECKING:
     from clawtrace.facts.scopes.scopes import Scope
@@ -134,7 +135,7 @@ def _print(answer: Answer, form: str) -> None:
         _write_parquet(answer)
     else:
         print_table(answer.columns, answer.rows)
-        click.echo(f"{len(answer.rows)} row{'s' if len(answer.rows) != 1 else ''}", err=True)
+        click.echo(amount(len(answer.rows), "row"), err=True)
 
 
 def _print_csv(answer: Answer) -> None:

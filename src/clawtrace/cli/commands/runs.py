@@ -22,6 +22,7 @@ from clawtrace.cli.sources.source import (
     source_of,
 )
 from clawtrace.errors import InputError
+from clawtrace.support.figures import amount
 from clawtrace.support.files import keep_private
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def list_runs(source: TraceSource, unattributed: bool, as_json: bool) -> None:
         return
     shown = [name for name in _SHOWN if name != "unattributed" or any(row[name] for row in rows)]
     print_table(shown, [[row[name] for name in shown] for row in rows])
-    click.echo(f"{len(rows)} run{'s' if len(rows) != 1 else ''}", err=True)
+    click.echo(amount(len(rows), "run"), err=True)
 
 
 @command.command(
@@ -119,7 +120,7 @@ def adopt(run_id: str, trace_ids: tuple[str, ...], store: Path | None, server: s
             adopt_traces(held, run_id, wanted)
             campaign = Path(held.path).parent
             stale = bool(mark_stale(campaign, [run for run in kept_runs(campaign) if run.run_id == run_id]))
-    click.echo(f"{run_id} has adopted {len(wanted)} trace{'s' if len(wanted) != 1 else ''}.", err=True)
+    click.echo(f"{run_id} has adopted {amount(len(wanted), 'trace')}.", err=True)
     if stale:
         click.echo("Its verdicts are stale now: judge it again with `clawtrace eval`.", err=True)
 
@@ -215,7 +216,7 @@ def delete(run_ids: tuple[str, ...], store: Path | None, server: str | None) -> 
                 if kept.run_id in wanted:
                     (kept.folder / "run.json").unlink(missing_ok=True)  # first: a run without its spans is never reused
             forget_runs(held, wanted, "`clawtrace runs delete`")
-    click.echo(f"{len(wanted)} run{'s' if len(wanted) != 1 else ''} deleted.", err=True)
+    click.echo(f"{amount(len(wanted), 'run')} deleted.", err=True)
 
 
 def _service(store: Path | None, server: str | None) -> Client | None:

@@ -11,6 +11,7 @@ import click
 from clawtrace.cli.flags import complete_suites
 from clawtrace.cli.output.data import json_option, print_json, stdout_console
 from clawtrace.errors import ConfigError, ConfigProblem
+from clawtrace.support.figures import amount
 
 if TYPE_CHECKING:
     from clawtrace.config.loading.whole_project import Checked
@@ -124,8 +125,5 @@ def _print(files: list[str], problems: list[ConfigProblem], warnings: list[Confi
     for word, style, found in (("error", "red", problems), ("warning", "yellow", warnings)):
         for one in found:
             console.line((f"{word}: ", style), (str(one) if one.file else one.message, ""))
-    counted = [
-        f"{len(found)} {word}{'s' if len(found) != 1 else ''}"
-        for word, found in (("file", files), ("problem", problems), ("warning", warnings))
-    ]
-    console.line((f"{counted[0]}: {counted[1]}, {counted[2]}", "bold"))
+    counted = f"{amount(len(files), 'file')}: {amount(len(problems), 'problem')}, {amount(len(warnings), 'warning')}"
+    console.line((counted, "bold"))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from clawtrace.cli.output.outcome import Output, details_of, hints_of, trees_of
+from clawtrace.cli.output.outcome import Output, also_shown
 from clawtrace.cli.sources.clickhouse import ClickHouseSource
 from clawtrace.cli.sources.source import TraceSource, chosen_runs, existing_store, held_by, service_at
 from clawtrace.config.loading.assertions_file import load_assertions_file, load_assertions_text
@@ -141,9 +141,8 @@ def judge_runs(
             evidence_of_passes=output.shows_passes or folder is not None,
         )
         results = results if judging is None else [judging.with_assertions(one) for one in results]
-        trees = trees_of(session, results, quiet=output.quiet)
-        hints = hints_of(session, results, quiet=output.quiet)
-        details = details_of(session, results) if output.shows_page(folder) else {}
+        on_a_page = session if output.shows_page(folder) else None
+        shown = also_shown(session, results, quiet=output.quiet, on_a_page=on_a_page)
         if note := session.keep_verdicts(results):
             click.echo(f"note: {note}", err=True)
     spent = (time.perf_counter() - began) * 1000
@@ -157,9 +156,7 @@ def judge_runs(
         started,
         results,
         gate,
-        trees=trees,
-        hints=hints,
-        details=details,
+        **shown,
         duration_ms=spent,
         assertion_lines=lines,
         source=there.named_in_results(assertions, asked.project.root),
@@ -181,7 +178,6 @@ def _judged_by_service(there: ExistingRuns, server: str, assertions: str, gate: 
     chosen = {"run_id": there.wanted} | ({} if there.where is None else {"where": there.where})
     answer = Client(service).evaluate(text, format="verdicts", **chosen)
     results = [result_of(one) for one in answer["results"]]
-    held = held_by(service)
-    trees, hints = trees_of(held, results, quiet=quiet), hints_of(held, results, quiet=quiet)
+    shown = also_shown(held_by(service), results, quiet=quiet)
     spent = (time.perf_counter() - began) * 1000
-    return CampaignReport.gated(None, started, results, gate, trees=trees, hints=hints, duration_ms=spent)
+    return CampaignReport.gated(None, started, results, gate, **shown, duration_ms=spent)

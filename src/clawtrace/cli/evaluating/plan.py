@@ -11,6 +11,7 @@ from clawtrace.campaign.planning.expand import Plan, PlannedRun
 from clawtrace.campaign.results.stored import read_run
 from clawtrace.campaign.running.reuse import Decision
 from clawtrace.cli.output.data import print_table, stdout_console
+from clawtrace.support.figures import amount
 
 __all__ = ["grounds_of_reuse", "print_plan"]
 
@@ -27,8 +28,8 @@ def print_plan(plan: Plan, decisions: Mapping[str, Decision], refusals: Mapping[
     to_run = [planned for planned in plan.runs if decisions[planned.run_id].stored is None]
     console = stdout_console()
     console.line()
-    runs = f"{len(plan.runs)} run{'s' if len(plan.runs) != 1 else ''}"
-    console.line((f"{runs}: {len(to_run)} to run, {len(plan.runs) - len(to_run)} reused.", "bold"))
+    runs, reused = amount(len(plan.runs), "run"), len(plan.runs) - len(to_run)
+    console.line((f"{runs}: {len(to_run)} to run, {reused} reused.", "bold"))
     if grounds := grounds_of_reuse(plan, decisions):
         console.paragraph(grounds)
     if to_run:
@@ -52,7 +53,7 @@ def grounds_of_reuse(plan: Plan, decisions: Mapping[str, Decision]) -> str:
         "command's files, `inputs`)" if len(reused) > resumed else "",
         f"{resumed} reused from the same execution of the campaign; whether their agents have been edited "
         "since is unknown" if resumed else "",
-        f"{len(unused)} stored run{'s' * (len(unused) > 1)} not reused: {unused[0]}" if unused and unused[0] else "",
+        f"{amount(len(unused), 'stored run')} not reused: {unused[0]}" if unused and unused[0] else "",
     ]  # fmt: skip
     return "; ".join(filter(None, sentences))
 
@@ -72,7 +73,7 @@ def _estimate(plan: Plan, to_run: Sequence[PlannedRun]) -> str:
     which = "they" if len(known) == len(to_run) else f"{len(known)} of them"
     typical = _sums(known, statistics.median)
     stored = sum(map(len, earlier.values()))
-    by = f"Based on {stored} stored run{'s' if stored != 1 else ''} of the same cases"
+    by = f"Based on {amount(stored, 'stored run')} of the same cases"
     least = f", and at least {_sums(known, min)}" if any(len(found) > 1 for found in known) else ""
     return f"{by}, {which} typically take {typical}{least}."
 

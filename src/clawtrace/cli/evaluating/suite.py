@@ -15,7 +15,7 @@ import click
 from click.core import ParameterSource
 
 from clawtrace.cli.flags import complete_cases, together
-from clawtrace.cli.output.outcome import Output, details_of, finish, hints_of, trees_of
+from clawtrace.cli.output.outcome import Output, also_shown, finish
 from clawtrace.support.files import keep_private
 
 if TYPE_CHECKING:
@@ -193,19 +193,15 @@ def _evaluate(
             return _nothing_to_run(decisions)
         with progress(quiet=output.quiet) as listener:
             done = execute(plan, session, os.environ, listener, decisions=decisions, budget=budget)
-        trees = trees_of(session, done.results, quiet=output.quiet)
-        hints = hints_of(session, done.results, quiet=output.quiet)
-        details = details_of(session, done.results)
+        shown = also_shown(session, done.results, quiet=output.quiet, on_a_page=session)
         last_green = _kept_history(done, decisions, gate)
         if note := session.keep_verdicts(done.results):
             click.echo(f"note: {note}", err=True)
     for sentence in [*done.blind_spots, *_stale_verdicts(done)]:
         click.echo(f"warning: {sentence}", err=True)
-    report = _report_of(plan, done, gate, trees, session.clean)
+    report = _report_of(plan, done, gate, shown, session.clean)
     report = report._replace(
         reuse=grounds_of_reuse(plan, decisions),
-        details=details,
-        hints=hints,
         history=history_until(plan.folder, report.started_at),
         last_green=last_green,
         interrupted=done.interrupted,
@@ -349,7 +345,7 @@ def _as_the_suite_says(gate: Gate, plan: Plan) -> Gate:
 
 
 def _report_of(
-    plan: Plan, done: CampaignResult, gate: Gate, trees: dict[str, Any], clean: Callable[[str], str]
+    plan: Plan, done: CampaignResult, gate: Gate, shown: Mapping[str, Any], clean: Callable[[str], str]
 ) -> CampaignReport:
     """Return what the reports are written from; what authors say is cleaned of known secrets, as in the manifest."""
     from clawtrace.campaign.results.stored_results import rates_of_suite
@@ -378,7 +374,7 @@ def _report_of(
         done.results,
         gate,
         left_out=done.not_run,
-        trees=trees,
+        **shown,
         duration_ms=(done.ended_at - done.started_at) * 1000,
         thresholds=rates_of_suite(plan, done.results, gate),
         labels=labels,

@@ -18,6 +18,7 @@ import click
 from clawtrace.cli.main import print_error
 from clawtrace.config.files.document import with_either_suffix
 from clawtrace.errors import ClawtraceError
+from clawtrace.support.figures import listed
 
 __all__ = ["watch"]
 
@@ -139,5 +140,4 @@ def _once(evaluate: Callable[[Mapping[str, Any]], int], changed: Mapping[str, An
 
 
 def _names(root: Path, paths: set[str]) -> str:
-    names = sorted(os.path.relpath(path, root) for path in paths)
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return listed(sorted(os.path.relpath(path, root) for path in paths), 3)

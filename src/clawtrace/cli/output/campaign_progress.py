@@ -77,7 +77,7 @@ def _name(run: PlannedRun) -> str:
 
 
 def _interruption(running: int) -> str:
-    return f"interrupted: ending {running} agent{'s' if running != 1 else ''}; press Ctrl-C again to stop immediately"
+    return f"interrupted: ending {amount(running, 'agent')}; press Ctrl-C again to stop immediately"
 
 
 class _Lines(_Counting):

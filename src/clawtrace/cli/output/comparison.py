@@ -11,7 +11,7 @@ from clawtrace.cli.flags import together
 from clawtrace.errors import ExitCode
 from clawtrace.report.base import case_title
 from clawtrace.report.console import ConsoleOutput, Segment, TableColumn
-from clawtrace.support.figures import UNKNOWN, count, dollars, duration
+from clawtrace.support.figures import UNKNOWN, amount, count, dollars, duration
 
 if TYPE_CHECKING:
     from clawtrace.campaign.comparing.comparison import (
@@ -152,7 +152,7 @@ def _meaning(found: Comparison) -> str:
 
 def _print_side(word: str, side: Side, console: ConsoleOutput) -> None:
     suite = f"suite {side.suite_id}, " if side.suite_id else ""
-    runs = f"{count(side.cases)} case{'s' if side.cases != 1 else ''}, {count(side.runs)} run{'s' if side.runs != 1 else ''}"
+    runs = f"{amount(side.cases, 'case')}, {amount(side.runs, 'run')}"
     console.line((word, "bold"), (f"  {side.name}: {suite}{runs}, started {side.started_at}", ""))
 
 

@@ -185,7 +185,7 @@ def print_evidence(spans: Sequence[Mapping[str, Any]], console: ConsoleOutput) -
             alike[span["rule"], span["scope"], span["scope_version"], span["dialect"]] += 1
     for (rule, scope, version, dialect), n in alike.items():
         named = f"`{scope}`" if scope else "no instrumentation scope"
-        which = f"{n} span{'s' if n > 1 else ''} of {named} {version or 'without a version'}"
+        which = f"{amount(n, 'span')} of {named} {version or 'without a version'}"
         console.paragraph(f"{which} (dialect `{dialect}`): {rule}", first="  ", indent="    ", style="yellow")
     for rule in dict.fromkeys(key[0] for key in alike):
         console.paragraph(f"{rule}: {EVIDENCE[rule]}", first="  evidence ", indent="    ", style="dim")

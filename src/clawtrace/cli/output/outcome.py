@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import click
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Output",
     "ReportTarget",
+    "also_shown",
     "details_of",
     "finish",
     "gate_options",
-    "hints_of",
     "output_options",
     "report_target",
     "trees_of",
@@ -219,7 +219,7 @@ def trees_of(session: Session | HeldStore, results: Sequence[RunResult], *, quie
     return {run_id: session.tree(run_id) for run_id in shown[:_MOST_TREES]}
 
 
-def hints_of(session: Session | HeldStore, results: Sequence[RunResult], *, quiet: bool) -> list[str]:
+def _hints(session: Session | HeldStore, results: Sequence[RunResult], *, quiet: bool) -> list[str]:
     """Return what would make the tokens known that the table of runs shows as unknown, where no verdict says it."""
     unknown = [one for one in results if one.totals.get("llm_calls_low") and one.totals.get("input_tokens") is None]
     if quiet or not unknown:
@@ -243,6 +243,21 @@ def details_of(session: Session, results: Sequence[RunResult]) -> dict[str, byte
         if room < 0:
             break
     return found
+
+
+def also_shown(
+    session: Session | HeldStore, results: Sequence[RunResult], *, quiet: bool, on_a_page: Session | None = None
+) -> dict[str, Any]:
+    """Return what a report shows in addition to results, as its fields: `trees`, `hints`, and `details`.
+
+    Args:
+        on_a_page: who knows the details, where a page shows them.
+    """
+    return {
+        "trees": trees_of(session, results, quiet=quiet),
+        "hints": _hints(session, results, quiet=quiet),
+        "details": {} if on_a_page is None else details_of(on_a_page, results),
+    }
 
 
 def finish(report: CampaignReport, output: Output, *, folder: Path | None = None, to_stderr: bool = False) -> ExitCode:

@@ -12,7 +12,7 @@ from clawtrace.config.files.named import case_files
 from clawtrace.config.projects.project_file import Project, load_project
 from clawtrace.errors import UsageError
 from clawtrace.report.console import clean
-from clawtrace.support.figures import amount, count
+from clawtrace.support.figures import amount, count, listed
 
 __all__ = ["next_step"]
 
@@ -58,7 +58,7 @@ def _without_project() -> tuple[list[str], list[Step]]:
 def _of_project(project: Project) -> tuple[list[str], list[Step]]:
     suites = sorted(path.stem for path in (project.configs / "suites").glob("*.y*ml"))
     cases = len(case_files(project.configs / "cases"))
-    named = ", ".join(suites[:_NAMED]) + (f" and {count(len(suites) - _NAMED)} more" if len(suites) > _NAMED else "")
+    named = listed(suites, _NAMED)
     found = [f"Project {project.root}: {amount(len(suites), 'suite')} ({named}), {amount(cases, 'case')}."]
     if not suites:
         found = [f"Project {project.root}: no suite yet, {amount(cases, 'case')}."]

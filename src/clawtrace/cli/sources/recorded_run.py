@@ -20,6 +20,7 @@ from clawtrace.config.projects.session_settings import session_settings
 from clawtrace.model.verdict import Status
 from clawtrace.report.console import ConsoleOutput, TableColumn
 from clawtrace.session.session import Session
+from clawtrace.support.figures import listed
 from clawtrace.verdicts.reading.remote import HeldStore
 
 __all__ = ["Observed", "files_of", "observed", "print_score", "score_of", "the_run"]
@@ -88,8 +89,7 @@ def the_run(known: Sequence[str], wanted: str | None, asked: Session | HeldStore
     if not chosen:
         raise click.UsageError("The input contains no run.")
     if len(chosen) > 1:
-        listed = ", ".join(known[:5]) + (f" and {len(known) - 5} more" if len(known) > 5 else "")
-        raise click.UsageError(f"There are {len(known)} runs; choose one with --from-run: {listed}.")
+        raise click.UsageError(f"There are {len(known)} runs; choose one with --from-run: {listed(known)}.")
     return chosen[0]
 
 

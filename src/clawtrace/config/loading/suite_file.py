@@ -29,6 +29,7 @@ from clawtrace.config.suites.suite import RunProfile, SuiteConfig
 from clawtrace.errors import ConfigError, ConfigProblem, UsageError
 from clawtrace.runners.base import WorkspaceSettings
 from clawtrace.support.did_you_mean import did_you_mean
+from clawtrace.support.figures import listed
 
 __all__ = [
     "LoadedSuite",
@@ -282,7 +283,7 @@ def _unjudged(cases: Sequence[LoadedCase], judging: EvaluationProfile | None) ->
     written = [f"`{case.config.case_id}`" for case in cases if case.config.for_judges()]
     if not written:
         return []
-    return [f"no judge is configured: the expectations and the rubric are not judged, of {_listed(written)}"]
+    return [f"no judge is configured: the expectations and the rubric are not judged, of {listed(written)}"]
 
 
 def _unset(cases: Sequence[LoadedCase], env: Mapping[str, str]) -> Iterator[str]:
@@ -293,7 +294,7 @@ def _unset(cases: Sequence[LoadedCase], env: Mapping[str, str]) -> Iterator[str]
             for name in unset_variables(settings, env):
                 lacking.setdefault(name, {})[f"`{case.config.case_id}`"] = None
     for name, case_ids in lacking.items():
-        yield f"`{name}` of `pass_env` is not set: the agent of {_listed(list(case_ids))} runs without it"
+        yield f"`{name}` of `pass_env` is not set: the agent of {listed(list(case_ids))} runs without it"
 
 
 def _idle(document: Document, agents: Agents, cases: Sequence[LoadedCase]) -> list[str]:
@@ -314,10 +315,6 @@ def _unsent(cases: Sequence[LoadedCase]) -> list[str]:
     if not partly:
         return []
     return [
-        f"the agent of {_listed(partly)} gets only the last user message; set `input: json` in the runner to send all "
+        f"the agent of {listed(partly)} gets only the last user message; set `input: json` in the runner to send all "
         "messages"
     ]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -24,6 +24,7 @@ from clawtrace.facts.runs.sent_turns import SentTurns, already_runs
 from clawtrace.facts.spans.span import REMOTE_PARENT, Span
 from clawtrace.model.run import CARRIED, ClosedBy, IncompleteReason, RunRecord, read_record
 from clawtrace.store.api import FactSide
+from clawtrace.support.figures import amount, listed
 
 __all__ = ["ClosingSigns", "Completeness", "State"]
 
@@ -190,7 +191,7 @@ class Completeness:
             run = facts.spans
             cut = sum(run.cut)
             if cut:
-                said.append(f"{_spans(cut)} named a descendant as parent; the reference was ignored.")
+                said.append(f"{amount(cut, 'span')} named a descendant as parent; the reference was ignored.")
             if run.doubtful:
                 said.append(
                     "two instrumentations recorded model calls that may be one call or two: the second one is not certain. "
@@ -198,7 +199,7 @@ class Completeness:
                 )
             unread = Counter([span.unread for span in run.spans if span.unread is not None])
             for names, count in sorted(unread.items()):
-                said.append(f"{_spans(count)} recorded {names} with an invalid value, which counts as unknown.")
+                said.append(f"{amount(count, 'span')} recorded {names} with an invalid value, which counts as unknown.")
             said += _contradicted(facts)
             if facts.unsplit_commands:
                 said.append(
@@ -290,7 +291,7 @@ def _lost(spans: Mapping[str, str], record: RunRecord) -> IncompleteReason | Non
     if not ids:
         return None
     names = _listed(sorted({spans[span_id] for span_id in ids}))
-    text = f"{_spans(len(ids))} that log events name ({names}) {'was' if len(ids) == 1 else 'were'} never received."
+    text = f"{amount(len(ids), 'span')} that log events name ({names}) {'was' if len(ids) == 1 else 'were'} never received."
     return IncompleteReason("lost_span", text, tuple(ids[:_SHOWN]))
 
 
@@ -309,7 +310,7 @@ def _reused(ids: Sequence[str]) -> IncompleteReason | None:
 def _reason(code: str, sentence: str, spans: Sequence[Span]) -> IncompleteReason | None:
     if not spans:
         return None
-    text = sentence.format(n=_spans(len(spans)), names=_listed([span.name for span in spans]))
+    text = sentence.format(n=amount(len(spans), "span"), names=_listed([span.name for span in spans]))
     return IncompleteReason(code, text, tuple(span.span_id for span in spans[:_SHOWN]))
 
 
@@ -342,14 +343,8 @@ def _late(items: int) -> Iterator[IncompleteReason]:
         )
 
 
-def _spans(count: int) -> str:
-    return f"{count} span" if count == 1 else f"{count} spans"
-
-
 def _listed(names: Sequence[str]) -> str:
-    distinct = list(dict.fromkeys(names))
-    shown = ", ".join(f"`{name}`" for name in distinct[:_SHOWN])
-    return f"{shown} and {len(distinct) - _SHOWN} more" if len(distinct) > _SHOWN else shown
+    return listed([f"`{name}`" for name in dict.fromkeys(names)], _SHOWN)
 
 
 def _contradicted(facts: RunFacts) -> Iterator[str]:

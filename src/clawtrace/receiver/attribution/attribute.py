@@ -10,17 +10,28 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
-from clawtrace.model.raw import Receipt
 from clawtrace.model.run import RunRule
 
-__all__ = ["NO_RUN", "RUN_ID", "Attribution", "Claim", "ClaimReader", "Conflict", "DeletedRuns", "Note"]
+__all__ = ["NO_RUN", "RUN_ID", "Attribution", "Claim", "ClaimReader", "Conflict", "RunNumbers"]
 
 RUN_ID = "clawtrace.run_id"
 """Resource and span attribute that names the run (rules 1 and 2)."""
 
+NO_RUN = 0
+"""Run number of what names no run and has no trace that could be a run (a log record outside of traces)."""
+
 _CACHE_LIMIT = 10_000
+_DELETED_LIMIT = 10_000
+_CONFLICT_LIMIT = 1_000
+_ORDER = {rule.value: place for place, rule in enumerate(RunRule)}
+
+Clue = tuple[RunRule, str]
+"""What may attribute a trace later: one of its sessions, or a trace that it links to."""
+Decision = tuple[str, int]
+"""Rule and run number."""
 
 
 class Claim(NamedTuple):
@@ -37,9 +48,13 @@ class Claim(NamedTuple):
     links: tuple[str, ...] = ()
     """Rule 6: trace ids that the span links to."""
 
+    def clues(self) -> list[Clue]:
+        """Return what may attribute its trace later."""
+        return [(RunRule.SESSION, one) for one in self.sessions] + [(RunRule.LINK, one) for one in self.links]
+
 
 class ClaimReader:
-    """Reads claims from attributes; equal claims are one object.
+    """Reads claims from attributes.
 
     Args:
         run_key: attribute that names the run in foreign data (rule 8).
@@ -51,19 +66,18 @@ class ClaimReader:
         self._session_keys = session_keys
         self.keys = frozenset({RUN_ID, *session_keys, *([run_key] if run_key else [])})
         """Attributes that matter here; others need not be shown."""
-        self._known: dict[Claim, Claim] = {}
         self.of_item = lru_cache(_CACHE_LIMIT)(self._of_item)
 
     def of_resource(self, attributes: Mapping[str, str]) -> Claim:
         """Return what a resource says for everything below it."""
-        return self._one(Claim(attributes.get(RUN_ID, ""), "", self._sessions(attributes), self._key(attributes)))
+        return Claim(attributes.get(RUN_ID, ""), "", self._sessions(attributes), self._key(attributes))
 
     def _of_item(self, base: Claim, said: tuple[tuple[str, str], ...], links: tuple[str, ...] = ()) -> Claim:
         """Return what a span or log record says by those of its attributes that matter, in addition to its resource (`base`)."""
         attributes = dict(said)
         sessions = tuple(dict.fromkeys((*base.sessions, *self._sessions(attributes))))
         key = self._key(attributes) or base.key
-        return self._one(Claim(base.resource, attributes.get(RUN_ID, ""), sessions, key, links))
+        return Claim(base.resource, attributes.get(RUN_ID, ""), sessions, key, links)
 
     def _key(self, attributes: Mapping[str, str]) -> str:
         return attributes.get(self._run_key, "") if self._run_key else ""
@@ -71,83 +85,32 @@ class ClaimReader:
     def _sessions(self, attributes: Mapping[str, str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(attributes[key] for key in self._session_keys if attributes.get(key)))
 
-    def _one(self, claim: Claim) -> Claim:
-        if len(self._known) > _CACHE_LIMIT:
-            self._known.clear()
-        return self._known.setdefault(claim, claim)
 
+class RunNumbers:
+    """Runs by their ids and by their numbers, of which the latest are kept; guarded by the lock of `Attribution`."""
 
-_LIMIT = 10_000
-
-
-class DeletedRuns:
-    """Numbers and ids; guarded by the lock of `Attribution`."""
-
-    def __init__(self, runs: Iterable[tuple[str, int]] = ()) -> None:
-        self._numbers: dict[str, int] = dict(runs)
-        self._ids: dict[int, str] = {number: run_id for run_id, number in self._numbers.items()}
+    def __init__(self, runs: Iterable[tuple[str, int]], most: int) -> None:
+        self.by_id: dict[str, int] = dict(runs)
+        self.by_number: dict[int, str] = {number: run_id for run_id, number in self.by_id.items()}
+        self._most = most
 
     def __contains__(self, number: object) -> bool:
-        return number in self._ids
-
-    def __bool__(self) -> bool:
-        return bool(self._ids)
-
-    def number(self, run_id: str) -> int | None:
-        """Return the number that a deleted run had; None where no such run was deleted."""
-        return self._numbers.get(run_id)
-
-    def run_id(self, number: int) -> str:
-        """Return the id of a deleted run."""
-        return self._ids[number]
+        return number in self.by_number
 
     def add(self, runs: Mapping[str, int]) -> set[int]:
         """Add runs; return the numbers of those that are forgotten for them."""
-        self._numbers.update(runs)
-        self._ids.update((number, run_id) for run_id, number in runs.items())
-        dropped = list(self._ids)[: max(0, len(self._ids) - _LIMIT)]
+        self.by_id.update(runs)
+        self.by_number.update((number, run_id) for run_id, number in runs.items())
+        dropped = list(islice(self.by_number, max(0, len(self.by_number) - self._most)))
         for number in dropped:
-            self._numbers.pop(self._ids.pop(number), None)
+            self.by_id.pop(self.by_number.pop(number), None)
         return set(dropped)
 
     def remove(self, runs: Mapping[str, int]) -> None:
-        """Take runs back that are there after all."""
+        """Take runs out."""
         for run_id, number in runs.items():
-            self._numbers.pop(run_id, None)
-            self._ids.pop(number, None)
-
-    def revive(self, run_id: str) -> None:
-        """Let the id name a new run: it was announced once more. What belongs to the old one by its trace stays late."""
-        self._numbers.pop(run_id, None)
-
-
-NO_RUN = 0
-"""Run number of what names no run and has no trace that could be a run (a log record outside of traces)."""
-
-
-class Note(NamedTuple):
-    """A receipt, which says what a request did for one run, and what else is counted."""
-
-    receipt: Receipt
-    port: int
-    """Which of our ports it came through."""
-    unattributed: bool = False
-    """Whether its items belong to no run but their own trace."""
-    foreign: bool = False
-    """Whether an item of it came without the run's own environment (`clawtrace.model.run.CARRIED`)."""
-    unnamed: bool = False
-    """Whether the request named no run in its header or path, and no SDK's own exporter sent it."""
-
-
-_ORDER = {rule.value: place for place, rule in enumerate(RunRule)}
-_CONFLICT_LIMIT = 1_000
-
-Decision = tuple[str, int]
-"""Rule and run number."""
-
-_Item = tuple[int, str]
-"""Identity of a claim (equal claims of a request are one object) and a trace id: what decides alike."""
-_Said = tuple[Claim, Decision | None]
+            self.by_id.pop(run_id, None)
+            self.by_number.pop(number, None)
 
 
 class Conflict(NamedTuple):
@@ -160,15 +123,6 @@ class Conflict(NamedTuple):
     other_run_id: str
     trace_id: str
     """An example."""
-
-
-class _Loose:
-    """An unattributed trace: a run by itself until evidence comes."""
-
-    def __init__(self, run_no: int) -> None:
-        self.run_no = run_no
-        self.sessions: set[str] = set()
-        self.links: set[str] = set()
 
 
 class Attribution:
@@ -197,51 +151,46 @@ class Attribution:
         self.joined: Callable[[int, int], None] = lambda _alone, _run_no: None
         """Called when a trace that stood for itself under the first number turns out to be of the run of the second, with the
         lock held: it must not call back."""
-        self.deleted = DeletedRuns(deleted)
+        self.deleted = RunNumbers(deleted, _DELETED_LIMIT)
         """Runs that items may still name, or belong to by their trace: they are not stored any more."""
         self._lock = threading.RLock()
         self._register = run_no
         self._limit = trace_limit
-        self._run_nos: dict[str, int] = dict(runs)
-        self._run_ids: dict[int, str] = {number: run_id for run_id, number in self._run_nos.items()}
+        self._runs = RunNumbers(runs, trace_limit)
         self._announced: dict[str, int] = {}
         self._sessions: dict[str, int] = dict(sessions)
         self._traces: dict[str, int] = {}
-        self._loose: dict[str, _Loose] = {}
+        self._loose: dict[str, int] = {}
+        """Numbers of unattributed traces, each a run by itself until evidence comes."""
+        self._clues: dict[str, set[Clue]] = {}
+        self._waiting: dict[Clue, set[str]] = {}
+        """What may attribute them, by trace and the other way round."""
         self._forgot = False
-        self._by_session: dict[str, set[str]] = {}
-        self._by_link: dict[str, set[str]] = {}
         self._adopted: list[tuple[str, int, str]] = []
         self._conflicts: dict[tuple[str, int, str, int], Conflict] = {}
         for trace_id, number, rule in traces:
-            if rule == RunRule.NONE:
-                self._loose[trace_id] = _Loose(number)
-            else:
-                self._traces[trace_id] = number
+            (self._loose if rule == RunRule.NONE else self._traces)[trace_id] = number
 
     # -- runs ------------------------------------------------------------------------------------------------------
 
     def number(self, run_id: str) -> int:
         """Return the number of the run `run_id`, registering it when it is new."""
         with self._lock:
-            number = self._run_nos.get(run_id) or self.deleted.number(run_id)
+            number = self._runs.by_id.get(run_id) or self.deleted.by_id.get(run_id)
             if number is None:
                 number = self._register(run_id)
-                if len(self._run_nos) >= self._limit:
-                    self._run_ids.pop(self._run_nos.pop(next(iter(self._run_nos))), None)
-                self._run_nos[run_id] = number
-                self._run_ids[number] = run_id
+                self._runs.add({run_id: number})
             return number
 
     def run_id(self, number: int) -> str:
         """Return the id of a run that was numbered here; empty text for `NO_RUN`."""
         with self._lock:
-            return self._run_ids.get(number, "")
+            return self._runs.by_number.get(number, "")
 
     def names(self) -> dict[int, str]:
         """Return the id of each run in use by its number; unattributed traces are runs by themselves."""
         with self._lock:
-            return {loose.run_no: trace_id for trace_id, loose in self._loose.items()} | self._run_ids
+            return {number: trace_id for trace_id, number in self._loose.items()} | self._runs.by_number
 
     def announce(self, run_id: str, trace_id: str | None = None, session_ids: Iterable[str] = ()) -> int:
         """Say that a trace (injected ``traceparent``) and sessions are those of a run; return the run's number.
@@ -249,14 +198,15 @@ class Attribution:
         Unattributed traces that fit are adopted at once (`take_adopted`).
         """
         with self._lock:
-            self.deleted.revive(run_id)
+            # It was announced once more, and names a new run. What belongs to a deleted one by its trace stays late.
+            self.deleted.by_id.pop(run_id, None)
             number = self.number(run_id)
             if trace_id:
                 self._announced[trace_id] = number
                 self._settle(trace_id, number, RunRule.TRACE)
             for session in session_ids:
                 self._sessions[session] = number
-                for loose in sorted(self._by_session.get(session, ())):
+                for loose in sorted(self._waiting.get((RunRule.SESSION, session), ())):
                     self._settle(loose, number, RunRule.SESSION)
             return number
 
@@ -273,11 +223,9 @@ class Attribution:
         with self._lock:
             dropped = self.deleted.add(runs)
             numbers = set(runs.values())
-            for run_id, number in runs.items():
-                self._run_nos.pop(run_id, None)
-                self._run_ids.pop(number, None)
-            for trace_id in [trace for trace, loose in self._loose.items() if loose.run_no in numbers]:
-                self._traces[trace_id] = self._loose[trace_id].run_no
+            self._runs.remove(runs)
+            for trace_id in [trace for trace, number in self._loose.items() if number in numbers]:
+                self._traces[trace_id] = self._loose[trace_id]
                 self._forget(trace_id)
             for trace_id in [trace for trace, number in self._announced.items() if number in numbers]:
                 self._traces[trace_id] = self._announced.pop(trace_id)
@@ -289,8 +237,7 @@ class Attribution:
         """Take back that runs were deleted: the store could not do it."""
         with self._lock:
             self.deleted.remove(runs)
-            self._run_nos.update(runs)
-            self._run_ids.update((number, run_id) for run_id, number in runs.items())
+            self._runs.add(runs)
 
     def take_adopted(self) -> list[tuple[str, int, str]]:
         """Return (trace id, run number, rule) of traces that were stored unattributed and are not any more."""
@@ -306,8 +253,7 @@ class Attribution:
     def conflicts(self, run_id: str | None = None) -> list[Conflict]:
         """Return the conflicts in which `run_id` is named, or all."""
         with self._lock:
-            every = list(self._conflicts.values())
-        return [one for one in every if run_id is None or run_id in (one.run_id, one.other_run_id)]
+            return [one for one in self._conflicts.values() if run_id in (None, one.run_id, one.other_run_id)]
 
     # -- decisions -------------------------------------------------------------------------------------------------
 
@@ -326,47 +272,29 @@ class Attribution:
             Run numbers and rules.
         """
         with self._lock:
-            sent = (
-                [
-                    (rule.value, self.number(run_id))
-                    for rule, run_id in ((RunRule.HEADER, header), (RunRule.PATH, path))
-                    if run_id
-                ]
-                if header or path
-                else []
-            )
-            items = list(zip(map(id, claims), trace_ids, strict=True))
-            distinct = dict(zip(items, claims, strict=True))
-            own: dict[_Item, _Said] = {
-                item: (claim, self._own(claim, item[1], sent)) for item, claim in distinct.items()
-            }
+            sent = self._named((RunRule.HEADER, header), (RunRule.PATH, path))
+            items = list(zip(claims, trace_ids, strict=True))
+            own = {item: self._own(*item, sent) for item in dict.fromkeys(items)}
             self._learn(own)
-            decided = {item: self._final(item[1], *said) for item, said in own.items()}
+            decided = {item: self._final(*item, decision) for item, decision in own.items()}
             rows = [decided[item] for item in items]
         return [number for _, number in rows], [rule for rule, _ in rows]
 
-    def run_of(self, claim: Claim, header: str = "", path: str = "") -> int:
-        """Return the run that a claim without a trace names (metrics, rejected items), `NO_RUN` when none."""
-        return self.decide([claim], [""], header, path)[0][0]
-
     def _own(self, claim: Claim, trace_id: str, sent: list[Decision]) -> Decision | None:
         """Return what the item itself and its request say; disagreement is noted."""
-        found: list[Decision] = []
-        if claim.resource:
-            found.append((RunRule.RESOURCE.value, self.number(claim.resource)))
-        if claim.span:
-            found.append((RunRule.SPAN.value, self.number(claim.span)))
-        found += sent
+        found = self._named((RunRule.RESOURCE, claim.resource), (RunRule.SPAN, claim.span)) + sent
         if trace_id in self._announced:
             found.append((RunRule.TRACE.value, self._announced[trace_id]))
         found += [(RunRule.LINK.value, number) for target in claim.links if (number := self._run_linked(target))]
         found += [(RunRule.SESSION.value, self._sessions[one]) for one in claim.sessions if one in self._sessions]
-        if claim.key:
-            found.append((RunRule.RUN_KEY.value, self.number(claim.key)))
+        found += self._named((RunRule.RUN_KEY, claim.key))
         for other in found[1:]:
             if other[1] != found[0][1]:
                 self._disagree(found[0], other, trace_id)
         return found[0] if found else None
+
+    def _named(self, *said: tuple[RunRule, str]) -> list[Decision]:
+        return [(rule.value, self.number(run_id)) for rule, run_id in said if run_id]
 
     def _run_of_trace(self, trace_id: str) -> int | None:
         return self._announced.get(trace_id) or self._traces.get(trace_id)
@@ -376,31 +304,28 @@ class Attribution:
         number = self._run_of_trace(trace_id)
         return None if number in self.deleted else number
 
-    def _learn(self, own: dict[_Item, _Said]) -> None:
+    def _learn(self, own: Mapping[tuple[Claim, str], Decision | None]) -> None:
         """Remember the run of each trace of the request; the strongest evidence in it decides, not the order."""
         strongest: dict[str, Decision] = {}
         waiting: dict[str, list[str]] = {}
-        for (_, trace_id), (claim, decision) in own.items():
+        for (claim, trace_id), decision in own.items():
             if trace_id and decision:
-                known = strongest.get(trace_id)
-                if known is None or _rank(decision) < _rank(known):
-                    strongest[trace_id] = decision
+                strongest[trace_id] = min(strongest.get(trace_id, decision), decision, key=_rank)
             elif trace_id:
                 for target in claim.links:
                     waiting.setdefault(target, []).append(trace_id)
         for trace_id, decision in strongest.items():
             if self._run_of_trace(trace_id) is None and decision[1] not in self.deleted:
                 self._settle(trace_id, decision[1], RunRule.TRACE)
-        known_targets = [target for target in waiting if self._run_linked(target) is not None]
-        while known_targets:  # links among the traces of this very request, in any order
-            target = known_targets.pop()
-            number = self._run_of_trace(target)
+        known = [(target, number) for target in waiting if (number := self._run_linked(target))]
+        while known:  # links among the traces of this very request, in any order
+            target, number = known.pop()
             for trace_id in waiting.get(target, ()):
-                if number is not None and self._run_of_trace(trace_id) is None:
+                if self._run_of_trace(trace_id) is None:
                     self._settle(trace_id, number, RunRule.LINK)
-                    known_targets.append(trace_id)
+                    known.append((trace_id, number))
 
-    def _final(self, trace_id: str, claim: Claim, own: Decision | None) -> Decision:
+    def _final(self, claim: Claim, trace_id: str, own: Decision | None) -> Decision:
         """Weigh what an item says itself against the run of its trace; where they agree, report the item's own rule."""
         known = self._run_of_trace(trace_id) if trace_id else None
         if own is None:
@@ -419,19 +344,15 @@ class Attribution:
 
     def _stand_alone(self, trace_id: str, claim: Claim) -> int:
         """Keep an unattributed trace in mind, with what may attribute it later."""
-        loose = self._loose.get(trace_id)
-        if loose is None:
+        if trace_id not in self._loose:
             if len(self._loose) >= self._limit:
                 self._forget(next(iter(self._loose)))
                 self._forgot = True
-            loose = self._loose[trace_id] = _Loose(self._register(trace_id))
-        for session in claim.sessions:
-            loose.sessions.add(session)
-            self._by_session.setdefault(session, set()).add(trace_id)
-        for target in claim.links:
-            loose.links.add(target)
-            self._by_link.setdefault(target, set()).add(trace_id)
-        return loose.run_no
+            self._loose[trace_id] = self._register(trace_id)
+        for clue in claim.clues():
+            self._clues.setdefault(trace_id, set()).add(clue)
+            self._waiting.setdefault(clue, set()).add(trace_id)
+        return self._loose[trace_id]
 
     def _settle(self, trace_id: str, number: int, rule: RunRule) -> None:
         """Give a trace to a run, and with it what was waiting for that (iterative: chains of links may be long)."""
@@ -445,36 +366,30 @@ class Attribution:
                     self._traces.pop(next(iter(self._traces)))
                 self._traces[trace] = number
             if trace in self._loose:
-                alone = self._loose[trace].run_no
+                alone = self._loose[trace]
                 self.joined(alone, number)
-                if alone != number and self._run_nos.get(trace) == alone:  # known as a run since a restart
-                    del self._run_nos[trace], self._run_ids[alone]
+                if alone != number and self._runs.by_id.get(trace) == alone:  # known as a run since a restart
+                    self._runs.remove({trace: alone})
             if trace in self._loose or self._forgot:
                 self._adopted.append((trace, number, because.value))
                 self._forget(trace)
-            todo += [
-                (waiting, RunRule.LINK) for waiting in sorted(self._by_link.pop(trace, ())) if waiting in self._loose
-            ]
+            waiting = sorted(self._waiting.pop((RunRule.LINK, trace), ()))
+            todo += [(one, RunRule.LINK) for one in waiting if one in self._loose]
 
     def _forget(self, trace_id: str) -> None:
         """Drop an unattributed trace from every index."""
-        loose = self._loose.pop(trace_id, None)
-        if loose is None:
-            return
-        for index, keys in ((self._by_session, loose.sessions), (self._by_link, loose.links)):
-            for key in keys:
-                waiting = index.get(key)
-                if waiting is not None:
-                    waiting.discard(trace_id)
-                    if not waiting:
-                        del index[key]
+        self._loose.pop(trace_id, None)
+        for clue in self._clues.pop(trace_id, ()):
+            waiting = self._waiting.get(clue, set())
+            waiting.discard(trace_id)
+            if not waiting:
+                self._waiting.pop(clue, None)
 
     def _disagree(self, first: Decision, other: Decision, trace_id: str) -> None:
         key = (*first, *other)
         if key not in self._conflicts and len(self._conflicts) < _CONFLICT_LIMIT:
-            self._conflicts[key] = Conflict(
-                first[0], self._run_ids.get(first[1], ""), other[0], self._run_ids.get(other[1], ""), trace_id
-            )
+            named = [(rule, self._runs.by_number.get(number, "")) for rule, number in (first, other)]
+            self._conflicts[key] = Conflict(*named[0], *named[1], trace_id)
 
 
 def _rank(decision: Decision) -> tuple[int, int]:

@@ -13,11 +13,12 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from clawtrace.model.raw import Receipt
-from clawtrace.receiver.attribution.attribute import NO_RUN, Note
+from clawtrace.receiver.attribution.attribute import NO_RUN
 
-__all__ = ["Changes", "Connection", "Connections", "Counters", "Tally"]
+__all__ = ["Changes", "Connection", "Connections", "Counters", "Note", "Tally"]
 
 _JOINED_LIMIT = 100_000
 _IDLE_SECONDS = 60.0
@@ -185,6 +186,20 @@ class Connections:
 
 
 _REASONS_LIMIT = 200
+
+
+class Note(NamedTuple):
+    """A receipt, which says what a request did for one run, and what else is counted."""
+
+    receipt: Receipt
+    port: int
+    """Which of our ports it came through."""
+    unattributed: bool = False
+    """Whether its items belong to no run but their own trace."""
+    foreign: bool = False
+    """Whether an item of it came without the run's own environment (`clawtrace.model.run.CARRIED`)."""
+    unnamed: bool = False
+    """Whether the request named no run in its header or path, and no SDK's own exporter sent it."""
 
 
 @dataclass(slots=True)

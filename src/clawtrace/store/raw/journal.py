@@ -15,6 +15,7 @@ import shlex
 import struct
 import zlib
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +31,6 @@ _ZEROS = re.compile(rb"\0\0\0")
 _NUMBER_BYTES = 5
 """A number has at most so many bytes that are not 0; three that are follow them, which JSON never has."""
 _ORIGIN = "clawtrace journal 1 of store "
-_SHAPES_LIMIT = 5_000
 _sync = getattr(os, "fdatasync", os.fsync)
 """macOS has no `fdatasync`."""
 
@@ -257,9 +257,6 @@ _INTEGERS = {
 }
 """Columns of whole numbers, and how many bits they have."""
 
-_shapes: set[tuple[str, ...]] = set()
-"""Keys of maps that were found to be distinct."""
-
 
 def problem(batch: SpanBatch | LogBatch) -> str:
     """Say why the tables would refuse a batch; empty when they take it.
@@ -294,15 +291,8 @@ def _in_range(numbers: list[int], limit: int) -> bool:
 
 def _doubled(column: MapColumn) -> str:
     """Return a key that occurs twice in one map; empty where none does."""
-    start = 0
-    for end in column.offsets[1:]:
-        keys = tuple(column.keys[start:end])
-        start = end
-        if keys in _shapes:
-            continue
+    for start, end in pairwise(column.offsets):
+        keys = column.keys[start:end]
         if len(set(keys)) != len(keys):
             return next(key for key in keys if keys.count(key) > 1)
-        if len(_shapes) >= _SHAPES_LIMIT:
-            _shapes.clear()
-        _shapes.add(keys)
     return ""

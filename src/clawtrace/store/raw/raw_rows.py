@@ -25,7 +25,7 @@ from clawtrace.store.raw.journal import Group, Journal, problem
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["RETIRED", "DeletedRun", "RawInserts", "RawRows", "adopt", "remember", "transaction", "write_numbers"]
+__all__ = ["RETIRED", "DeletedRun", "RawRows", "adopt", "insert_rows", "remember", "transaction", "write_numbers"]
 
 RETIRED = ""
 """The run id of a number whose run is no more; its row stays, so that no number is used twice."""
@@ -89,7 +89,7 @@ INSERT INTO otel_traces BY NAME
 SELECT *,
        make_timestamp_ns(least(start_ns, 9223372036854775806)::BIGINT) AS "Timestamp",
        CASE WHEN end_ns >= start_ns THEN end_ns - start_ns ELSE 0 END AS "Duration"
-FROM incoming_spans
+FROM incoming
 RETURNING 1
 """
 """What it returns is of no use. But DuckDB inserts in one thread then, and spares 2 of 21 µs a span: two threads gather
@@ -99,10 +99,10 @@ _LOGS = """
 INSERT INTO otel_logs BY NAME
 SELECT *, make_timestamp_ns(least(time_ns, 9223372036854775806)::BIGINT) AS "Timestamp",
        make_timestamp_ms((least(time_ns, 9223372036854775806) // 1000000000 * 1000)::BIGINT)::TIMESTAMP_S AS "TimestampTime"
-FROM incoming_logs
+FROM incoming
 """
 
-_RECEIPTS = "INSERT INTO receipts BY NAME SELECT * FROM incoming_receipts"
+_RECEIPTS = "INSERT INTO receipts BY NAME SELECT * FROM incoming"
 
 _RECEIPT_TYPES = {
     "run_no": "bigint",
@@ -125,54 +125,24 @@ def write_numbers(db: DuckDBPyConnection, numbers: Sequence[tuple[int, str]]) ->
         db.execute("INSERT INTO run_numbers SELECT unnest(?), unnest(?), false", [list(values), list(run_ids)])
 
 
-class _Incoming:
-    """The rows of the next execution. It must not know the connection: DuckDB keeps it, which would be a cycle."""
+def insert_rows(db: DuckDBPyConnection, spans: SpanBatch, logs: LogBatch, receipts: Sequence[Receipt]) -> None:
+    """Insert spans, log records and receipts."""
+    if len(spans):
+        _insert(db, _SPANS, spans_table(spans))
+    if len(logs):
+        _insert(db, _LOGS, logs_table(logs))
+    if receipts:
+        values = dict(zip(Receipt._fields, zip(*receipts, strict=True), strict=True))
+        columns = {name: (kind, values[name]) for name, kind in _RECEIPT_TYPES.items()}
+        _insert(db, _RECEIPTS, rows_table(columns))
 
-    def __init__(self, like: ArrowTable) -> None:
-        self.rows = self.none = like
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.rows.__arrow_c_stream__(requested_schema)
-
-    def __arrow_c_schema__(self) -> object:
-        return self.none.__arrow_c_schema__()
-
-
-class RawInserts:
-    """Writes batches through one connection; make a new one after a transaction of it was rolled back."""
-
-    def __init__(self, db: DuckDBPyConnection) -> None:
-        self._db = db
-        self._prepared: dict[str, _Incoming] = {}
-
-    def spans(self, batch: SpanBatch) -> None:
-        """Insert spans."""
-        if len(batch):
-            self._insert("spans", _SPANS, spans_table(batch))
-
-    def logs(self, batch: LogBatch) -> None:
-        """Insert log records."""
-        if len(batch):
-            self._insert("logs", _LOGS, logs_table(batch))
-
-    def receipts(self, receipts: Sequence[Receipt]) -> None:
-        """Insert receipts."""
-        if receipts:
-            values = dict(zip(Receipt._fields, zip(*receipts, strict=True), strict=True))
-            columns = {name: (kind, values[name]) for name, kind in _RECEIPT_TYPES.items()}
-            self._insert("receipts", _RECEIPTS, rows_table(columns))
-
-    def _insert(self, name: str, sql: str, rows: ArrowTable) -> None:
-        incoming = self._prepared.get(name)
-        if incoming is None:
-            incoming = self._prepared[name] = _Incoming(rows.empty())
-            self._db.register(f"incoming_{name}", incoming)
-            self._db.execute(f"PREPARE insert_{name} AS {sql}")
-        incoming.rows = rows
-        try:
-            self._db.execute(f"EXECUTE insert_{name}")
-        finally:
-            incoming.rows = incoming.none
+def _insert(db: DuckDBPyConnection, sql: str, rows: ArrowTable) -> None:
+    db.register("incoming", rows)
+    try:
+        db.execute(sql)
+    finally:
+        db.unregister("incoming")
 
 
 T = TypeVar("T")
@@ -204,8 +174,6 @@ class RawRows:
         self._store_id = ""
         self._last = 0
         """Number of the last group that was journaled."""
-        self._inserts: RawInserts | None = None
-        """Prepared by the first move; forgotten when one fails."""
 
     def __bool__(self) -> bool:
         """Whether anything waits to be moved."""
@@ -242,22 +210,14 @@ class RawRows:
             StoreError: nothing was moved; what waits still does, and is as durable as before.
         """
         groups = [*self._held, *([] if group is None else [group])]
-        inserts, self._inserts = self._inserts or RawInserts(self._db), None
         with transaction(self._db, self._path) as db:
             numbers = [pair for one in groups for pair in one.numbers]
             write_numbers(db, numbers)
-            spans = [one.spans for one in groups if len(one.spans)]
-            logs = [one.logs for one in groups if len(one.logs)]
-            receipts: list[Receipt] = [receipt for one in groups for receipt in one.receipts]
-            if spans:
-                inserts.spans(joined(spans))
-            if logs:
-                inserts.logs(joined(logs))
-            inserts.receipts(receipts)
+            receipts = [receipt for one in groups for receipt in one.receipts]
+            insert_rows(db, joined([one.spans for one in groups]), joined([one.logs for one in groups]), receipts)
             if self._held and self._journal is not None:
                 db.execute("UPDATE journal_state SET moved = ?", [self._last])
             done = then(db) if then else None
-        self._inserts = inserts
         self._held, self._rows = [], 0
         if self._journal is not None:
             self._journal.clear()

@@ -17,6 +17,7 @@ from clawtrace.facts.runs.arrivals import Arrivals, arrivals
 from clawtrace.model.query import Query
 from clawtrace.model.run import ClosedBy
 from clawtrace.store.api import Columns, QueryableStore, at_once
+from clawtrace.support.figures import amount
 from clawtrace.verdicts.asking.ask import Values
 from clawtrace.verdicts.reading.known_totals import TOTALS
 
@@ -215,15 +216,14 @@ def _no_trace_hint(came: Arrivals, ended: str) -> str:
     """Say what came for the run, and what came for none; where nothing came, how its agent ended if not well."""
     if came.rejected or came.refused:
         counts = ((came.rejected, "rejected"), (came.refused, "refused"))
-        items = " and ".join(f"{count} item{'s' if count != 1 else ''} {word}" for count, word in counts if count)
+        items = " and ".join(f"{amount(count, 'item')} {word}" for count, word in counts if count)
         return f"Nothing of this run was accepted, {items}: {'; '.join(came.why)}."
     if came.accepted:
         return (
             f"{came.accepted} items arrived for this run, and none is a span: its exporter sends only logs or metrics."
         )
     if came.nameless_spans:
-        spans, traces = came.nameless_spans, came.nameless_traces
-        counted = f"{spans} span{'s' if spans != 1 else ''} in {traces} trace{'s' if traces != 1 else ''}"
+        counted = f"{amount(came.nameless_spans, 'span')} in {amount(came.nameless_traces, 'trace')}"
         return (
             f"{counted} arrived that name no run of this evaluation: pass CLAWTRACE_RUN_ID on as the resource "
             "attribute clawtrace.run_id (OTEL_RESOURCE_ATTRIBUTES), or as the header x-clawtrace-run-id. An agent that "

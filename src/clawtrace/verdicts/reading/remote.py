@@ -81,7 +81,16 @@ class HeldStore:
         """Do nothing: each question has its own connection."""
 
     def _ask(self, question: Mapping[str, Any], seconds: float = _CLIENT_SECONDS) -> dict[str, Any]:
-        status, body = self._post(json.dumps(question).encode(), seconds)
+        from http.client import HTTPException
+
+        from clawtrace.receiver.transport.questions import QUESTIONS_PATH
+        from clawtrace.support.http_connection import request_json
+
+        owner = self._owner
+        try:
+            status, body = request_json(owner.address, owner.token, seconds, QUESTIONS_PATH, json.dumps(question))
+        except (OSError, HTTPException) as error:
+            raise self._silent(f"did not answer: {error}") from error
         try:
             answer = json.loads(body)
         except ValueError:
@@ -98,24 +107,6 @@ class HeldStore:
         }
         kind = kinds.get(answer.get("error"))
         raise kind(message) if kind else self._silent(f"answered {status}: {message}")
-
-    def _post(self, body: bytes, seconds: float) -> tuple[int, bytes]:
-        from http.client import HTTPException
-
-        from clawtrace.receiver.transport.questions import QUESTIONS_PATH
-        from clawtrace.support.http_connection import connection_to
-
-        owner = self._owner
-        connection = connection_to(owner.address, seconds)
-        headers = {"authorization": f"Bearer {owner.token}", "content-type": "application/json"}
-        try:
-            connection.request("POST", QUESTIONS_PATH, body, headers)
-            answer = connection.getresponse()
-            return answer.status, answer.read()
-        except (OSError, HTTPException) as error:
-            raise self._silent(f"did not answer: {error}") from error
-        finally:
-            connection.close()
 
     def _silent(self, why: str) -> StoreLockedError:
         if self._path == self._owner.address:

@@ -156,6 +156,16 @@ def test_steps_may_each_be_a_separate_trace(lab: Lab, more: tuple[S, ...], error
     assert lab.totals("errors") == (errors,)
 
 
+@pytest.mark.parametrize(("scope", "errors"), [("shop.application", 1), ("till.application", 2)])
+def test_steps_in_traces_of_their_own_may_have_another_scope_of_one_library(lab: Lab, scope: str, errors: int) -> None:
+    lab.put(
+        failed(S("s", "", 0, 50, "step", trace="2" * 32, scope=scope), "400"),
+        failed(replace(chat("m", at=3, **UNANSWERED), trace="3" * 32, scope="shop.backend"), "400"),
+    )
+
+    assert lab.totals("errors") == (errors,)
+
+
 def test_an_answer_that_the_program_could_not_use_was_given(lab: Lab) -> None:
     """The span failed and says why the answer ended: the model answered, and the failure stands."""
     lab.put(

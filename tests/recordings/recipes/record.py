@@ -37,6 +37,7 @@ HERE = Path(__file__).parent
 _SIGNALS = {
     "/v1/traces": ("traces", ExportTraceServiceRequest),
     "/v2/traces": ("traces", ExportTraceServiceRequest),
+    "/public/traces": ("traces", ExportTraceServiceRequest),
     "/v1/logs": ("logs", ExportLogsServiceRequest),
 }
 """By the end of the path: some send to another path."""

@@ -184,7 +184,7 @@ def _without_echoes(run: RunSpans, failed: Sequence[int]) -> Sequence[int]:
     """Return the failures without those that repeat the one of a call next to them, or around them.
 
     A framework may write a step next to the call that it makes: one that holds the call's time, is itself no call, and failed
-    with the same words: in its trace, or where one scope writes each span as a separate trace. An agent may fail with the words
+    with the same words: in its trace, or where one library writes each span as a separate trace. An agent may fail with the words
     of the tool call that it is.
     """
     by_error: dict[tuple[bool, str, str], list[int]] = {}
@@ -193,7 +193,8 @@ def _without_echoes(run: RunSpans, failed: Sequence[int]) -> Sequence[int]:
         span = run.spans[index]
         words, alone = _words(span.message), sizes[span.trace_id] == 1
         if words:
-            by_error.setdefault((alone, span.scope if alone else span.trace_id, words), []).append(index)
+            library = span.scope.partition(".")[0]
+            by_error.setdefault((alone, library if alone else span.trace_id, words), []).append(index)
     echoes: set[int] = set()
     for alike in by_error.values():
         inward = pairwise(sorted(alike, key=run.enter.__getitem__))

@@ -32,7 +32,9 @@ def with_layers(spans: Sequence[Span], dialects: Mapping[str, Dialect]) -> tuple
         by[spans[inner].sid] = SAME_EXCHANGE
     for inner, outer in _held(spans, rules, changed.keys()).items():
         tool = spans[outer]
-        changed[inner] = spans[inner]._replace(kind="tool", tool_name=tool.tool_name, parent_sid=tool.sid)
+        changed[inner] = spans[inner]._replace(
+            kind="tool", tool_name=tool.tool_name, tool_call_id=tool.tool_call_id, parent_sid=tool.sid
+        )
         by[spans[inner].sid] = LAYER_OF_TOOL
     return [changed.get(index, span) for index, span in enumerate(spans)], by
 
@@ -56,26 +58,35 @@ def _held(spans: Sequence[Span], rules: Mapping[str, Sequence[LayerRule]], gone:
     names = SimilarNames(name for index in outer if (name := spans[index].tool_name) is not None)
     holding: dict[int, int] = {}
     """Layers by the tools that hold them."""
-    free: dict[int, Sequence[str]] = {}
-    """For spans below no tool: the names of the tools that they may be layers of."""
+    free: dict[int, list[tuple[str, bool]]] = {}
+    """For spans below no tool: the names of the tools that they may be layers of, and whether these failed."""
     for index in sorted(asked.keys() - gone, key=lambda index: (spans[index].last_ns, index)):
         span = spans[index]
         parent = None if span.parent_sid is None else by_sid.get(span.parent_sid)
-        wanted = asked[index].tools or names.of(span.tool_name or "")
+        of_any = asked[index].tools == ["*"]
+        wanted = (
+            {spans[n].tool_name or "" for n in outer}
+            if of_any
+            else asked[index].tools or names.of(span.tool_name or "")
+        )
         if parent is None or parent not in tools:
-            free[index] = wanted
+            free[index] = [
+                (name, bad) for name in wanted for bad in (True, False) if not of_any or bad == _failed(span)
+            ]
         elif parent not in asked and spans[parent].tool_name in wanted and _around(spans[parent], span):
             holding.setdefault(parent, index)
     found = {inner: tool for tool, inner in holding.items()}
     return found | _next_to_end(spans, free, [index for index in outer if index not in holding])
 
 
-def _next_to_end(spans: Sequence[Span], inner: Mapping[int, Sequence[str]], outer: Sequence[int]) -> dict[int, int]:
+def _next_to_end(
+    spans: Sequence[Span], inner: Mapping[int, Sequence[tuple[str, bool]]], outer: Sequence[int]
+) -> dict[int, int]:
     """Return for each inner span the outer one, of the names that it wants, that holds its time and ends next; each holds one.
 
     In order of start so that as many as possible are held: what started before a span and holds it holds later ones, too.
     """
-    running: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    running: dict[tuple[str, bool], list[tuple[int, int]]] = defaultdict(list)
     """Outer spans that have started, by their ends."""
     found: dict[int, int] = {}
     place = 0
@@ -83,7 +94,7 @@ def _next_to_end(spans: Sequence[Span], inner: Mapping[int, Sequence[str]], oute
         span = spans[index]
         while place < len(outer) and spans[outer[place]].start_ns <= span.start_ns:
             tool = spans[outer[place]]
-            insort(running[tool.tool_name or ""], (tool.last_ns, outer[place]))
+            insort(running[tool.tool_name or "", _failed(tool)], (tool.last_ns, outer[place]))
             place += 1
         ends = []
         for name in names:
@@ -95,6 +106,10 @@ def _next_to_end(spans: Sequence[Span], inner: Mapping[int, Sequence[str]], oute
             (_, found[index]), name, at = min(ends)
             running[name].pop(at)
     return found
+
+
+def _failed(span: Span) -> bool:
+    return span.failed or span.tool_failed
 
 
 def _around(outer: Span, inner: Span) -> bool:

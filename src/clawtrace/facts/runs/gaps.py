@@ -17,15 +17,8 @@ from clawtrace.facts.tools.tool_call import ToolCallRow
 from clawtrace.facts.tools.tool_calls import ToolCalls
 
 __all__ = [
-    "UNFINISHED",
-    "Found",
-    "Unfinished",
-    "add_gaps",
-    "add_unfinished",
-    "doubt_shortened",
-    "knows_tools",
-    "null_reasons",
-]
+    "UNFINISHED", "Found", "Unfinished", "add_gaps", "add_unfinished", "doubt_shortened", "knows_tools", "null_reasons",
+]  # fmt: skip
 
 _CALLS = frozenset(("llm", "tool"))
 
@@ -147,11 +140,10 @@ def add_unfinished(facts: Found, unfinished: Unfinished) -> None:
     # What failed may be an attempt at a call that was answered, or the cause of another failure; but one thing failed for sure.
     attempts: list[LlmCall | Failure] = [call for call in models if call.outcome == "error"]
     attempts += [one for one in failed if one.kind == "llm"]
-    orphaned = [one for one in attempts if one.index is not None and run.root[one.index] in unfinished.orphans]
+    lower = [one for one in attempts if one.index is not None and run.root[one.index] in unfinished.orphans]
+    orphaned = [one for one in lower if certain(one.doubts)]
     alone = {one for one in failed if certain(one.doubts)} <= set(orphaned)
     for attempt in orphaned:
-        if not certain(attempt.doubts):
-            continue
         if alone and isinstance(attempt, Failure):
             alone = False
         else:

@@ -289,7 +289,7 @@ class LayerRule(DialectPart):
     span: str
     """Glob of their names."""
     tools: list[str] = []
-    """Names of the tools; none: a tool span's own name. A span that ran in the time of no call of them stays what it is."""
+    """Names of the tools; none: a tool span's own name; `*` alone: any, of which those that failed have layers that failed. A span that ran in the time of no call of them stays what it is."""
 
 
 class MessageRule(DialectPart):

@@ -270,6 +270,12 @@ _OF_TOOLS = (
         "Record what tools answered, or a span for each execution whose status says how it ended.", always=True,
     ),
     Reason(
+        "cut-value",
+        "The arguments or the result of this call were cut at a limit of the SDK.",
+        "a value is one of the longest, and breaks off or has the length of a usual limit",
+        "A higher `OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT`.", always=True,
+    ),
+    Reason(
         "tool-cancelled",
         "The call was cancelled, and nothing tells how far it had come.",
         "a task that is cancelled ends its spans wherever it is", "Look at the log of the program.", always=True,

@@ -168,3 +168,39 @@ def test_a_text_result_of_a_decorated_function_is_no_json(lab: Lab) -> None:
     lab.put(S("t", "", 0, 5, "get_weather.tool", words, scope="@traceloop/node-server-sdk"))
 
     assert lab.rows("SELECT name, result FROM tool_calls") == [("get_weather", "21 degrees")]
+
+
+class TestLangGraphsTools:
+    """Each runnable is a trace of its own; only the step around a tool names the tool, and the call, if it failed."""
+
+    def step(self, id: str, name: str, at: int, to: int, status: str) -> S:
+        answer = {"kwargs": {"content": f"{status} of {id}", "status": status}}
+        words = {
+            "traceloop.span.kind": "workflow", "traceloop.workflow.name": "RunnableSequence",
+            "traceloop.entity.input": json.dumps({"lg_tool_call": {"name": name, "id": f"call_{id}", "args": {"of": id}}}),
+            "traceloop.entity.output": json.dumps({"messages": [answer]}),
+        }  # fmt: skip
+        return S(id, "", at, to, "workflow RunnableSequence", words, scope=self.scope, trace=f"{id:0>32}")
+
+    def ran(self, id: str, at: int, to: int, name: str | None) -> S:
+        said = {"kwargs": {"name": name, "tool_call_id": f"call_{id}", "status": "success", "content": "found"}}
+        words = {"gen_ai.operation.name": "execute_tool", "traceloop.entity.name": "DynamicStructuredTool"}
+        words |= {"traceloop.entity.output": json.dumps(said)} if name else {}
+        error = None if name else "no such order"
+        return S(f"e{id}", "", at, to, "execute_tool DynamicStructuredTool", words, scope=self.scope, error=error, trace=f"{id:e>32}")  # fmt: skip
+
+    scope = "@traceloop/instrumentation-langchain"
+
+    def test_tools_that_fail_beside_each_other(self, lab: Lab) -> None:
+        """One of them was none of the program's: nothing ran in its step."""
+        lab.put(
+            self.step("1", "refund", 1, 30, "error"), self.step("2", "search", 2, 40, "success"),
+            self.step("3", "refund", 3, 35, "error"), self.step("4", "delete", 4, 28, "error"),
+            self.ran("1", 5, 20, None), self.ran("2", 6, 21, "search"), self.ran("3", 7, 22, None),
+        )  # fmt: skip
+
+        assert lab.rows("SELECT name, call_id, arguments, outcome FROM tool_calls ORDER BY call_id") == [
+            ("refund", "call_1", '{"of":"1"}', "error"), ("search", "call_2", '{"of":"2"}', "ok"),
+            ("refund", "call_3", '{"of":"3"}', "error"), ("delete", "call_4", '{"of":"4"}', "error"),
+        ]  # fmt: skip
+        assert lab.totals("errors") == (3,)

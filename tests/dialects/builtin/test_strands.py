@@ -94,3 +94,20 @@ class TestStrands:
 
         assert lab.rows(ACTIVATIONS) == [("assistant", None, "root"), ("billing", 1, "handoff")]
         assert lab.totals("tool_calls") == (0,)
+
+
+@pytest.mark.parametrize(
+    ("type", "message"),
+    [("MaxTokensError", "Model reached maximum token limit."), ("ModelError", "unable to parse tool input JSON")],
+)
+def test_a_whole_answer_that_the_sdk_gives_up_on(lab: Lab, type: str, message: str) -> None:
+    """Both are raised after the answer has ended (TypeScript): the model was called, and the agent answered nothing."""
+    raised = [("exception", {"exception.type": type, "exception.message": message})]
+    words = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "a", "gen_ai.event.start_time": "now"}
+    lab.put(
+        S("a", "", 0, 9, "invoke_agent a", words, raised, scope="lab", error=message),
+        S("m", "a", 1, 8, "chat", words | {"gen_ai.operation.name": "chat"}, raised, scope="lab", error=message),
+    )
+
+    assert lab.totals("llm_calls", "failed_llm_attempts_low") == (1, 0)
+    assert lab.rows("SELECT answered FROM runs") == [(False,)]

@@ -159,9 +159,10 @@ class TestLostAttributes:
 
     @pytest.mark.parametrize("result", ['{"result": "' + "word " * 60, '{"result": "word"}'], ids=["cut", "whole"])
     def test_ends_of_results(self, lab: Lab, result: str) -> None:
-        """That a tool failed may have stood where its result was cut."""
+        """That a tool failed may have stood where its result was cut; of other calls that takes nothing away."""
         lab.put(agent("a"), chat("m", "a", at=1), tool("t", "a", at=20, **{"gen_ai.tool.call.result": result}))
 
         cut = not result.endswith("}")
         assert lab.rows("SELECT certain, outcome FROM tool_calls") == [(True, None if cut else "ok")]
         assert lab.rows("SELECT certain FROM agents") == [(True,)]
+        assert lab.totals("llm_calls_high", "tool_calls_high", "errors_high") == (1, 1, int(cut))

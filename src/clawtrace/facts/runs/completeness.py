@@ -224,7 +224,7 @@ class Completeness:
             _reason(
                 "dropped",
                 "{n} lost attributes, ends of values, events or links before export (SDK limits): {names}.",
-                [span for span in spans if span.dropped or span.shortened],
+                [span for span in spans if span.dropped or (span.shortened and not span.cut_in_tool)],
             ),
             _reason(
                 "sampled",

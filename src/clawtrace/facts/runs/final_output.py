@@ -109,8 +109,8 @@ def ended_without_answer(run: RunSpans, models: Sequence[LlmCall]) -> bool:
     # A framework may take a call whose id has a result already for carried out, and the text around it for the answer.
     earlier = {part.call_id for call in models if call is not last for part in run.said(call.voice, "output")} - {None}
     may_answer = bool(_text(said)) and any(part.call_id in earlier for part in said)
-    failed = last.outcome == "error" or (_asks(said) and not may_answer)
-    return is_over and failed and run.encloses(top, last.index)
+    unusable = last.outcome == "error" or run.spans[last.index].unusable
+    return is_over and (unusable or (_asks(said) and not may_answer)) and run.encloses(top, last.index)
 
 
 def _answers_a_tool(run: RunSpans, models: Sequence[LlmCall], call: LlmCall) -> bool:

@@ -16,7 +16,9 @@ from clawtrace.facts.runs.stated import Stated, states_uncounted_usage
 from clawtrace.facts.tools.tool_call import ToolCallRow
 from clawtrace.facts.tools.tool_calls import ToolCalls
 
-__all__ = ["UNFINISHED", "Found", "Unfinished", "add_gaps", "add_unfinished", "knows_tools", "null_reasons"]
+__all__ = [
+    "UNFINISHED", "Found", "Unfinished", "add_gaps", "add_unfinished", "doubt_shortened", "knows_tools", "null_reasons",
+]  # fmt: skip
 
 _CALLS = frozenset(("llm", "tool"))
 
@@ -117,7 +119,6 @@ def add_unfinished(facts: Found, unfinished: Unfinished) -> None:
             one.doubt("missing_parent")
     _doubt_side_by_side(run, unfinished.orphans, tools)
     dropped = {index for index, span in enumerate(run.spans) if span.dropped}
-    _doubt_shortened(run, models, tools, agents)
     if unfinished.is_open or dropped:
         apart = _models_apart(run) | _tools_apart(run, tools)
         at_work = {call.agent for call in models if call.outcome == "ok"} | {call.agent for call in tools}
@@ -139,32 +140,31 @@ def add_unfinished(facts: Found, unfinished: Unfinished) -> None:
     # What failed may be an attempt at a call that was answered, or the cause of another failure; but one thing failed for sure.
     attempts: list[LlmCall | Failure] = [call for call in models if call.outcome == "error"]
     attempts += [one for one in failed if one.kind == "llm"]
-    orphaned = [one for one in attempts if one.index is not None and run.root[one.index] in unfinished.orphans]
+    lower = [one for one in attempts if one.index is not None and run.root[one.index] in unfinished.orphans]
+    orphaned = [one for one in lower if certain(one.doubts)]
     alone = {one for one in failed if certain(one.doubts)} <= set(orphaned)
     for attempt in orphaned:
-        if not certain(attempt.doubts):
-            continue
         if alone and isinstance(attempt, Failure):
             alone = False
         else:
             attempt.doubt("missing_parent")
 
 
-def _doubt_shortened(
-    run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCallRow], agents: Sequence[Activation]
-) -> None:
+def doubt_shortened(facts: Found) -> None:
     """Doubt what may have stood in the ends of values that were cut: how a call ended, with which arguments, whose steps spans are."""
-    shortened = {index for index, span in enumerate(run.spans) if span.shortened}
-    for call in models:
+    run = facts.spans
+    shortened = {index: span.cut_in_tool for index, span in enumerate(run.spans) if span.shortened}
+    for call in facts.models if shortened else ():
         if call.index in shortened and call.outcome == "error":
             call.forget("dropped", "outcome")
-    for tool in tools if shortened else ():
+    for tool in facts.tools.calls if shortened else ():
         if tool.index in shortened:
-            tool.forget("dropped", "outcome", "arguments")
-        elif tool.index is None or run.spans[tool.index].tool_arguments is None:
+            tool.forget("cut-value", "outcome", "arguments")
+            facts.findings.gap("commands", "cut-value", tool.index)
+        elif not all(shortened.values()) and (tool.index is None or run.spans[tool.index].tool_arguments is None):
             tool.forget("dropped", "arguments")
     if any((span.dropped or span.shortened == "facts") and span.kind not in _CALLS for span in run.spans):
-        for one in agents:
+        for one in facts.agents:
             if certain(one.doubts):
                 one.doubt("dropped")
 

@@ -18,7 +18,7 @@ from clawtrace.facts.doubts import Doubt, certain
 from clawtrace.facts.runs.agent_checks import check_agents
 from clawtrace.facts.runs.agents import Activation, activations
 from clawtrace.facts.runs.failures import Failure, failures
-from clawtrace.facts.runs.gaps import Unfinished, add_gaps, add_unfinished, knows_tools, null_reasons
+from clawtrace.facts.runs.gaps import Unfinished, add_gaps, add_unfinished, doubt_shortened, knows_tools, null_reasons
 from clawtrace.facts.runs.stated import stated
 from clawtrace.facts.runs.totals import times, totals
 from clawtrace.facts.tools.tool_call import Execution, ToolCallRow
@@ -93,6 +93,7 @@ class RunFacts:
 
     def sum_up(self, unfinished: Unfinished | None) -> None:
         """Set `totals`, once prices are known, and add the gaps of what is not recorded, may come or got lost."""
+        doubt_shortened(self)
         if unfinished is not None:
             self.unfinished, self.answer_unknown = unfinished, unfinished.reason
             add_unfinished(self, unfinished)

@@ -190,6 +190,11 @@ class Span(NamedTuple):
         return self.failed and self.finish_reason is not None and self.finish_reason.lower() in _ENDS
 
     @property
+    def cut_in_tool(self) -> bool:
+        """Whether it lost nothing but the ends of a tool's arguments or result."""
+        return self.shortened == "words" and self.kind == "tool"
+
+    @property
     def tells_its_tool(self) -> bool:
         """Whether a tool span says which tool, or which call, it is of."""
         return self.tool_name is not None or self.tool_call_id is not None

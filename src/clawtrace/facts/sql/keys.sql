@@ -44,6 +44,7 @@ narrow AS MATERIALIZED (
                  (starts_with(v, '{{"') OR starts_with(v, '[{{') OR starts_with(v, '["')) AND NOT ends_with(v, ']') AND NOT ends_with(v, '}}') AND NOT json_valid(v)
                  OR longest.size IN (1000, 1024, 2000, 2048, 4096, 8192, 10000, 16384, 32768, 65535, 65536) AND contains(v, ' ')))) AS broken,
            len(list_filter(map_values(t."SpanAttributes"), lambda v: regexp_full_match(v, '{mask}'))) > 0 AS masked,
+           len(list_filter(t."Events.Attributes", lambda a: list_contains(list_transform(map_values(a), lambda v: length(v)), longest.size))) AS in_events,
            CASE WHEN starts_with(t."ScopeName", 'clawtrace.logs.') THEN 'log' ELSE 'otlp' END AS source,
            {detection} AS dialect
     FROM otel_traces AS t
@@ -57,8 +58,8 @@ distinct_spans AS (
 SELECT row_number() OVER (
            ORDER BY run_no, start_ns, coalesce(end_ns, 9223372036854775807), trace_id, span_id
        ) - 1 AS sid,
-       * EXCLUDE (longest_ones, broken),
-       CASE WHEN len(longest_ones) > 0 AND sum(broken) OVER service > 0
+       * EXCLUDE (longest_ones, broken, in_events),
+       CASE WHEN len(longest_ones) + in_events > 0 AND sum(broken) OVER service > 0
             THEN CASE WHEN len(list_filter(longest_ones, lambda k: NOT regexp_matches(k, 'input|output|message|argument|result|prompt|completion'))) = 0
                       THEN 'words' ELSE 'facts' END END AS shortened
 FROM distinct_spans

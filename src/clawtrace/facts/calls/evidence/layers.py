@@ -11,6 +11,7 @@ from bisect import bisect_left, insort
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
 from fnmatch import fnmatchcase
+from typing import Any
 
 from clawtrace.dialects.load import Dialect
 from clawtrace.dialects.rules import LayerRule
@@ -33,6 +34,7 @@ def with_layers(spans: Sequence[Span], dialects: Mapping[str, Dialect]) -> tuple
     for inner, outer in _held(spans, rules, changed.keys()).items():
         tool = spans[outer]
         changed[inner] = spans[inner]._replace(kind="tool", tool_name=tool.tool_name, parent_sid=tool.sid)
+        changed[inner] = changed[inner]._replace(tool_call_id=tool.tool_call_id)
         by[spans[inner].sid] = LAYER_OF_TOOL
     return [changed.get(index, span) for index, span in enumerate(spans)], by
 
@@ -56,26 +58,26 @@ def _held(spans: Sequence[Span], rules: Mapping[str, Sequence[LayerRule]], gone:
     names = SimilarNames(name for index in outer if (name := spans[index].tool_name) is not None)
     holding: dict[int, int] = {}
     """Layers by the tools that hold them."""
-    free: dict[int, Sequence[str]] = {}
-    """For spans below no tool: the names of the tools that they may be layers of."""
+    free: dict[int, Sequence[str | bool]] = {}
+    """For spans below no tool: the names of the tools that they may be layers of; of any tool, whether it failed."""
     for index in sorted(asked.keys() - gone, key=lambda index: (spans[index].last_ns, index)):
         span = spans[index]
         parent = None if span.parent_sid is None else by_sid.get(span.parent_sid)
         wanted = asked[index].tools or names.of(span.tool_name or "")
         if parent is None or parent not in tools:
-            free[index] = wanted
+            free[index] = [_failed(span)] if wanted == ["*"] else wanted
         elif parent not in asked and spans[parent].tool_name in wanted and _around(spans[parent], span):
             holding.setdefault(parent, index)
-    found = {inner: tool for tool, inner in holding.items()}
-    return found | _next_to_end(spans, free, [index for index in outer if index not in holding])
+    found = _next_to_end(spans, free, [index for index in outer if index not in holding])
+    return found | {inner: tool for tool, inner in holding.items()}
 
 
-def _next_to_end(spans: Sequence[Span], inner: Mapping[int, Sequence[str]], outer: Sequence[int]) -> dict[int, int]:
-    """Return for each inner span the outer one, of the names that it wants, that holds its time and ends next; each holds one.
+def _next_to_end(spans: Sequence[Span], inner: Mapping[int, Sequence[Any]], outer: Sequence[int]) -> dict[int, int]:
+    """Return for each inner span the outer one, of the names or the ends that it wants, that holds its time and ends next; each holds one.
 
     In order of start so that as many as possible are held: what started before a span and holds it holds later ones, too.
     """
-    running: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    running: dict[str | bool, list[tuple[int, int]]] = defaultdict(list)
     """Outer spans that have started, by their ends."""
     found: dict[int, int] = {}
     place = 0
@@ -83,7 +85,8 @@ def _next_to_end(spans: Sequence[Span], inner: Mapping[int, Sequence[str]], oute
         span = spans[index]
         while place < len(outer) and spans[outer[place]].start_ns <= span.start_ns:
             tool = spans[outer[place]]
-            insort(running[tool.tool_name or ""], (tool.last_ns, outer[place]))
+            for key in (tool.tool_name or "", _failed(tool)):
+                insort(running[key], (tool.last_ns, outer[place]))
             place += 1
         ends = []
         for name in names:
@@ -95,6 +98,10 @@ def _next_to_end(spans: Sequence[Span], inner: Mapping[int, Sequence[str]], oute
             (_, found[index]), name, at = min(ends)
             running[name].pop(at)
     return found
+
+
+def _failed(span: Span) -> bool:
+    return span.failed or span.tool_failed
 
 
 def _around(outer: Span, inner: Span) -> bool:

@@ -13,6 +13,7 @@ and not about luck; ``--hypothesis-profile search`` draws new ones.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 import os
@@ -94,11 +95,18 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile("alike", derandomize=True, database=None, deadline=None)
     settings.register_profile("search", database=None, deadline=None)
     settings.load_profile(config.getoption("--hypothesis-profile", None) or "alike")
+    gc.disable()  # until the tests are gathered: all of that is kept
     config.option.full |= config.option.second_tier
     config.addinivalue_line("markers", "needs(name, …): what the machine must have; names are in tests/conftest.py")
     config.addinivalue_line("markers", "full: of the second tier, `make test-full`")
     config.addinivalue_line("markers", "longer: of both tiers, and tries more in the second")
     config.addinivalue_line("markers", "smoke: of the first tier all the same, in a module that is marked `full`")
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector a million objects that are kept to the end, at each of its passes."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import openai
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -25,6 +25,9 @@ from clawtrace.cassettes.playing import Playback
 from clawtrace.config.cases.case import FaultConfig
 from clawtrace.testing import scripted_model
 
+if TYPE_CHECKING:  # a second to import, which only the worker that runs these tests spends
+    import openai
+
 CALL = McpRequest("shop", "tools/call", {"name": "search", "arguments": {}})
 
 
@@ -35,6 +38,8 @@ def faults(*entries: dict) -> Faults:
 @contextmanager
 def asked_with(*entries: dict, retries: int = 0):
     """An OpenAI client of a run whose provider always answers, and the run's faults."""
+    import openai
+
     found = faults(*entries)
     with provider("All is well here.") as address:
         run = Playback(None, {"OPENAI_BASE_URL": f"{address}/v1"}, found).start()
@@ -51,6 +56,8 @@ def ask(client: openai.OpenAI, **more):
 
 def test_a_status_is_what_the_sdk_takes_it_for_and_strikes_its_call_alone():
     """The second of three calls is refused with the provider's words, and how long to wait."""
+    import openai
+
     with asked_with({"model": {"on": 2, "status": 429, "retry_after": 1}}) as (client, found):
         ask(client)
         with pytest.raises(openai.RateLimitError) as caught:
@@ -189,6 +196,8 @@ def test_what_did_not_strike_is_said_with_how_often_it_was_called():
 
 def test_a_call_that_a_fault_delays_is_not_asked_after_the_run(monkeypatch):
     """The agent was ended while it waited: its provider is not asked for what nobody reads."""
+    import openai
+
     slow, came = faults({"model": {"delay_ms": 60_000}}), threading.Event()
     of_model = slow.of_model
     monkeypatch.setattr(slow, "of_model", lambda: (of_model(), came.set())[0])

@@ -8,12 +8,13 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
-from mcp import Client, StdioServerParameters
-from mcp.types import ElicitResult
-from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+if TYPE_CHECKING:  # a second to import, which only the worker that runs these tests spends
+    from mcp import Client
+    from mcp.types import ElicitResult
 
 SERVER = str(Path(__file__).with_name("shop_server.py"))
 PYTHON = sys.executable
@@ -30,6 +31,8 @@ async def connected(
     target: str | list[str], mode: str = "auto", action: str = "accept", **env: str
 ) -> AsyncIterator[Client]:
     """Connect the SDK's client, which says yes to what it is asked, or does another `action`."""
+    from mcp import Client, StdioServerParameters
+    from mcp.types import ElicitResult
 
     async def said(*_: Any) -> ElicitResult:
         return ElicitResult(action=action, content={"sure": True} if action == "accept" else None)
@@ -56,6 +59,8 @@ def running(command: list[str]) -> Iterator[str]:
 
 async def everything(target: str | list[str], mode: str = "auto", **env: str) -> list[Any]:
     """Ask a server for one of everything; returns what a client got, as JSON values."""
+    from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
     got: list[Any] = []
 
     async def progress(done: float, total: float | None, message: str | None) -> None:

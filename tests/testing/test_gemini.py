@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import json
 import urllib.request
+from typing import TYPE_CHECKING
 
 import pytest
-from google import genai
-from google.genai import errors, types
 
 from clawtrace.testing import scripted_model
 
+if TYPE_CHECKING:  # a second to import, which only the worker that runs these tests spends
+    from google import genai
+
 USAGE = {"input": 850, "output": 29, "cached": 768, "reasoning": 20}
 WEATHER = {"name": "get_weather", "arguments": {"city": "Paris"}}
-TOOL = types.Tool(function_declarations=[types.FunctionDeclaration(name="get_weather", description="Weather.")])
-CONFIG = types.GenerateContentConfig(
-    tools=[TOOL],
-    system_instruction="You are terse.",
-    automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
-)
+TOOL = {"function_declarations": [{"name": "get_weather", "description": "Weather."}]}
+CONFIG = {
+    "tools": [TOOL],
+    "system_instruction": "You are terse.",
+    "automatic_function_calling": {"disable": True},
+}
 
 
 def client(url: str) -> genai.Client:
-    return genai.Client(api_key="any", http_options=types.HttpOptions(base_url=url))
+    from google import genai
+
+    return genai.Client(api_key="any", http_options={"base_url": url})
 
 
 def test_the_official_client_reads_plain_and_streamed_replies_alike():
@@ -50,7 +54,7 @@ def test_the_official_client_reads_plain_and_streamed_replies_alike():
         counts = answer[-1].usage_metadata
         assert (counts.prompt_token_count, counts.cached_content_token_count) == (850, 768)
         assert (counts.candidates_token_count, counts.thoughts_token_count, counts.total_token_count) == (9, 20, 879)
-        assert answer[-1].candidates[0].finish_reason == types.FinishReason.STOP
+        assert answer[-1].candidates[0].finish_reason == "STOP"
         assert answer[-1].model_version == "gemini-3-flash-001"
     assert [(exchange.api, exchange.stream) for exchange in model.log] == [("gemini", False), ("gemini", True)]
 
@@ -64,6 +68,8 @@ def test_conditions_see_a_gemini_request():
             "text": "first",
         },
     ]
+    from google.genai import types
+
     user = types.Content(role="user", parts=[types.Part(text="weather?")])
     call = types.Content(role="model", parts=[types.Part.from_function_call(name="get_weather", args={})])
     result = types.Content(
@@ -83,6 +89,8 @@ def test_conditions_see_a_gemini_request():
 )
 def test_errors_are_in_googles_words(status, code):
     """A scripted error has the status that Google's client shows, with the Retry-After header."""
+    from google.genai import errors
+
     step = {"error": {"status": status, "message": "no", "retry_after": 2}}
     with scripted_model([step]) as model, client(model.url) as google, pytest.raises(errors.APIError) as raised:
         google.models.generate_content(model="gemini-3-flash", contents="?")
@@ -97,7 +105,7 @@ def test_arguments_that_are_no_object_are_a_malformed_call():
     with scripted_model([step]) as model, client(model.url) as google:
         answer = google.models.generate_content(model="gemini-3-flash", contents="?")
 
-    assert answer.candidates[0].finish_reason == types.FinishReason.MALFORMED_FUNCTION_CALL
+    assert answer.candidates[0].finish_reason == "MALFORMED_FUNCTION_CALL"
     assert (answer.function_calls, answer.usage_metadata) == (None, None)
 
 

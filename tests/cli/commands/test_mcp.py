@@ -9,13 +9,14 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 from click.testing import Result
-from mcp import Client, StdioServerParameters
-from mcp.client.stdio import stdio_client
+
+if TYPE_CHECKING:  # a second to import, which only the worker that runs these tests spends
+    from mcp import Client
 
 AGENT = Path(__file__).parents[1] / "agent.py"
 CASE = f"""\
@@ -67,6 +68,8 @@ Ask = Callable[..., Awaitable[str]]
 
 def served(folder: Path, work: Callable[[Client, Ask], Awaitable[Any]], *flags: str) -> Any:
     """Do `work` with a client of a server in the folder; it asks for a text, which begins with `ERROR ` for a tool's error."""
+    from mcp import Client, StdioServerParameters
+    from mcp.client.stdio import stdio_client
 
     async def run() -> Any:
         words = ["-m", "clawtrace", "mcp", *flags]

@@ -14,7 +14,13 @@ from typing import Any
 
 import click
 
-__all__ = ["complete_cases", "complete_suites", "complete_types", "outputs_option", "together"]
+__all__ = [
+    "FILE", "FOLDER", "PORT", "complete_cases", "complete_suites", "complete_types", "outputs_option", "together",
+]  # fmt: skip
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+PORT = click.IntRange(0, 65535)
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -51,7 +57,7 @@ outputs_option = together(
     _outputs,
     click.option(
         "--out",
-        type=click.Path(file_okay=False, path_type=Path),
+        type=FOLDER,
         help="Folder of results.  [default: the project's outputs/]",
     ),
 )

@@ -20,7 +20,7 @@ from statistics import correlation, fmean
 from typing import Any, NamedTuple
 
 from clawtrace.errors import ProviderError
-from clawtrace.judge.judging import Answered, Judging, Question, why_no_answer
+from clawtrace.judge.judging import Answered, Judging, Question, took, why_no_answer
 from clawtrace.judge.material import Subject, expectations_of, material, scale_of
 from clawtrace.judge.panel import Judge, JudgeRun, Panel, Scale, combine, spread
 from clawtrace.judge.prompt import PROMPT_VERSION, Material, profile_answer, written
@@ -223,16 +223,9 @@ def calibrate(
         asked = list(pool.map(lambda one: _asked(judging, judge, one, target, folder / one.example_id), examples))
     panel, scale = judging.panel, scale_of(target)
     rows = [_row(panel, one, *answers) for one, answers in zip(examples, asked, strict=True)]
-    every = [one for forward, backward in asked for one in (*forward, *backward)]
-    costs = [one.cost_usd for one in every]
-    return Calibrated(
-        judge,
-        key,
-        _agreement(panel, scale, rows),
-        rows,
-        sum(one.asked.input_tokens + one.asked.output_tokens for one in every),
-        None if None in costs else sum(cost for cost in costs if cost is not None),
-    )
+    spent = took([one for forward, backward in asked for one in (*forward, *backward)])
+    tokens = spent["input_tokens"] + spent["output_tokens"]
+    return Calibrated(judge, key, _agreement(panel, scale, rows), rows, tokens, spent["cost_usd"])
 
 
 def _plan(panel: Panel, judge: Judge) -> JudgeRun:

@@ -181,8 +181,7 @@ def _read(file: Path, key: str) -> tuple[ModelAnswer, float | None] | None:
         data = json.loads(file.read_text(encoding="utf-8"))
         if data["schema"] != KEPT_SCHEMA or data["key"] != key or data["answer"] is None:
             return None
-        tokens = data["input_tokens"], data["output_tokens"]
-        return ModelAnswer(data["answer"], None, data["exchange"], data["attempts"], *tokens), data["cost_usd"]
+        return ModelAnswer(**{name: data[name] for name in ModelAnswer._fields}), data["cost_usd"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -195,13 +194,9 @@ def _write(file: Path, key: str, judge: Judge, wording: Wording, asked: ModelAns
         "judge": {"judge_id": judge.judge_id, **judge.identity()},
         "system_prompt": wording.system,
         "prompt": wording.prompt,
-        "answer": asked.answer,
+        **asked._asdict(),
         "failure": None if asked.failure is None else asked.failure._asdict(),
-        "attempts": asked.attempts,
-        "input_tokens": asked.input_tokens,
-        "output_tokens": asked.output_tokens,
         "cost_usd": cost,
-        "exchange": asked.exchange,
     }
     with whole_text_file(file, errors="backslashreplace") as stream:
         json.dump(data, stream, indent=1, ensure_ascii=False, default=str)

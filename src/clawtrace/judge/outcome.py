@@ -177,19 +177,15 @@ def _of_score(
         said += f" ({panel.method} of {summary['answers']} answers, spread {spread([s for one in runs for s in one.scores(_overall)]):g})"
     below = [name for name, one in summary["dimensions"].items() if one["failed"]]
     said += f"; below it: {', '.join(below)}." if below else "."
-    doubt = _doubt(panel)
-    expected, actual = (
-        {"pass_threshold": threshold},
-        {"score": raw, "final_score": summary["final_score"], "summary": summary["summary"]},
-    )
-    if doubt:
-        return _verdict(run_id, "judge", Status.INCONCLUSIVE, doubt, expected, actual, missing="judge.agreement")
+    actual = {"score": raw, "final_score": summary["final_score"], "summary": summary["summary"]}
+    verdict = partial(_verdict, run_id, "judge", expected={"pass_threshold": threshold}, actual=actual)
+    if doubt := _doubt(panel):
+        return verdict(Status.INCONCLUSIVE, doubt, missing="judge.agreement")
     if possible.low >= threshold or possible.high < threshold:
-        status = Status.PASS if possible.low >= threshold else Status.FAIL
-        return _verdict(run_id, "judge", status, said, expected, actual)
+        return verdict(Status.PASS if possible.low >= threshold else Status.FAIL, said)
     failure = next(one.failure for one in runs if one.failure is not None)
     lacks = f"{said} {summary['lacking']} more answers could decide otherwise. {why_no_answer(failure)}"
-    return _verdict(run_id, "judge", _failure_status(failure), lacks, expected, actual, failure=failure)
+    return verdict(_failure_status(failure), lacks, failure=failure)
 
 
 def _of_expectations(run_id: str, panel: Panel, runs: Sequence[_Run], target: Mapping[str, Any]) -> Verdict | None:
@@ -206,25 +202,20 @@ def _of_expectations(run_id: str, panel: Panel, runs: Sequence[_Run], target: Ma
             unmet.append(expectation["text"])
         elif not all(least):
             open_.append(expectation["text"])
-    expected = [one["text"] for one in hard]
     actual = {"unmet": unmet, "undecided": open_}
-    doubt = _doubt(panel)
-    if doubt:
-        return _verdict(
-            run_id, "hard_expectations", Status.INCONCLUSIVE, doubt, expected, actual, missing="judge.agreement"
-        )
+    expected = [one["text"] for one in hard]
+    verdict = partial(_verdict, run_id, "hard_expectations", expected=expected, actual=actual)
+    if doubt := _doubt(panel):
+        return verdict(Status.INCONCLUSIVE, doubt, missing="judge.agreement")
     if unmet:
         listed = "; ".join(map(repr, unmet))
         message = f"The judges find {len(unmet)} of {len(hard)} hard expectations not met: {listed}."
-        return _verdict(run_id, "hard_expectations", Status.FAIL, message, expected, actual)
+        return verdict(Status.FAIL, message)
     if open_:
         failure = next(one.failure for one in runs if one.failure is not None)
         message = f"More answers could decide whether {open_[0]!r} is met. {why_no_answer(failure)}"
-        return _verdict(
-            run_id, "hard_expectations", _failure_status(failure), message, expected, actual, failure=failure
-        )
-    message = f"The judges find all of {len(hard)} hard expectations met."
-    return _verdict(run_id, "hard_expectations", Status.PASS, message, expected, actual)
+        return verdict(_failure_status(failure), message, failure=failure)
+    return verdict(Status.PASS, f"The judges find all of {len(hard)} hard expectations met.")
 
 
 def _is_met(panel: Panel, votes: Sequence[bool]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from clawtrace.logs.conversation import as_text
@@ -18,17 +19,15 @@ SCOPE = "clawtrace.logs."
 _WITHOUT_TOOLS = ".without_tools"
 """End of the scope of a log that would not record a tool call."""
 
-_REQUEST_SPANS = 5_000
+_REQUEST_ITEMS = 5_000
 
 
 def as_traces(
     spans: Sequence[LoggedSpan], form: str, file: str, *, tells_tools: bool = True
 ) -> Iterator[dict[str, Any]]:
     """Yield the spans of a run as ``ExportTraceServiceRequest``s."""
-    scope = {"name": SCOPE + form + ("" if tells_tools else _WITHOUT_TOOLS)}
-    for first in range(0, len(spans), _REQUEST_SPANS):
-        encoded = [_span(span, form) for span in spans[first : first + _REQUEST_SPANS]]
-        yield {"resourceSpans": [{"resource": _resource(file), "scopeSpans": [{"scope": scope, "spans": encoded}]}]}
+    scope = SCOPE + form + ("" if tells_tools else _WITHOUT_TOOLS)
+    return _requests((_span(span, form) for span in spans), "Spans", "spans", scope, file)
 
 
 def as_logs(found: Sequence[tuple[LoggedSpan, str, str]], form: str, file: str) -> Iterator[dict[str, Any]]:
@@ -37,29 +36,26 @@ def as_logs(found: Sequence[tuple[LoggedSpan, str, str]], form: str, file: str) 
     Args:
         found: each with the trace and span id of the received span that it describes.
     """
-    for first in range(0, len(found), _REQUEST_SPANS):
-        records = [
-            {
-                "timeUnixNano": str(span.end_ns or span.start_ns or 1),
-                "traceId": trace_id,
-                "spanId": span_id,
-                "eventName": f"clawtrace.log.{span.kind}",
-                "attributes": _attributes(
-                    span.attributes
-                    | {"clawtrace.log.line": span.line}
-                    | ({} if span.error is None else {"error.message": span.error})
-                ),
-            }
-            for span, trace_id, span_id in found[first : first + _REQUEST_SPANS]
-        ]
-        yield {
-            "resourceLogs": [
-                {
-                    "resource": _resource(file),
-                    "scopeLogs": [{"scope": {"name": SCOPE + form}, "logRecords": records}],
-                }
-            ]
-        }
+    return _requests((_record(*one) for one in found), "Logs", "logRecords", SCOPE + form, file)
+
+
+def _requests(
+    encoded: Iterator[dict[str, Any]], signal: str, items: str, scope: str, file: str
+) -> Iterator[dict[str, Any]]:
+    while part := list(islice(encoded, _REQUEST_ITEMS)):
+        of_scope = {"scope": {"name": scope}, items: part}
+        yield {f"resource{signal}": [{"resource": _resource(file), f"scope{signal}": [of_scope]}]}
+
+
+def _record(span: LoggedSpan, trace_id: str, span_id: str) -> dict[str, Any]:
+    more = {"clawtrace.log.line": span.line} | ({} if span.error is None else {"error.message": span.error})
+    return {
+        "timeUnixNano": str(span.end_ns or span.start_ns or 1),
+        "traceId": trace_id,
+        "spanId": span_id,
+        "eventName": f"clawtrace.log.{span.kind}",
+        "attributes": _attributes(span.attributes | more),
+    }
 
 
 def _span(span: LoggedSpan, form: str) -> dict[str, Any]:

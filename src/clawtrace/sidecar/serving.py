@@ -41,7 +41,7 @@ from clawtrace.support.files import whole_text_file
 if TYPE_CHECKING:
     from clawtrace.session.session import Session
 
-__all__ = ["ReadyFile", "Sends", "Service"]
+__all__ = ["Sends", "Service", "ready_at"]
 
 _V1 = "/clawtrace/v1"
 _RUNS = f"{_V1}/runs"
@@ -241,30 +241,29 @@ def _page() -> QuestionReply:
     return QuestionReply(200, text.encode(), "text/html; charset=utf-8", fields)
 
 
-class ReadyFile:
-    """A file that appears when the service can be used and goes when it ends: addresses, token and process, as JSON."""
+@contextmanager
+def ready_at(path: Path | None, endpoints: Endpoints, token: str, *, store: str) -> Iterator[None]:
+    """Have a file say in the block that the service can be used: addresses, token and process, as JSON, for this user only.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    Args:
+        path: where it appears in one step, and goes at the end; None for no file.
 
-    def write(self, endpoints: Endpoints, token: str, *, store: str) -> None:
-        """Write it in one step, readable for this user only.
-
-        Raises:
-            UsageError: it cannot be written.
-        """
-        ready = {"grpc": endpoints.grpc, "http": endpoints.http, "token": token, "pid": os.getpid(), "store": store}
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with whole_text_file(self._path, mode=0o600, sync=False) as stream:
-                json.dump(ready, stream)
-                stream.write("\n")
-        except OSError as error:
-            raise UsageError(
-                f"the ready file {str(self._path)!r} cannot be written: {error.strerror or error}"
-            ) from error
-
-    def remove(self) -> None:
-        """Take it away."""
+    Raises:
+        UsageError: it cannot be written.
+    """
+    if path is None:
+        yield
+        return
+    ready = {"grpc": endpoints.grpc, "http": endpoints.http, "token": token, "pid": os.getpid(), "store": store}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_text_file(path, mode=0o600, sync=False) as stream:
+            json.dump(ready, stream)
+            stream.write("\n")
+    except OSError as error:
+        raise UsageError(f"the ready file {str(path)!r} cannot be written: {error.strerror or error}") from error
+    try:
+        yield
+    finally:
         with suppress(OSError):
-            self._path.unlink()
+            path.unlink()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clawtrace.cli.flags import FILE
 from clawtrace.cli.output.data import json_option, print_json, stdout_console
 from clawtrace.errors import UsageError
 
@@ -34,14 +35,10 @@ _LONGEST = 160
     "--timeout", type=click.FloatRange(0, min_open=True), default=60, show_default=True, metavar="SECONDS",
     help="Time limit of each scenario.",
 )  # fmt: skip
+@click.option("--markdown", type=FILE, metavar="FILE", help="Write the table here.")
+@click.option("--badge", type=FILE, metavar="FILE", help="Write a badge of shields.io here: JSON.")
 @click.option(
-    "--markdown", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the table here."
-)
-@click.option(
-    "--badge", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write a badge of shields.io here: JSON."
-)  # fmt: skip
-@click.option(
-    "--against", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+    "--against", type=FILE, metavar="FILE",
     help="Say what changed since this output of --json, as of another version.",
 )  # fmt: skip
 @json_option

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import click
 
 from clawtrace.cli.evaluating.suite import SuiteFlags, eval_suite, suite_options
-from clawtrace.cli.flags import complete_suites
+from clawtrace.cli.flags import FOLDER, complete_suites
 from clawtrace.cli.output.outcome import Output, finish, gate_options, output_options
 from clawtrace.cli.sources.clickhouse import ClickHouseSource, store_options
 from clawtrace.cli.sources.source import Recordings, recordings_options, server_option, source_of
@@ -79,11 +79,7 @@ def _write(ctx: click.Context, formatter: click.HelpFormatter, heading: str, opt
     metavar="FILE",
     help="File with the assertions for recorded or stored runs; - is stdin.",
 )
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of results.  [default for a suite: the project's outputs/]",
-)
+@click.option("--out", type=FOLDER, help="Folder of results.  [default for a suite: the project's outputs/]")
 @output_options
 @gate_options
 def command(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clawtrace.cli.flags import FOLDER
 from clawtrace.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
@@ -35,12 +36,7 @@ _TIMEOUT = 300
     help="A recording that the cases replay in place of the agent. Repeatable.",
 )
 @click.option("--suite", metavar="ID", default="imported", show_default=True, help="Name of the suite.")
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of cases and suites.  [default: the project's configs]",
-)
+@click.option("-o", "--out", type=FOLDER, help="Folder of cases and suites.  [default: the project's configs]")
 def command(file: Path, agent: str | None, traces: tuple[Path, ...], suite: str, out: Path | None) -> int:
     """Write a suite and cases with the checks of FILE that mean the same here.
 

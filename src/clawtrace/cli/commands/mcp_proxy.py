@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clawtrace.cli.flags import FILE, PORT
 from clawtrace.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -31,13 +32,13 @@ __all__ = ["command"]
 @click.option(
     "--http",
     "port",
-    type=click.IntRange(0, 65535),
+    type=PORT,
     metavar="PORT",
     help="Serve over streamable HTTP on 127.0.0.1, and not over stdio; 0 takes any free port.",
 )
 @click.option(
     "--cassette",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Record calls into FILE, or replay them.  [default: the cassette of the run, if there is one]",
 )

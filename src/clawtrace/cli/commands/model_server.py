@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from clawtrace.cli.flags import FILE, PORT
 from clawtrace.config.files.document import SUFFIXES
 from clawtrace.errors import ExitCode, UsageError
 from clawtrace.support.files import whole_text_file
@@ -38,7 +39,7 @@ class _Serving(NamedTuple):
 @click.argument("words", metavar="[SCRIPT] [-- CMD...]", nargs=-1, type=click.UNPROCESSED)
 @click.option(
     "--cassette",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Replay recorded answers, or record them, in place of SCRIPT.",
 )
@@ -48,15 +49,9 @@ class _Serving(NamedTuple):
     help="`record` asks the provider and writes FILE anew, `replay` asks no provider, `auto` records what is missing.  "
     "[default: replay]",
 )
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port on 127.0.0.1.  [default: any free one]"
-)
-@click.option(
-    "--log", type=click.Path(path_type=Path), metavar="FILE", help="Write what was asked and answered: JSON lines."
-)
-@click.option(
-    "--ready-file", type=click.Path(path_type=Path), metavar="FILE", help="Write the server's URL here once it answers."
-)
+@click.option("--port", type=PORT, default=0, metavar="N", help="Port on 127.0.0.1.  [default: any free one]")
+@click.option("--log", type=FILE, metavar="FILE", help="Write what was asked and answered: JSON lines.")
+@click.option("--ready-file", type=FILE, metavar="FILE", help="Write the server's URL here once it answers.")
 def command(
     words: tuple[str, ...],
     cassette: Path | None,

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from clawtrace.cli.flags import FOLDER
 from clawtrace.errors import UsageError
 
 __all__ = ["command", "schemas"]
@@ -55,7 +56,7 @@ def schemas() -> dict[str, dict[str, Any]]:
 @click.command(epilog="Example: clawtrace schema --out schemas/")
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="Write each schema into a file in this folder.  [default: one JSON object on standard output]",
 )
 def command(out: Path | None) -> None:

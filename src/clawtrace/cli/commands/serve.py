@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clawtrace.cli.flags import FILE, PORT
 from clawtrace.errors import ConfigError, StoreError
 from clawtrace.support.files import keep_private
 
@@ -31,25 +32,17 @@ _GRPC_PORT, _HTTP_PORT = 4317, 4318
 
 @click.command(epilog="Example: clawtrace serve --ready-file sidecar.json --stop-after-idle 600")
 @click.option("--host", help="Address to listen on.  [default: the project's, else 127.0.0.1]")
-@click.option(
-    "--grpc-port",
-    type=click.IntRange(0, 65535),
-    help="Port of OTLP/gRPC; 0 is any.  [default: the project's, else 4317]",
-)
-@click.option(
-    "--http-port",
-    type=click.IntRange(0, 65535),
-    help="Port of OTLP/HTTP; 0 is any.  [default: the project's, else 4318]",
-)
+@click.option("--grpc-port", type=PORT, help="Port of OTLP/gRPC; 0 is any.  [default: the project's, else 4317]")
+@click.option("--http-port", type=PORT, help="Port of OTLP/HTTP; 0 is any.  [default: the project's, else 4318]")
 @click.option(
     "--store",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Span store (DuckDB file), created when missing.  [default: the project's, else outputs/serve/spans.duckdb]",
 )
 @click.option("--insecure", is_flag=True, help="Listen on an address that others can reach without token and TLS.")
 @click.option(
     "--ready-file",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Write addresses and token to this file as JSON when requests are answered; removed at the end.",
 )
 @click.option(
@@ -150,7 +143,7 @@ def _serve(
     """
     from clawtrace.config.projects.session_settings import endpoint_of
     from clawtrace.session.session import Session
-    from clawtrace.sidecar.serving import ReadyFile, Sends, Service
+    from clawtrace.sidecar.serving import Sends, Service, ready_at
     from clawtrace.store.files.failures import must_be_there
     from clawtrace.store.questions.address_space import bound_user_sql
 
@@ -172,17 +165,11 @@ def _serve(
         with _signals(service):
             endpoints = service.start()
             unserved.pop_all()
-            ready = ReadyFile(ready_file) if ready_file is not None else None
-            if ready is not None:
-                ready.write(endpoints, service.token, store=str(store.absolute()))
-            click.echo(f"listening on {endpoints.http} and {endpoints.grpc}; spans go to {store}", err=True)
-            if sys.stderr.isatty():  # others may read what is kept of a log
-                click.echo(f"the runs as they come: {endpoints.http}/#token={service.token}", err=True)
-            try:
+            with ready_at(ready_file, endpoints, service.token, store=str(store.absolute())):
+                click.echo(f"listening on {endpoints.http} and {endpoints.grpc}; spans go to {store}", err=True)
+                if sys.stderr.isatty():  # others may read what is kept of a log
+                    click.echo(f"the runs as they come: {endpoints.http}/#token={service.token}", err=True)
                 idle = service.wait(idle_seconds=idle_seconds, reload=partial(_reload, session, service, keep))
-            finally:
-                if ready is not None:
-                    ready.remove()
             why = f"nothing came for {idle_seconds:g} s" if idle else "asked to stop"
             click.echo(f"{why}; storing what was received", err=True)
             must_be_there(str(store))

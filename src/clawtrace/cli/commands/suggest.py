@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from clawtrace.cli.flags import FILE
 from clawtrace.cli.sources.source import TraceSource, chosen_runs, source_options
 from clawtrace.errors import InputError
 
@@ -19,7 +20,7 @@ __all__ = ["command"]
 @click.argument("paths", nargs=-1, metavar="[TRACES]...", type=click.Path(exists=True, allow_dash=True, path_type=Path))
 @source_options
 @click.option("--run-id", "wanted", multiple=True, metavar="ID", help="Only this run. Repeatable.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Output file.  [default: stdout]")
+@click.option("--out", type=FILE, help="Output file.  [default: stdout]")
 @click.option("--no-mutate", is_flag=True, help="Do not measure which faults the assertions catch.")
 def command(source: TraceSource, wanted: tuple[str, ...], out: Path | None, no_mutate: bool) -> None:
     """Write an assertions file that holds for all of the runs, which should be good runs of one task.

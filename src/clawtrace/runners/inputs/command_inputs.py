@@ -145,15 +145,9 @@ def command_inputs(request: InputsRequest, settings: CommandSettings) -> AgentIn
         declared = declared_files(settings.inputs, request.case_dir, homes, (*request.leave_out, *request.judging))
         unknown = unknown or (f"`inputs` names more than {MAX_FILES} files" if declared is None else "")
         trees["the files of `inputs`"] = tree(request.case_dir, declared or ())
-    files = {name: one.files for name, one in trees.items()}
-    files |= {"a file that the command names": named.files, "a folder that the command names": named.folders}
-    return AgentInputs(
-        digests
-        | {name: one.digest for name, one in trees.items()}
-        | {"a file that the command names": named.files, "a folder that the command names": named.folders},
-        unknown,
-        files,
-    )
+    by_path = {"a file that the command names": named.files, "a folder that the command names": named.folders}
+    digests |= {name: one.digest for name, one in trees.items()}
+    return AgentInputs(digests | by_path, unknown, {name: one.files for name, one in trees.items()} | by_path)
 
 
 def unmatched_inputs(

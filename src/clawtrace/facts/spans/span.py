@@ -190,6 +190,11 @@ class Span(NamedTuple):
         return self.failed and self.finish_reason is not None and self.finish_reason.lower() in _ENDS
 
     @property
+    def states_usage(self) -> bool:
+        """Whether it states what was used inside of it."""
+        return bool(self.rollup_input_tokens or self.rollup_output_tokens)
+
+    @property
     def tells_its_tool(self) -> bool:
         """Whether a tool span says which tool, or which call, it is of."""
         return self.tool_name is not None or self.tool_call_id is not None

@@ -13,6 +13,8 @@ __all__ = ["LogSource"]
 class LogSource(Assertion):
     """Base of the assertions whose fields the seeds share with log files."""
 
+    run_files = ("log_path",)
+
     log_path: str | None = None
     """Log, or a glob of transcripts, that is read when the run has no trace; relative to the run's workspace."""
     run_id: str | None = None
@@ -27,10 +29,6 @@ class LogSource(Assertion):
     def fields_of_base(cls) -> set[str]:
         """Return also the fields of the log, which say where to look and not what is expected."""
         return {*super().fields_of_base(), "log_path", "run_id"}
-
-    def paths_read(self) -> tuple[str, ...]:
-        """Return the log."""
-        return () if self.log_path is None else (self.log_path,)
 
     def outcome(self, row: Row) -> Outcome:
         """Read one row; the answer is unknown for a run that was not asked about."""

@@ -89,6 +89,8 @@ class Assertion(Documented):
     """Whether it runs a user's own code in Python, which an evaluation profile must allow (spec: config.md §4)."""
     case_files: ClassVar[tuple[str, ...]] = ()
     """Fields that hold a path relative to the case file; it must exist when the case is loaded."""
+    run_files: ClassVar[tuple[str, ...]] = ()
+    """Fields that hold the path of a file that the answer depends on, relative to the run's workspace."""
     asks_answer: ClassVar[bool] = False
     """Whether it asks for the final answer, which the runner knows of a run without any span too."""
     needs_redaction: ClassVar[bool] = False
@@ -173,7 +175,7 @@ class Assertion(Documented):
 
     def paths_read(self) -> Sequence[str]:
         """Return the paths of files that the answer depends on, as written; not those next to the case file."""
-        return ()
+        return [path for name in self.run_files if (path := getattr(self, name)) is not None]
 
     def expectation(self) -> Any:
         """Return what was expected, as a JSON value for reports: by default the type's own fields that are set.

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.forms.form import Form
 from clawtrace.assertions.world import World
+from clawtrace.errors import ClawtraceError
 
 __all__ = ["Finding", "Probe", "unknown_workspace"]
 
@@ -42,6 +43,13 @@ class Probe(Assertion):
         Raises:
             ClawtraceError: the probe itself could not run; the verdict is an error that says why.
         """
+
+    def case_file(self, field: str, world: World) -> Path:
+        """Return where the path in a field leads to, which is relative to the case file."""
+        path = getattr(self, field)
+        if world.case_dir is None:
+            raise ClawtraceError(f"`{field}` is relative to the case file, and there is none: {path!r}")
+        return world.case_dir / str(path)
 
     def question(self) -> Form:
         """Refuse: a probe has no form."""

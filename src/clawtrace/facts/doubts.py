@@ -42,8 +42,6 @@ class Gap(NamedTuple):
     """Rows that nothing records may exist; what is None may be anything."""
 
     relation: str
-    reason: str
-    """One of `REASONS`."""
     at_most: int | None = None
     """How many rows; None: any number."""
     name: str | None = None
@@ -55,6 +53,8 @@ class Gap(NamedTuple):
     """The earliest instant at which they can have begun."""
     end_ns: int | None = None
     """The latest instant at which they can have ended."""
+    reason: str = ""
+    """One of `REASONS`."""
     span: int | None = None
     """The span that shows it, as its index in the run."""
 

@@ -6,7 +6,6 @@ from clawtrace.assertions.probe import Finding, unknown_workspace
 from clawtrace.assertions.probing.files import PathText, Text, located, read_text
 from clawtrace.assertions.probing.judged import JudgedProbe
 from clawtrace.assertions.world import World
-from clawtrace.errors import ClawtraceError
 
 __all__ = ["AgentIdentityConsistent"]
 
@@ -32,15 +31,12 @@ class AgentIdentityConsistent(JudgedProbe):
 
     main_field = "output_path"
     case_files = ("soul_path",)
+    run_files = ("output_path",)
 
     output_path: PathText
     """The agent's file, relative to the run's workspace."""
     soul_path: Text
     """The persona, relative to the case file."""
-
-    def paths_read(self) -> tuple[str, ...]:
-        """Return the path of the agent's file."""
-        return (self.output_path,)
 
     def probe(self, world: World) -> Finding:
         """Ask the judge."""
@@ -49,7 +45,5 @@ class AgentIdentityConsistent(JudgedProbe):
             return unknown_workspace(self.output_path)
         if not file.is_file():
             return Finding(False, f"`{self.output_path}` does not exist.")
-        if world.case_dir is None:
-            raise ClawtraceError(f"`soul_path` is relative to the case file, and there is none: {self.soul_path!r}")
-        task = _TASK.format(soul=read_text(world.case_dir / self.soul_path))
+        task = _TASK.format(soul=read_text(self.case_file("soul_path", world)))
         return self.judged(world, task, read_text(file))

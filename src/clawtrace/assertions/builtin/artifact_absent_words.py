@@ -83,10 +83,8 @@ class ArtifactAbsentWords(ArtifactProbe):
     def _listed(self, world: World) -> list[str]:
         if self.source is None or self.key is None:
             return []
-        if world.case_dir is None:
-            raise ClawtraceError(f"`source` is relative to the case file, and there is none: {self.source!r}")
         try:
-            data = yaml_value(read_text(world.case_dir / self.source))
+            data = yaml_value(read_text(self.case_file("source", world)))
         except ValueError as error:
             raise ClawtraceError(f"the file {self.source!r} {error}") from None
         found = lookup(data, self.key) if isinstance(data, dict) else None

@@ -12,7 +12,6 @@ from clawtrace.assertions.probe import Finding
 from clawtrace.assertions.probing.artifact import ArtifactProbe
 from clawtrace.assertions.probing.files import Text, read_text
 from clawtrace.assertions.world import World
-from clawtrace.errors import ClawtraceError
 from clawtrace.support.figures import beside
 
 __all__ = ["ArtifactMatchesGolden"]
@@ -42,9 +41,8 @@ class ArtifactMatchesGolden(ArtifactProbe):
 
     def look(self, file: Path, world: World) -> Finding:
         """Compare with the golden file."""
-        if world.case_dir is None:
-            raise ClawtraceError(f"`golden` is relative to the case file, and there is none: {self.golden!r}")
-        score = round(rouge_l(read_text(world.case_dir / self.golden), read_text(file)), 12)  # a quotient of floats
+        golden = read_text(self.case_file("golden", world))
+        score = round(rouge_l(golden, read_text(file)), 12)  # a quotient of floats
         said = beside(score, self.rouge_threshold, written=".4g")
         sentence = (
             f"ROUGE-L of `{self.path}` against `{self.golden}` is {said}, expected at least {self.rouge_threshold:g}."

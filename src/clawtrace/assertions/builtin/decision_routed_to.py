@@ -25,16 +25,14 @@ class DecisionRoutedTo(Probe):
           expected_agent: agents/marketing/brand
     """
 
+    run_files = ("state_path",)
+
     state_path: PathText
     """The router's state file, relative to the run's workspace."""
     expected_agent: Text
     """Agent id or path, whole."""
     allow_stale: bool = False
     """Whether a file that was there before the run and was not touched is accepted."""
-
-    def paths_read(self) -> tuple[str, ...]:
-        """Return the state file."""
-        return (self.state_path,)
 
     def probe(self, world: World) -> Finding:
         """Read the last decision."""

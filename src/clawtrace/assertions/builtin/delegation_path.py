@@ -24,8 +24,6 @@ from clawtrace.model.query import Resolve
 
 __all__ = ["DelegationPath"]
 
-_FALLBACKS = ("routing_path", "routing_decisions", "state_path")
-
 _UNKNOWN = "r.name IS NULL OR (r.parent_activation_no IS NULL AND coalesce(r.via, 'none') <> 'root')"
 """Of an activation: its name is not known, or which agent started it, if any."""
 
@@ -52,6 +50,7 @@ class DelegationPath(Assertion):
     main_field = "expected"
     requires = ("agents.name", "agents.parent_activation_no", "agents.via")
     warns_when_absent = True
+    run_files = ("routing_path", "routing_decisions", "state_path")
 
     expected: tuple[Matcher, ...] = Field(min_length=1)
     """Agent names in order, whole and case-sensitive; or `glob:`, `re:`, `literal:`."""
@@ -66,16 +65,12 @@ class DelegationPath(Assertion):
 
     @model_validator(mode="after")
     def _check(self) -> DelegationPath:
-        given = [name for name in _FALLBACKS if getattr(self, name) is not None]
+        given = [name for name in self.run_files if getattr(self, name) is not None]
         if self.mode == "path" and given:
             raise refused(
                 "a router state does not record who delegated to whom, so `mode: path` cannot use it", given[0]
             )
         return self
-
-    @property
-    def _fallbacks(self) -> list[str]:
-        return [path for path in (getattr(self, name) for name in _FALLBACKS) if path is not None]
 
     def question(self) -> Order:
         """Look at the activations in order."""
@@ -99,18 +94,14 @@ class DelegationPath(Assertion):
     def _items(self, name: str) -> tuple[int, ...]:
         return tuple(item for item, matcher in enumerate(self.expected) if matcher(name))
 
-    def paths_read(self) -> list[str]:
-        """Return the router state files."""
-        return self._fallbacks
-
     def reads_world(self) -> bool:
         """Router state files are read where they are named."""
-        return bool(self._fallbacks)
+        return bool(self.paths_read())
 
     def world_rows(self, world: World) -> Sequence[Row]:
         """Return the router's decisions: the file, its agents, and why none was used."""
         problems = []
-        for path in self._fallbacks:
+        for path in self.paths_read():
             found = _decisions(path, world)
             if found["agents"] or found["unknown"]:
                 return [found]

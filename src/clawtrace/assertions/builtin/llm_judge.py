@@ -30,6 +30,7 @@ class LlmJudge(JudgedProbe):
     """
 
     main_field = "rubric"
+    run_files = ("path",)
 
     rubric: Text
     """What the judge is asked, and what scores mean."""
@@ -47,10 +48,6 @@ class LlmJudge(JudgedProbe):
         if self.target != "path" and (self.path is not None or self.section is not None):
             raise ValueError(f"`path` and `section` name a file, but `target` is {self.target!r}")
         return self
-
-    def paths_read(self) -> tuple[str, ...]:
-        """Return the path."""
-        return () if self.path is None else (self.path,)
 
     def probe(self, world: World) -> Finding:
         """Ask the judge about the target."""

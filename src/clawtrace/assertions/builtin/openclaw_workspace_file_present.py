@@ -38,6 +38,7 @@ class OpenclawWorkspaceFilePresent(Probe):
     """
 
     main_field = "relative_path"
+    run_files = ("relative_path",)
 
     relative_path: Annotated[str, Field(strict=True), AfterValidator(_check_relative)]
     """The file, relative to the workspace, without `..`."""
@@ -54,10 +55,6 @@ class OpenclawWorkspaceFilePresent(Probe):
         if self.contains is not None and getattr(self, other) is not None:
             raise refused(f"`contains` and `{other}` exclude each other", other)
         return self
-
-    def paths_read(self) -> tuple[str, ...]:
-        """Return the file."""
-        return (self.relative_path,)
 
     def probe(self, world: World) -> Finding:
         """Look at the difference, then into the file."""

@@ -66,10 +66,8 @@ class PythonHook(Probe):
         """Call the function in its own process."""
         if not world.hooks.allowed:
             raise HookError("Python hooks are off; `security_policy: {allow_local_python_hooks: true}` allows them")
-        if self.path is not None and world.case_dir is None:
-            raise HookError(f"`path` is relative to the case file, and there is none: {self.path!r}")
         order = {
-            "path": None if self.path is None or world.case_dir is None else str(world.case_dir / self.path),
+            "path": None if self.path is None else str(self.case_file("path", world)),
             "import_path": self.import_path,
             "import_from": str(Path.cwd()),
             "callable_name": self.callable_name,

@@ -31,6 +31,8 @@ class StateFile(ArtifactProbe):
           expected_fields: {phase: complete, retries: 0}
     """
 
+    run_files = ("path", "state_path")
+
     path: PathText | None = None  # type: ignore[assignment]  # `state_path` is another word for it
     """The file, relative to the run's workspace."""
     state_path: PathText | None = None

@@ -17,6 +17,7 @@ class ArtifactProbe(Probe):
     """Base of the assertions about one file that a run leaves: a file from before the run satisfies none of them."""
 
     main_field = "path"
+    run_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: PathText
     """The file, relative to the run's workspace."""
@@ -33,10 +34,6 @@ class ArtifactProbe(Probe):
         if file is None:
             return unknown_workspace(self._path)
         return wait_until(lambda: self._look(file, world), file, self.timeout)
-
-    def paths_read(self) -> tuple[str, ...]:
-        """Return the path."""
-        return (self._path,)
 
     @property
     def _path(self) -> str:
@@ -74,15 +71,12 @@ class AtPath(Probe):
     """Base of the assertions about what is at a path, regardless of who put it there."""
 
     main_field = "path"
+    run_files = ("path",)
     there: ClassVar[str] = "exists"
     """What is said of a file that is there."""
 
     path: PathText
     """The file, relative to the run's workspace."""
-
-    def paths_read(self) -> tuple[str, ...]:
-        """Return the path."""
-        return (self.path,)
 
     def probe(self, world: World) -> Finding:
         """Look at the path."""

@@ -183,12 +183,15 @@ class RunSpans:
             for span in self.spans
         )
 
+    def every(self, *kinds: str) -> list[int]:
+        """Return the spans of these kinds, kind by kind."""
+        return [index for kind in kinds for index in self.kinds.get(kind, ())]
+
     def within(self, index: int, *kinds: str) -> Sequence[int]:
         """Return the spans of these kinds inside of a span, in the order of the tree."""
         order = self._orders.get(kinds)
         if order is None:
-            found = (one for kind in kinds for one in self.kinds.get(kind, ()))
-            order = self._orders[kinds] = sorted(found, key=self.enter.__getitem__)
+            order = self._orders[kinds] = sorted(self.every(*kinds), key=self.enter.__getitem__)
         first = bisect_right(order, self.enter[index], key=self.enter.__getitem__)
         return order[first : bisect_left(order, self.leave[index], key=self.enter.__getitem__)]
 

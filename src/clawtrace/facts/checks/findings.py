@@ -30,4 +30,4 @@ class Findings:
 
     def gap(self, relation: str, reason: str, span: int | None = None, **limits: Any) -> None:
         """Add a gap, unless it is there; `limits` are the other fields of `Gap`."""
-        self._gaps[Gap(relation, reason, span=span, **limits)] = None
+        self._gaps[Gap(relation, reason=reason, span=span, **limits)] = None

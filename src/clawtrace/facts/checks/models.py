@@ -27,8 +27,7 @@ def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
         if call.agent is None and "agent" in run.kinds and _lacks_a_failed_parent(run, run.root[call.index]):
             findings.gap("agents", "agent-not-received", call.index, at_most=1)
             findings.gap("tool_calls", "agent-not-received", call.index, at_most=1)
-    steps = (index for kind in ("chain", "other") for index in run.kinds.get(kind, ()))
-    in_failed_step = run.inside(index for index in steps if run.cause[index])
+    in_failed_step = run.inside(index for index in run.every("chain", "other") if run.cause[index])
     for call in _broken_off(run, models, in_failed_step):
         call.forget("broken-off-answer", "outcome")
         findings.gap("errors", "broken-off-answer", call.index, at_most=1)

@@ -48,11 +48,10 @@ def _doubt_other_spans(run: RunSpans, tools: ToolCalls, findings: Findings) -> N
     if not (unrun or told) or not any(findings.holds(reason, index) for index in run.kinds.get("llm", ())):
         return
     last_ns: dict[str | None, tuple[int, int]] = {}
-    for kind in ("other", "chain"):
-        for index in run.kinds.get(kind, ()):
-            span = run.spans[index]
-            if findings.holds(reason, index):
-                last_ns[span.name] = max(last_ns.get(span.name, (-1, -1)), (span.start_ns, index))
+    for index in run.every("other", "chain"):
+        span = run.spans[index]
+        if findings.holds(reason, index):
+            last_ns[span.name] = max(last_ns.get(span.name, (-1, -1)), (span.start_ns, index))
     for call in told:
         at_ns, index = last_ns.get(call.name, (-1, -1))
         if at_ns >= call.start_ns:

@@ -49,10 +49,8 @@ def check_stated(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
     """
     stated = [
         index
-        for kind in ("agent", "chain", "other")
-        for index in run.kinds.get(kind, ())
-        if ((span := run.spans[index]).rollup_input_tokens or span.rollup_output_tokens)
-        and run.words(index).rollup == "all"
+        for index in run.every("agent", "chain", "other")
+        if run.spans[index].states_usage and run.words(index).rollup == "all"
     ]
     if not stated or not any(call.input_tokens is not None or call.output_tokens is not None for call in models):
         return

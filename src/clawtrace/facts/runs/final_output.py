@@ -96,15 +96,12 @@ def ended_without_answer(run: RunSpans, models: Sequence[LlmCall]) -> bool:
         return False
     top = max(agents, key=lambda index: run.spans[index].start_ns)
     last = max(models, key=lambda call: run.spans[call.index].start_ns)
-    working = [run.spans[index] for kind in ("agent", "llm", "tool") for index in run.kinds.get(kind, ())]
+    working = [run.spans[index] for index in run.every("agent", "llm", "tool")]
     is_over = run.spans[top].failed and all(span.last_ns <= run.spans[top].last_ns for span in working)
-    around = run.inside((*run.kinds.get("tool", ()), *run.kinds.get("guardrail", ())))
+    around = run.inside(run.every("tool", "guardrail"))
     if run.words(top).only_models_answer and last.agent == top and not around(last.index):
         asked_ns = run.spans[last.index].start_ns
-        tools = [run.spans[index] for index in run.kinds.get("tool", ())]
-        is_over |= all(span.start_ns <= asked_ns for span in working) and all(
-            span.last_ns <= asked_ns for span in tools
-        )
+        is_over |= all((span.last_ns if span.kind == "tool" else span.start_ns) <= asked_ns for span in working)
     said = run.said(last.voice, "output")
     # A framework may take a call whose id has a result already for carried out, and the text around it for the answer.
     earlier = {part.call_id for call in models if call is not last for part in run.said(call.voice, "output")} - {None}

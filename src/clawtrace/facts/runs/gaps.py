@@ -235,18 +235,19 @@ def null_reasons(
 ) -> Iterator[tuple[str, str, str, int | None]]:
     """Yield the columns that are NULL where that matters: relation, column, reason, and the first span that shows it."""
     used = [call for call in models if call.has_usage]
-    for column, reason in _MODEL_COLUMNS:
-        call = next((one for one in used if getattr(one, column) is None), None)
-        if call is not None:
-            yield "llm_calls", column, reason, call.index
+    asked: dict[str, tuple[Sequence[tuple[str, str]], Sequence[LlmCall | ToolCallRow]]] = {
+        "llm_calls": (_MODEL_COLUMNS, used),
+        "tool_calls": (_TOOL_COLUMNS, tools),
+    }
+    for relation, (columns, rows) in asked.items():
+        for column, reason in columns:
+            row = next((one for one in rows if getattr(one, column) is None), None)
+            if row is not None:
+                yield relation, column, reason, row.index
     unpriced = next((one for one in used if one.cost_usd is None), None)
     if unpriced is not None:
         silent = unpriced.input_tokens is None or unpriced.output_tokens is None
         yield "llm_calls", "cost_usd", "tokens-not-recorded" if silent else "no-price", unpriced.index
-    for column, reason in _TOOL_COLUMNS:
-        row = next((one for one in tools if getattr(one, column) is None), None)
-        if row is not None:
-            yield "tool_calls", column, reason, row.index
     for one in agents:
         if (run.spans[one.index].agent_name if one.seen else one.stated) is None:
             yield "agents", "name", "name-not-recorded", one.index
@@ -269,7 +270,7 @@ def knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, agen
     One that could record them with another setting, or that sees some of them only, shows no absence; and what
     an agent called is unknown where only the usage of its work is recorded. Conversations show it, if each agent has one.
     """
-    if any(run.role[index] == "turn" for kind in ("agent", "llm") for index in run.kinds.get(kind, ())):
+    if any(run.role[index] == "turn" for index in run.every("agent", "llm")):
         return False
     if tools.histories.agents and not models:
         others = {activation.index for activation in agents} - tools.histories.agents
@@ -277,8 +278,7 @@ def knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, agen
             return not others
     answered = [call for call in models if call.outcome == "ok"]
     recorded = all(_tells(run, call) or not _may_ask(run, call) for call in answered)
-    at_work = (*run.kinds.get("tool", ()), *run.kinds.get("agent", ()))
-    working = [index for index in at_work if run.records(index, "tool_calls") is True]
+    working = [index for index in run.every("tool", "agent") if run.records(index, "tool_calls") is True]
     # What a program runs itself, for a model whose requests are not recorded, has a span only where the program writes one.
     written = {run.agent[index] for index in run.kinds.get("tool", ())}
     if any(
@@ -295,9 +295,9 @@ def knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, agen
     # log records, its dialect reads.
     # A sum of tokens tells of model calls without spans, and what a program calls an agent in its own words need have none, nor
     # what only general rules read, where other spans may be its tools.
-    unread = any(run.role[n] is None for kind in ("chain", "other") for n in run.kinds.get(kind, ()))
+    unread = any(run.role[n] is None for n in run.every("chain", "other"))
     sums = not models and (
-        any(run.spans[n].rollup_input_tokens or run.spans[n].rollup_output_tokens for n in working)
+        any(run.spans[n].states_usage for n in working)
         or all(run.role[n] == "inferred" or (unread and run.evidence(n) == "generic") for n in working)
     )
     if (recorded and not sums and working) or any(

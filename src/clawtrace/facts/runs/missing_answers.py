@@ -153,10 +153,9 @@ class _After:
 
 def _programs(run: RunSpans) -> list[int]:
     """Return the roots that ended and hold more than one call or failed: not a step of a program, each of which may be a trace."""
-    calls: dict[int, set[tuple[str, int | None]]] = {}
-    for kind in ("llm", "tool"):
-        for index in run.kinds.get(kind, ()):
-            calls.setdefault(run.root[index], set()).add((kind, run.group[index]))
+    calls: dict[int, set[int | None]] = {}
+    for index in run.every("llm", "tool"):
+        calls.setdefault(run.root[index], set()).add(run.group[index])
     return [
         root
         for root, held in calls.items()

@@ -225,11 +225,8 @@ class RunFacts:
             yield (self.run_id, "runs", 1, "final_output", self.answer_unknown, None)
 
     def _gap_rows(self) -> Iterable[tuple[Any, ...]]:
-        for g in self.findings.gaps:
-            yield (
-                self.run_id, g.relation, g.at_most, g.name, g.outcome, g.agent, g.turn, g.start_ns, g.end_ns, g.reason,
-                self._id(g.span),
-            )  # fmt: skip
+        for gap in self.findings.gaps:
+            yield (self.run_id, *gap[:-1], self._id(gap.span))
 
 
 def message_rows(run_id: str, run: RunSpans) -> Iterator[tuple[Any, ...]]:

@@ -59,9 +59,8 @@ def states_uncounted_usage(run: RunSpans) -> bool:
     """
     stated = [
         index
-        for kind in ("agent", "chain", "other")
-        for index in run.kinds.get(kind, ())
-        if run.role[index] is None and ((span := run.spans[index]).rollup_input_tokens or span.rollup_output_tokens)
+        for index in run.every("agent", "chain", "other")
+        if run.role[index] is None and run.spans[index].states_usage
     ]
     if not stated:
         return False
@@ -81,12 +80,7 @@ def _rollup(run: RunSpans, used: Sequence[LlmCall], contradicted: Set[int], find
     Only the least where one of them states what its agent's conversation contradicts, where some of the work is in none, or
     where an answer without usage may be left out.
     """
-    stated = [
-        index
-        for kind in ("agent", "chain")
-        for index in run.kinds.get(kind, ())
-        if run.spans[index].rollup_input_tokens is not None
-    ]
+    stated = [index for index in run.every("agent", "chain") if run.spans[index].rollup_input_tokens is not None]
     whole = [index for index in stated if run.words(index).rollup != "own"]
     is_inside = run.inside(whole)
     own = [index for index in stated if run.words(index).rollup == "own" and not is_inside(index)]
@@ -120,7 +114,9 @@ def _rollup(run: RunSpans, used: Sequence[LlmCall], contradicted: Set[int], find
                 sums[name] = value
     inside = run.inside([index for index in found if findings.holds("stated-inside-stated", index)])
     inner = [
-        index for index in stated if run.words(index).rollup == "all" and _uses(run.spans[index]) and inside(index)
+        index
+        for index in stated
+        if run.words(index).rollup == "all" and run.spans[index].states_usage and inside(index)
     ]
     high = {
         name: value + sum(getattr(run.spans[index], f"rollup_{name}", None) or 0 for index in inner)
@@ -128,10 +124,6 @@ def _rollup(run: RunSpans, used: Sequence[LlmCall], contradicted: Set[int], find
         if not inner or name != "cost"
     }
     return Stated(low | sums, high, {}, inner[0] if inner else None)
-
-
-def _uses(span: Span) -> bool:
-    return bool(span.rollup_input_tokens or span.rollup_output_tokens)
 
 
 def _at_least(run: RunSpans, stated: Sequence[int], *names: str) -> dict[str, float]:

@@ -195,6 +195,11 @@ class Span(NamedTuple):
         return self.shortened == "words" and self.kind == "tool"
 
     @property
+    def states_usage(self) -> bool:
+        """Whether it states what was used inside of it."""
+        return bool(self.rollup_input_tokens or self.rollup_output_tokens)
+
+    @property
     def tells_its_tool(self) -> bool:
         """Whether a tool span says which tool, or which call, it is of."""
         return self.tool_name is not None or self.tool_call_id is not None

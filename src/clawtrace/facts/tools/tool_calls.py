@@ -204,12 +204,9 @@ def _outcome(layers: Sequence[Span], generic: bool) -> tuple[Outcome | None, str
 
 def _without_resumed(executions: Sequence[Execution]) -> list[Execution]:
     """Leave out what waits for someone where a later span carries the same call out: both are one call."""
-    carried_out = {(one.call_id, one.name) for one in executions if one.call_id is not None and not _is_paused(one)}
-    return [one for one in executions if not (_is_paused(one) and (one.call_id, one.name) in carried_out)]
-
-
-def _is_paused(execution: Execution) -> bool:
-    return any(doubt.reason == "tool-paused" for doubt in execution.doubts)
+    paused = {one.group for one in executions if any(doubt.reason == "tool-paused" for doubt in one.doubts)}
+    carried_out = {(one.call_id, one.name) for one in executions if one.call_id is not None and one.group not in paused}
+    return [one for one in executions if one.group not in paused or (one.call_id, one.name) not in carried_out]
 
 
 def _fill_from_request(execution: Execution, request: ToolRequest, answer: Result) -> None:

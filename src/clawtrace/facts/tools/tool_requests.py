@@ -139,11 +139,6 @@ def _executions_left(executions: Sequence[Execution], positions: Iterable[int]) 
     return _Left((one.call_id, (one.start_ns, one.index, position)) for position, one in some)
 
 
-def _requests_left(asked: Sequence[ToolRequest], numbers: Iterable[int]) -> _Left:
-    """Return requests, what was asked last first: their times are negative."""
-    return _Left((asked[number].call_id, (-asked[number].asked_ns, number)) for number in numbers)
-
-
 def _paired(
     asked: Sequence[ToolRequest], executions: Sequence[Execution], waiting: Sequence[int], running: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
@@ -179,7 +174,10 @@ def _paired(
     open_ones = [one for one in rest if one not in taken]
     free = [other for other in running if other not in gone]
     for one, other in zip(open_ones, free, strict=False):
-        if _may_be(asked[one], executions[other]):
+        after = executions[other].start_ns >= asked[one].asked_ns
+        if after and not of_one_kind(
+            asked[one].call_id, executions[other].call_id
+        ):  # else their ids are those of two calls
             yield one, other
 
 
@@ -187,11 +185,11 @@ def _asked_last(
     asked: Sequence[ToolRequest], executions: Sequence[Execution], waiting: Sequence[int], running: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
     """Yield the executions of an agent with what it requested last: what it requested before that was answered."""
-    by_agent: dict[int | None, list[int]] = defaultdict(list)
+    by_agent: dict[int | None, list[tuple[str | None, tuple[int, ...]]]] = defaultdict(list)
     for number in waiting:
-        by_agent[asked[number].agent].append(number)
-    by_agent.pop(None, None)
-    left = {agent: _requests_left(asked, numbers) for agent, numbers in by_agent.items()}
+        if asked[number].agent is not None:  # what was asked last first: times are negative
+            by_agent[asked[number].agent].append((asked[number].call_id, (-asked[number].asked_ns, number)))
+    left = {agent: _Left(requests) for agent, requests in by_agent.items()}
     taken: set[int] = set()
     for other in running:
         one = executions[other]
@@ -199,10 +197,6 @@ def _asked_last(
         if last is not None:
             taken.add(last[-1])
             yield last[-1], other
-
-
-def _may_be(request: ToolRequest, execution: Execution) -> bool:
-    return execution.start_ns >= request.asked_ns and not _differ(request, execution)
 
 
 def _by_id(asked: Sequence[ToolRequest], executions: Sequence[Execution]) -> dict[int, int]:
@@ -268,11 +262,6 @@ def _first_part(call_id: str) -> str:
 
 def _kind(call_id: str | None) -> str | None:
     return None if call_id is None else id_kind(call_id)
-
-
-def _differ(request: ToolRequest, execution: Execution) -> bool:
-    """Return whether both have ids of one kind: not equal, so they are two calls."""
-    return of_one_kind(request.call_id, execution.call_id)
 
 
 class Readers:

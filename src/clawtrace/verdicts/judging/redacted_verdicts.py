@@ -25,7 +25,11 @@ def without_secrets(
         results: one a run, their verdicts in the order of `assertions`.
         clean: takes known secrets out of a text.
     """
-    places = {place for place, one in enumerate(assertions) if _holds_a_secret(one, clean)}
+    places = {
+        place
+        for place, one in enumerate(assertions)
+        if (fields := one.model_dump(mode="json", fallback=str)) != _clean(fields, clean)
+    }
     if not places:
         return list(results)
     return [
@@ -37,11 +41,6 @@ def without_secrets(
         )
         for result in results
     ]
-
-
-def _holds_a_secret(assertion: Assertion, clean: Callable[[str], str]) -> bool:
-    fields = assertion.model_dump(mode="json", fallback=str)
-    return bool(_clean(fields, clean) != fields)
 
 
 def _clean_verdict(verdict: Verdict, clean: Callable[[str], str]) -> Verdict:

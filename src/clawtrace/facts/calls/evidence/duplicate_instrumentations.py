@@ -28,8 +28,7 @@ def join_duplicates(spans: Sequence[Span], walked: Walked, ledger: Ledger) -> tu
     roles = [span.role for span in spans]
     for index in agents:
         roles[index] = "wrapper"
-    duplicated = _recorded_twice(spans, ledger.group)
-    for duplicate, kept in _pairs(spans, ledger.group) if duplicated else ():
+    for duplicate, kept in _pairs(spans, ledger.group):
         if spans[duplicate].kind == "agent":
             if duplicate not in agents and kept not in agents:
                 agents[duplicate] = kept
@@ -80,18 +79,6 @@ def _requests_above(spans: Sequence[Span], walked: Walked) -> list[int]:
         elif span.parent_sid is not None and not walked.cut[index]:
             depths[index] = depths[span.parent_sid - first]
     return depths
-
-
-def _recorded_twice(spans: Sequence[Span], group: Sequence[int | None]) -> bool:
-    """Return whether two scopes recorded one model call."""
-    if len({span.scope for span in spans if span.kind == "llm"}) < 2:
-        return False
-    scopes: dict[int | None, str] = {}
-    return any(
-        scopes.setdefault(number, span.scope) != span.scope
-        for span, number in zip(spans, group, strict=True)
-        if span.kind == "llm"
-    )
 
 
 def _pairs(spans: Sequence[Span], group: Sequence[int | None]) -> list[tuple[int, int]]:

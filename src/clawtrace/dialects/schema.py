@@ -233,6 +233,8 @@ class DialectFile(SpanTests, DialectPart):
     handoff_tools: Annotated[list[str], Merge.BEFORE] = []
     """Names of tools by which a model hands over to another agent: regular expressions of the whole name, whose first group is
     the agent's name, with `_` for what is neither letter nor digit; an argument may name it, too."""
+    hidden_handoffs: bool = False
+    """A handoff has no span: it is known only where the model's request for it is recorded."""
     finish_reasons: Annotated[dict[str, bool], Merge.OVER] = {}
     """Whether a model call that ended for this reason, in lower case, asked for a tool; any other reason leaves it open."""
     rollup: Literal["all", "own", "running"] = "all"

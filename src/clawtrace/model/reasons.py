@@ -127,6 +127,12 @@ _OF_CALLS = (
         "they ran at the same time, and nothing that both recorded tells them apart", _TWO, always=True,
     ),
     Reason(
+        "answered-before",
+        "A model call repeats the request, the answer and the tokens of an earlier one under its response id, or without one: it "
+        "may have been answered from a cache.",
+        "semconv: `gen_ai.response.id` names one answer, which used its tokens once", "An instrumentation of the model's SDK, which records the requests that were sent.", always=True,
+    ),
+    Reason(
         "given-up-call",
         "A model span records no answer, and its agent, or the tool call that it belongs to, ended there or was given up: its "
         "request may never have been sent, or answered.",
@@ -298,9 +304,9 @@ _OF_TOOLS = (
     ),
     Reason(
         "called-inside-itself",
-        "A tool span is inside of one of its name and instrumentation, without an id, and a model answered in between: it may be "
-        "another call of the tool.",
-        "a model that a tool asks may call that tool again", _TOOLS, always=True,
+        "A tool span is inside of one of its name and instrumentation, without an id, and has other arguments, or a model answered "
+        "in between: it may be another call of the tool.",
+        "a tool, or a model that it asks, may call that tool again", _TOOLS, always=True,
     ),
     Reason(
         "server-span-alone",

@@ -26,6 +26,7 @@ detect: {priority: 90, any: [{present: gen_ai.operation.name}]}
 """
 
 INPUT, OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
+GIVEN = "gen_ai.tool.call.arguments"
 INPUT_TOKENS, OUTPUT_TOKENS = "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"
 
 
@@ -38,6 +39,11 @@ class Smallest(NamedTuple):
 
 def usage(id: str, at: int, tokens: int) -> S:
     return chat(id, at=at, **{"gen_ai.response.id": "r", INPUT_TOKENS: tokens})
+
+
+def again(id: str, at: int, **more: Any) -> S:
+    """A model call that repeats a request and its answer."""
+    return chat(id, at=at, **{"gen_ai.response.id": "r", INPUT: says("Hi?"), OUTPUT: says("Hi.")} | more)
 
 
 def given_up(id: str, parent: str = "") -> S:
@@ -160,6 +166,14 @@ SMALLEST = {
         (agent("a"), chat("n", "a"), agent("b", "a", at=10), chat("m", "b", at=11)),
         (agent("a"), tool("t", "a", at=9), agent("b", "t", at=10), chat("m", "b", at=11)),
     ),
+    "called-inside-itself": Smallest(
+        (tool("t", **{GIVEN: '{"city": "Paris"}'}), tool("u", "t", at=1, **{GIVEN: '{"city": "Oslo"}', "gen_ai.tool.call.id": None})),
+        (tool("t", **{GIVEN: '{"city": "Paris"}'}), tool("u", "t", at=1, **{GIVEN: '{ "city":"Paris" }', "gen_ai.tool.call.id": None})),
+    ),
+    "answered-before": Smallest(
+        (again("m", 0), again("n", 10)),
+        (again("m", 0), again("n", 10, **{"gen_ai.response.id": "s"})),
+    ),
     "agent-after-another": Smallest(
         (agent("a", to=20), agent("b", at=30, agent="writer")),
         (agent("a", to=20), chat("m", "a"), agent("b", at=30, agent="writer")),
@@ -223,6 +237,25 @@ def test_the_same_trace_without_the_contradiction_is_known(lab: Lab, check: str)
 @pytest.mark.parametrize("check", SMALLEST)
 def test_verified_rules_are_believed_unless_numbers_contradict(verified: Lab, check: str) -> None:
     assert (check in reasons(verified, *SMALLEST[check].spans)) == REASONS[check].always
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"gen_ai.response.id": "r", OUTPUT: says("Ho.")},
+        {"gen_ai.response.id": "r", INPUT: says("Ho?")},
+        {"gen_ai.response.id": "r", INPUT: None},
+    ],
+)
+def test_what_differs_is_no_answer_of_a_cache(lab: Lab, others: dict[str, Any]) -> None:
+    """A server may give all its answers one id."""
+    assert "answered-before" not in reasons(lab, again("m", 0), again("n", 10, **others))
+
+
+def test_an_answer_of_a_cache_has_no_id(lab: Lab) -> None:
+    """LangChain's OpenLLMetry records none then."""
+    assert "answered-before" in reasons(lab, again("m", 0), again("n", 10, **{"gen_ai.response.id": None}))
+    assert lab.totals("llm_calls_low", "llm_calls_high") == (1, 2)
 
 
 def test_a_call_that_may_be_none_is_no_lower_bound(lab: Lab) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from building import Lab, S
+from building import Lab, S, agent, tool
 
 SCOPE = "openinference.instrumentation.openai_agents"
 ASKING = {
@@ -36,3 +36,24 @@ def test_a_later_turn_hides_nothing_of_a_call_that_waited(lab: Lab, carried_out:
 
     assert lab.reasons() == reasons
     assert (("tool_calls",) in lab.rows("SELECT relation FROM gaps")) is not carried_out
+
+
+@pytest.mark.parametrize(
+    ("scope", "more"),
+    [
+        ("opentelemetry.instrumentation.genai.openai_agents", {}),
+        ("opentelemetry.instrumentation.openai_agents", {"traceloop.span.kind": "tool"}),
+    ],
+)
+def test_a_call_that_waited_and_the_one_that_was_carried_out(lab: Lab, scope: str, more: dict[str, str]) -> None:
+    """The span of a call that waits for approval ends without a result: it is one call when it is carried out, or none."""
+    given = {"gen_ai.tool.call.arguments": "{}", "gen_ai.tool.call.id": None, **more}
+    spans = [
+        agent("a", to=9), tool("t", "a", at=1, **given),
+        agent("b", at=20, to=40), tool("u", "b", at=21, **given, **{"gen_ai.tool.call.result": "ok"}),
+    ]  # fmt: skip
+    for span in spans:
+        span.scope, span.trace = scope, ("1" if span.at < 20 else "2") * 32
+    lab.put(*spans)
+
+    assert lab.rows("SELECT certain, outcome FROM tool_calls ORDER BY start_ns") == [(False, None), (True, "ok")]

@@ -108,6 +108,16 @@ def test_an_agent_in_a_trace_of_its_own_that_began_while_a_tool_call_was_open(
     assert delegations(lab)[-1] == ("helper", None, via, True)
 
 
+def test_an_agent_after_another_where_a_handoff_has_no_span(lab: Lab) -> None:
+    """It is in what a model asked for, which another instrumentation records; that tool calls are recorded tells nothing of it."""
+    spans = [agent("a", to=9), tool("t", "a", at=1), agent("b", at=20, agent="writer")]
+    for span in spans:
+        span.scope, span.version = "opentelemetry.instrumentation.genai.openai_agents", "1.3b0"
+    lab.put(*spans)
+
+    assert lab.rows("SELECT reason FROM doubts WHERE relation = 'agents'") == [("agent-after-another",)] * 2
+
+
 def test_what_may_be_a_step_of_an_agent_may_not_be_who_handed_over(lab: Lab) -> None:
     step = agent("b2", "b", at=10, to=30, agent="boss"), chat("n", "b2", at=11)
     helper = agent("h", "w", at=60, to=90, agent="helper"), chat("k", "h", at=61)

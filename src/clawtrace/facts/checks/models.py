@@ -18,7 +18,8 @@ _NO_END = frozenset((None, "", "other", "unknown"))
 
 
 def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
-    """Find the model calls that may have been answered although they failed, or lack their agent, or were given up."""
+    """Find the model calls that may have been answered although they failed, or from a cache, lack their agent, or were given up."""
+    _doubt_repeated(run, models)
     for call in models:
         if call.outcome == "error" and run.spans[call.index].answer_unread:
             call.forget("unread-answer", "outcome")
@@ -39,6 +40,33 @@ def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
     for call in silent:
         if inside(call.index) or (last[call.agent] is call and _failed_with(run, call, in_failed_step)):
             _give_up(call)
+
+
+def _doubt_repeated(run: RunSpans, models: Sequence[LlmCall]) -> None:
+    """Doubt calls that repeat request, answer and usage of an earlier one under its response id, or without one."""
+    earlier: dict[tuple[object, ...], LlmCall] = {}
+    for call in models:  # in order of start
+        span = run.spans[call.index]
+        if call.voice is None or call.input_tokens is None or call.output_tokens is None:
+            continue
+        usage = span.scope, call.input_tokens, call.output_tokens
+        before = earlier.get((*usage, span.response_id))
+        if (
+            before is not None
+            and run.spans[before.index].last_ns <= span.start_ns
+            and _says_the_same(run, before, call)
+        ):
+            call.doubt("answered-before")
+        elif span.response_id is not None:
+            earlier[*usage, span.response_id] = earlier[*usage, None] = call
+
+
+def _says_the_same(run: RunSpans, one: LlmCall, other: LlmCall) -> bool:
+    """Return whether two calls record the same request and the same answer."""
+    return all(
+        (said := run.said(one.voice, direction)) and list(said) == list(run.said(other.voice, direction))
+        for direction in ("input", "output")
+    )
 
 
 def _give_up(call: LlmCall) -> None:

@@ -14,7 +14,7 @@ from clawtrace.facts.calls.rules import LAYER_OF_TOOL, NAMELESS_TOOL_SPAN
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
 from clawtrace.facts.doubts import Doubt
-from clawtrace.facts.spans.span import same_tool
+from clawtrace.facts.spans.span import Span, same_tool
 from clawtrace.facts.tools.tool_call import Execution, ToolCallRow
 from clawtrace.facts.tools.tool_calls import ToolCalls
 
@@ -101,25 +101,40 @@ def _find_several_in_one(run: RunSpans, findings: Findings) -> None:
 
 
 def _find_called_inside(run: RunSpans, executions: Sequence[Execution], findings: Findings) -> None:
-    """Find calls without ids in which a span of their name and scope began after a model had answered: it may be another call."""
+    """Find calls that hold a span of their name and scope without an id that may be another call.
+
+    It has other arguments, or a model had answered before it began.
+    """
     groups = run.groups("tool")
     for call in executions:
-        scope = run.spans[call.index].scope
+        outer = run.spans[call.index]
         same = [
             index
             for index in groups.get(call.group, ())
-            if run.spans[index].scope == scope and run.spans[index].tool_call_id is None
+            if index != call.index and (span := run.spans[index]).scope == outer.scope and span.tool_call_id is None
         ]
-        asked_ns = [run.spans[index].last_ns for index in run.within(call.index, "llm")] if len(same) > 1 else []
-        inner = [index for index in same if asked_ns and run.spans[index].start_ns >= min(asked_ns)]
+        asked_ns = (
+            min((run.spans[index].last_ns for index in run.within(call.index, "llm")), default=None) if same else None
+        )
+        inner = [
+            index
+            for index in same
+            if (asked_ns is not None and run.spans[index].start_ns >= asked_ns) or _given_other(run.spans[index], outer)
+        ]
         if not inner:
             continue
         where = {"name": call.name, "agent": _name(run, run.agent[inner[0]]), "turn": run.turn[inner[0]]}
         findings.gap("tool_calls", "called-inside-itself", inner[0], at_most=len(inner), **where)
         if call.outcome != "ok":
             call.forget("called-inside-itself", "outcome")
-        if len({run.spans[index].tool_arguments for index in same}) > 1:
+        if outer.tool_arguments is None and call.arguments is not None:
             call.forget("called-inside-itself", "arguments")
+
+
+def _given_other(inner: Span, outer: Span) -> bool:
+    """Return whether two spans of one tool record different arguments."""
+    given = {canonical(inner.tool_arguments), canonical(outer.tool_arguments)}
+    return inner.tool_name == outer.tool_name and None not in given and len(given) > 1
 
 
 def _asks_in_silence(run: RunSpans, call: LlmCall) -> bool:

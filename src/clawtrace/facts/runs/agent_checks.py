@@ -167,13 +167,14 @@ def _doubt_after_another(
     recorded = bool(models) and all(call.voice is not None or call.asks is False for call in models)
     # What handed over in a trace of its own does not say for whom.
     apart = any(role == "handoff" and run.agent[index] is None for index, role in enumerate(run.role))
-    if not (handing or apart) and (recorded or "tool" in run.kinds or "handoff" in run.role):
+    unheard = not recorded and any(run.words(index).hidden_handoffs for index in rows)
+    if not (handing or apart or unheard) and (recorded or "tool" in run.kinds or "handoff" in run.role):
         return
     names: dict[int | None, set[str | int]] = defaultdict(set)
     for index, one in rows.items():
         span = run.spans[index]
         before, name = names[run.agent[index]], span.agent_name or index
-        if before - {name} and span.parent_agent is None and findings.holds("agent-after-another", index):
+        if before - {name} and span.parent_agent is None and (unheard or findings.holds("agent-after-another", index)):
             one.forget_parent("agent-after-another", index)
         before.add(name)
 

@@ -119,9 +119,7 @@ def _rollup(run: RunSpans, used: Sequence[LlmCall], contradicted: Set[int], find
             if value or (value is not None and name not in ("input_tokens", "output_tokens")):
                 sums[name] = value
     inside = run.inside([index for index in found if findings.holds("stated-inside-stated", index)])
-    inner = [
-        index for index in stated if run.words(index).rollup == "all" and _uses(run.spans[index]) and inside(index)
-    ]
+    inner = [n for n in stated if run.words(n).rollup == "all" and _uses(run.spans[n]) and inside(n)]
     high = {
         name: value + sum(getattr(run.spans[index], f"rollup_{name}", None) or 0 for index in inner)
         for name, value in sums.items()

@@ -179,7 +179,9 @@ def _paired(
     open_ones = [one for one in rest if one not in taken]
     free = [other for other in running if other not in gone]
     for one, other in zip(open_ones, free, strict=False):
-        if _may_be(asked[one], executions[other]):
+        request, execution = asked[one], executions[other]
+        # Two ids of one kind are not equal, so they are two calls.
+        if execution.start_ns >= request.asked_ns and not of_one_kind(request.call_id, execution.call_id):
             yield one, other
 
 
@@ -199,10 +201,6 @@ def _asked_last(
         if last is not None:
             taken.add(last[-1])
             yield last[-1], other
-
-
-def _may_be(request: ToolRequest, execution: Execution) -> bool:
-    return execution.start_ns >= request.asked_ns and not _differ(request, execution)
 
 
 def _by_id(asked: Sequence[ToolRequest], executions: Sequence[Execution]) -> dict[int, int]:
@@ -268,11 +266,6 @@ def _first_part(call_id: str) -> str:
 
 def _kind(call_id: str | None) -> str | None:
     return None if call_id is None else id_kind(call_id)
-
-
-def _differ(request: ToolRequest, execution: Execution) -> bool:
-    """Return whether both have ids of one kind: not equal, so they are two calls."""
-    return of_one_kind(request.call_id, execution.call_id)
 
 
 class Readers:

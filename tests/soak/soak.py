@@ -170,15 +170,14 @@ def judge(batch: Batch, truths: dict[str, Truth], session: Session, out: Path | 
             tally.facts[status] += 1
             if status == "wrong":
                 findings.append(f"{fact}: found {found!r}, true is {may_be!r}")
-            if status == "true" and found:
+            unrecorded = f"{fact.replace('_', '-')}-not-recorded" in [gap["reason"] for gap in facts["gaps"]]
+            if status == "true" and found and not unrecorded:  # a number of calls may be stated where none has a span
                 tally.known.add(fact)
             if status == "unknown":
                 reasons = _reasons(fact, facts)
                 tally.unknown[f"{fact}: {', '.join(reasons) or '-'}"] += 1
                 # Of a run that lost spans the gap says nothing of the instrumentation.
-                never = not facts["incomplete_because"] and f"{fact.replace('_', '-')}-not-recorded" in [
-                    gap["reason"] for gap in facts["gaps"]
-                ]
+                never = unrecorded and not facts["incomplete_because"]
                 tally.unrecorded |= {fact: run} if never else {}
                 findings += [f"{fact}: {reason} is no reason" for reason in reasons if not may_be_reason(reason, truth)]
         for holds, assertion, status in _verdicts(run, truth, session, batch):

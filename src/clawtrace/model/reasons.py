@@ -276,10 +276,8 @@ _OF_TOOLS = (
         "Record what tools answered, or a span for each execution whose status says how it ended.", always=True,
     ),
     Reason(
-        "cut-value",
-        "The arguments or the result of this call were cut at a limit of the SDK.",
-        "a value is one of the longest, and breaks off or has the length of a usual limit",
-        "A higher `OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT`.", always=True,
+        "cut-value", "The arguments or the result of this call were cut at a limit of the SDK.",
+        "it is one of the longest values, and breaks off or has the length of a usual limit", "A higher limit of the SDK.", always=True,
     ),
     Reason(
         "tool-cancelled",

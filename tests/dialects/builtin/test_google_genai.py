@@ -18,6 +18,13 @@ class TestGemini:
 
         assert lab.totals("tool_calls") == (tools,)
 
+    def test_a_call_that_gemini_could_not_write_is_none(self, lab: Lab) -> None:
+        ended = '["malformed_function_call"]'
+        lab.put(chat("m", **{"gen_ai.provider.name": "gcp.gemini", "gen_ai.response.finish_reasons": ended,
+                             "gen_ai.output.messages": '[{"role": "assistant", "parts": []}]'}))  # fmt: skip
+
+        assert lab.totals("tool_calls_high") == (0,)
+
 
 def gemini(scope: str, id: str, at: int, parent: str = "", **attrs: Any) -> S:
     words = {key.replace("__", "."): value for key, value in attrs.items()}

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 import pytest
-from building import Lab, S, agent, chat, hex_id, tool
+from building import Lab, S, agent, asks, chat, hex_id, tool
 from instrumented import ACTIVATIONS, OWNERS, TOOLS, oi, tl
 
 pytestmark = pytest.mark.full
@@ -483,3 +483,14 @@ def test_the_model_name_of_openinference(
                llm__invocation_parameters={"model": asked}, llm__token_count__prompt=100))  # fmt: skip
 
     assert lab.rows("SELECT request_model, response_model FROM llm_calls") == [expected]
+
+
+def test_mcp_agent_fails_on_an_answer_before_its_tools_are_called(lab: Lab) -> None:
+    """It writes a span for each execution, whose failures it gathers: without one no tool was at work."""
+    asked = chat("m", "a", at=1, **{"gen_ai.output.messages": asks(("c1", "get_weather", {}))})
+    asked.scope = "opentelemetry.instrumentation.openai.v1"
+    lab.put(
+        S("a", "", 0, 9, "OpenAIAugmentedLLM.helper.generate", scope="lab", error="AttributeError: no usage"), asked
+    )
+
+    assert lab.totals("llm_calls", "tool_calls_high", "agents_high") == (1, 0, 1)

@@ -153,10 +153,7 @@ def check_failed_agents(run: RunSpans, models: Sequence[LlmCall], findings: Find
         return
     given_up = run.inside(index for index in run.kinds.get("tool", ()) if run.spans[index].tool_cancelled)
     asking = {call.agent for call in models}
-    last: dict[int | None, int] = {}
-    for index, span in enumerate(run.spans):  # in order of start
-        if span.kind in ("llm", "tool", "agent"):
-            last[run.agent[index]] = index
+    last = {run.agent[n]: n for n, span in enumerate(run.spans) if span.kind in ("llm", "tool", "agent")}  # by start
     for index in failed:
         span = run.spans[index]
         unread = span.answer_unread and (last.get(index) is None or run.spans[last[index]].kind != "llm")

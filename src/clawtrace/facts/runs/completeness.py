@@ -189,8 +189,7 @@ class Completeness:
         said: list[str] = []
         if facts is not None:
             run = facts.spans
-            cut = sum(run.cut)
-            if cut:
+            if cut := sum(run.cut):
                 said.append(f"{amount(cut, 'span')} named a descendant as parent; the reference was ignored.")
             if run.doubtful:
                 said.append(

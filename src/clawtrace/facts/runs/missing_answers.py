@@ -106,13 +106,9 @@ def _ends(run: RunSpans, bare: Sequence[LlmCall]) -> Iterator[LlmCall]:
         asked = [part for part in said if part.type == "tool_call" and part.call_id is not None]
         if later and asked and all(part.call_id not in later and (part.name, part.text) not in later for part in asked):
             yield call
-        for part in (part for index in _members(call) for part in run.said(index, "input")):
+        for part in (part for index in {call.index, call.voice} for part in run.said(index, "input")):
             if part.type in ("tool_call", "tool_call_response"):
                 later |= {part.call_id, (part.name, part.text)}
-
-
-def _members(call: LlmCall) -> list[int]:
-    return [call.index] if call.voice in (None, call.index) else [call.index, call.voice]
 
 
 def _forced(run: RunSpans, call: LlmCall, members: Sequence[int]) -> bool:

@@ -113,11 +113,7 @@ def _rollup(run: RunSpans, used: Sequence[LlmCall], contradicted: Set[int], find
             if value or (value is not None and name not in ("input_tokens", "output_tokens")):
                 sums[name] = value
     inside = run.inside([index for index in found if findings.holds("stated-inside-stated", index)])
-    inner = [
-        index
-        for index in stated
-        if run.words(index).rollup == "all" and run.spans[index].states_usage and inside(index)
-    ]
+    inner = [n for n in stated if run.words(n).rollup == "all" and run.spans[n].states_usage and inside(n)]
     high = {
         name: value + sum(getattr(run.spans[index], f"rollup_{name}", None) or 0 for index in inner)
         for name, value in sums.items()

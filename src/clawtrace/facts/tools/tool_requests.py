@@ -174,10 +174,9 @@ def _paired(
     open_ones = [one for one in rest if one not in taken]
     free = [other for other in running if other not in gone]
     for one, other in zip(open_ones, free, strict=False):
-        after = executions[other].start_ns >= asked[one].asked_ns
-        if after and not of_one_kind(
-            asked[one].call_id, executions[other].call_id
-        ):  # else their ids are those of two calls
+        request, execution = asked[one], executions[other]
+        # Two ids of one kind are not equal, so they are two calls.
+        if execution.start_ns >= request.asked_ns and not of_one_kind(request.call_id, execution.call_id):
             yield one, other
 
 

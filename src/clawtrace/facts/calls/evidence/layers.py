@@ -65,7 +65,7 @@ def _held(spans: Sequence[Span], rules: Mapping[str, Sequence[LayerRule]], gone:
         parent = None if span.parent_sid is None else by_sid.get(span.parent_sid)
         wanted = asked[index].tools or names.of(span.tool_name or "")
         if parent is None or parent not in tools:
-            free[index] = [_failed(span)] if wanted == ["*"] else wanted
+            free[index] = [span.failed or span.tool_failed] if wanted == ["*"] else wanted
         elif parent not in asked and spans[parent].tool_name in wanted and _around(spans[parent], span):
             holding.setdefault(parent, index)
     found = _next_to_end(spans, free, [index for index in outer if index not in holding])
@@ -85,7 +85,7 @@ def _next_to_end(spans: Sequence[Span], inner: Mapping[int, Sequence[Any]], oute
         span = spans[index]
         while place < len(outer) and spans[outer[place]].start_ns <= span.start_ns:
             tool = spans[outer[place]]
-            for key in (tool.tool_name or "", _failed(tool)):
+            for key in (tool.tool_name or "", tool.failed or tool.tool_failed):
                 insort(running[key], (tool.last_ns, outer[place]))
             place += 1
         ends = []
@@ -98,10 +98,6 @@ def _next_to_end(spans: Sequence[Span], inner: Mapping[int, Sequence[Any]], oute
             (_, found[index]), name, at = min(ends)
             running[name].pop(at)
     return found
-
-
-def _failed(span: Span) -> bool:
-    return span.failed or span.tool_failed
 
 
 def _around(outer: Span, inner: Span) -> bool:

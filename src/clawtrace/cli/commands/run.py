@@ -72,7 +72,8 @@ def command(
             _show(session, wrapped, cmd, judged=asked is not None)
         code = _judge(session, wrapped, started, (time.perf_counter() - began) * 1000, output) if asked else None
     if wrapped.interrupted and not passthrough:
-        click.echo(f"interrupted, exit code {_INTERRUPTED}: the verdicts are those of what came until then", err=True)
+        what = "verdicts are those of" if asked else "trace is"
+        click.echo(f"interrupted, exit code {_INTERRUPTED}: the {what} what came until then", err=True)
         return _INTERRUPTED
     return wrapped.exit_code if passthrough or code is None else code
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from enum import Enum
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -44,8 +45,12 @@ def fits(text: str, glob: str) -> bool:
 
 def fits_spelled(key: str, glob: str) -> bool:
     """Whether an attribute key fits a glob, as it is or spelled otherwise: ``Tool.CallId`` and ``toolCallId`` fit ``*call_id`` and ``*call.id``."""
-    spelled = _HUMP.sub("_", key).lower().replace(".", "_").replace("-", "_")
-    return fits(key, glob) or fits(spelled, glob.replace(".", "_"))
+    return fits(key, glob) or fits(_spelled(key), glob.replace(".", "_"))
+
+
+@lru_cache(4_096)
+def _spelled(key: str) -> str:
+    return _HUMP.sub("_", key).lower().replace(".", "_").replace("-", "_")
 
 
 SpanKindWord = Literal[

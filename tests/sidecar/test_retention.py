@@ -14,7 +14,6 @@ from served import Served
 from test_control import request
 
 from clawtrace.errors import UsageError
-from clawtrace.receiver.attribution import attribute as in_memory
 from clawtrace.session.session import Session
 from clawtrace.sidecar.client import Client
 from clawtrace.sidecar.serving import Service
@@ -248,7 +247,7 @@ class TestWhatComesLate:
     def test_the_list_of_deleted_runs_is_bounded(self, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
         """Beyond it the oldest is forgotten; then its id is free."""
         monkeypatch.setattr(raw_rows, "REMEMBERED", 2)
-        monkeypatch.setattr(in_memory, "_LIMIT", 2)
+        monkeypatch.setattr(served.session._receiver._attribution.deleted, "_most", 2)
         traces = {}
         for name in "abc":
             run(served, name)

@@ -43,6 +43,20 @@ def test_an_id_that_a_model_uses_again_does_not_join_two_tools(lab: Lab) -> None
     assert lab.rows("SELECT name FROM tool_calls ORDER BY call_no") == [("get_weather",), ("search",), ("search",)]
 
 
+def test_which_tools_several_requests_of_one_id_were_of_is_unknown_where_their_span_names_another(lab: Lab) -> None:
+    """The AI SDK keeps calls by their ids: it writes the last one's name for all, and one span is left of three calls."""
+    alike = ("call_0", "add_numbers", {"a": 1})
+    lab.put(
+        agent("a"),
+        chat("m", "a", at=1, **{"gen_ai.output.messages": asks(alike, alike, alike)}),
+        tool("t", "a", at=20, tool="get_weather", **{"gen_ai.tool.call.id": "call_0"}),
+        chat("n", "a", at=50, **{"gen_ai.output.messages": says("Done.")}),
+    )
+
+    calls = "SELECT span_id IS NOT NULL, name, outcome FROM tool_calls ORDER BY call_no"
+    assert sorted(lab.rows(calls), key=str) == [*3 * [(False, None, None)], (True, "get_weather", None)]
+
+
 def test_which_of_two_requests_an_execution_carried_out_is_not_guessed(lab: Lab) -> None:
     """One answer asks for a tool twice, and one execution, which says its name alone, is all that follows."""
     first, second = ("c1", "search", {"q": 1}), ("c2", "search", {"q": 2})

@@ -76,8 +76,8 @@ def watch(root: Path, leave_out: set[Path], evaluate: Callable[[Mapping[str, Any
                 )
             changed, key = during - own, ""
             in_a_row = in_a_row + 1 if changed else 0
-            click.echo(_KEYS_WAITING if has_keys else _WAITING, err=True)
             with _keyboard(has_keys) as pressed:
+                click.echo(_KEYS_WAITING if has_keys else _WAITING, err=True)
                 while not changed and not key:
                     changed, key = {path for _, path in next(batches)}, pressed()
             if key == _STOP:

@@ -72,10 +72,13 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
     gone = answered_by_handoffs(run, waiting) | handed.keys()
     proofs = [(request, executions[other]) for other, request in of_execution.items()]
     written = Written(run, models, proofs)
-    under_one_id = Counter((one.group, one.call_id) for one in asked)
+    under_one_id = Counter((one.group, one.call_id) for one in asked if one.call_id is not None)
+    shared = {call_id for (_, call_id), count in under_one_id.items() if count > 1}
     for place, execution in enumerate(executions):
         request = of_execution.get(place)
-        if request is not None and request.number in mixed:
+        if request is None and execution.call_id in shared:
+            execution.forget("one-request-or-another", "arguments", "outcome")
+        elif request is not None and request.number in mixed:
             if execution.call_id is not None and under_one_id[request.group, request.call_id] > 1:
                 # An SDK that keeps one span for an id may write into it how another call ended.
                 execution.forget("one-request-or-another", "arguments", "outcome")
@@ -280,7 +283,8 @@ def _unsure(
 ) -> set[int]:
     """Return the numbers of the requests of which it is not sure which execution carried them out, or whether any did.
 
-    Some of several that one answer gives one id have an execution with an id: an SDK may keep one span for an id. Or only the name
+    Several that one answer gives one id have fewer executions, and some execution has it: an SDK may keep one span for an id, and
+    take one tool's name for another's. Or only the name
     says that an execution belongs to one of them, and nothing carried out another one of that name that was offered (not `lacks`), of
     the same answer or of any where agents are unknown, with other arguments; or their executions began in the same instant, and ended
     in other ways.
@@ -313,7 +317,11 @@ def _unsure(
     under = Counter((one.group, one.call_id) for one in with_id)
     by_id = {one for one, other in matched.items() if executions[other].call_id is not None}
     ran = Counter((one.group, one.call_id) for one in with_id if one.number in by_id)
-    found.update(one.number for one in with_id if 0 < ran[one.group, one.call_id] < under[one.group, one.call_id])
+    kept = {execution.call_id for execution in executions}
+    for one in with_id:
+        several = under[one.group, one.call_id]
+        if several > 1 and ran[one.group, one.call_id] < several and one.call_id in kept:
+            found.add(one.number)
     return found
 
 

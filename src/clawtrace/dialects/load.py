@@ -22,9 +22,10 @@ from clawtrace.dialects.schema import Detect, DialectFile, EventRule, Merge, Rec
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.support.yaml_reading import read_foreign_yaml, read_yaml
 
-__all__ = ["BUILTIN", "EVIDENCE", "Dialect", "Evidence", "evidence", "load_dialects"]
+__all__ = ["BUILTIN", "EVIDENCE", "Dialect", "Evidence", "Executions", "evidence", "load_dialects"]
 
 Evidence = Literal["verified", "other-version", "generic"]
+Executions = Literal["spans", "none"]
 
 EVIDENCE: dict[Evidence, str] = {
     "verified": "The rules were verified on recordings of this instrumentation in this version range.",
@@ -109,6 +110,7 @@ class Dialect:
         self.digest: str = hashlib.sha256(source.data + inherited).hexdigest()
         """SHA-256 over the file and its ancestors."""
         self._evidence: dict[tuple[str, str], Evidence] = {}
+        self._executions: dict[str, Executions | None] = {}
 
     @cached_property
     def file(self) -> DialectFile:
@@ -152,6 +154,13 @@ class Dialect:
         if found is None:
             found = self._evidence[scope, version] = evidence(self.verified, scope, version)
         return found
+
+    def executions(self, scope: str) -> Executions | None:
+        """Return whether there is a span for each execution under an instrumentation scope (`DialectFile.executions`)."""
+        if scope not in self._executions:
+            rules = (rule for rule in self.file.executions if any(fits(scope, glob) for glob in rule.scopes))
+            self._executions[scope] = next((rule.is_ for rule in rules), None)
+        return self._executions[scope]
 
     @property
     def agent_settings(self) -> Mapping[Literal["usage", "content"], str]:

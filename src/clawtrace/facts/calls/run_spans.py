@@ -7,11 +7,9 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Literal
 
-from clawtrace.dialects.load import Dialect, Evidence
+from clawtrace.dialects.load import Dialect, Evidence, Executions
 from clawtrace.dialects.message_parts import Part
-from clawtrace.dialects.rules import fits
 from clawtrace.dialects.schema import DialectFile
 from clawtrace.facts.calls.agents.handoff_tools import handoff_tools
 from clawtrace.facts.calls.agents.runners import without_inferred, without_runners
@@ -160,11 +158,10 @@ class RunSpans:
         span = self.spans[index]
         return self.dialects[span.dialect].records(fact, "logs" if span.source == "log" else "spans")
 
-    def executions_of(self, index: int) -> Literal["spans", "none"] | None:
-        """Return whether there is a span for each execution under the scope of a span (`DialectFile.executions`)."""
-        scope = self.spans[index].scope
-        rules = (rule for rule in self.words(index).executions if any(fits(scope, glob) for glob in rule.scopes))
-        return next((rule.is_ for rule in rules), None)
+    def executions_of(self, index: int) -> Executions | None:
+        """Return whether there is a span for each execution under the scope of a span (`Dialect.executions`)."""
+        span = self.spans[index]
+        return self.dialects[span.dialect].executions(span.scope)
 
     def said(self, index: int | None, direction: str) -> Sequence[Part]:
         """Return the parts of the messages of a span; without a span there are none."""

@@ -8,6 +8,7 @@ are alike where only figures differ; then the first is an example. After so many
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -294,10 +295,9 @@ class _Writer:
                 self._console.paragraph(among, indent="  ", style="dim")
             for line in tree_lines(nodes, marks=marks, only_marked=True, width=self._console.width):
                 self._console.line(*line)
-        for item in verdict.evidence:
-            if item.span_id not in in_tree:
-                said = ": ".join(filter(None, (item.name, item.why)))
-                self._console.paragraph(said, first="  • ", indent="    ")
+        elsewhere = (item for item in verdict.evidence if item.span_id not in in_tree)
+        for said, times in Counter(": ".join(filter(None, (item.name, item.why))) for item in elsewhere).items():
+            self._console.paragraph(f"{times} × {said}" if times > 1 else said, first="  • ", indent="    ")
 
     def _write_cause(self, word: str, style: str, title: str, texts: Iterable[str], text_style: str = "") -> None:
         self._console.line()

@@ -176,14 +176,27 @@ def test_a_variable_can_be_given_another_value(target):
     assert "LANGSMITH_OTEL_ENABLED" not in env
 
 
-def test_a_second_instrumentation_is_off_until_asked_for(target):
-    """LangSmith's export in addition to another instrumentation's recorded every call twice, and we had switched it on."""
-    assert not [name for name in env_of(target) if name.startswith("LANGSMITH")]
+@pytest.mark.parametrize(
+    ("group", "names"),
+    [
+        ("langsmith", {"LANGSMITH_TRACING", "LANGSMITH_OTEL_ENABLED", "LANGSMITH_OTEL_ONLY"}),
+        ("phoenix", {"PHOENIX_COLLECTOR_ENDPOINT", "PHOENIX_GRPC_PORT", "PHOENIX_CLIENT_HEADERS"}),
+    ],
+)
+def test_a_second_instrumentation_is_off_until_asked_for(target, group, names):
+    """LangSmith's export, and LiteLLM's for Phoenix, recorded every call a second time, and we had switched it on."""
+    assert env_of(target).keys().isdisjoint(names)
 
-    asked = env_of(replace(target, switches={"langsmith": True}))
-    assert {name for name in asked if name.startswith("LANGSMITH")} == {
-        "LANGSMITH_TRACING", "LANGSMITH_OTEL_ENABLED", "LANGSMITH_OTEL_ONLY"
-    }  # fmt: skip
+    asked = env_of(replace(target, switches={group: True}))
+    assert {name for name in asked if name.lower().startswith(group)} == names
+
+
+def test_phoenix_exports_to_the_port_of_the_receiver(target):
+    """Its `register()` puts this port in place of the endpoint's, by default 4317: no span arrived."""
+    asked = env_of(replace(target, switches={"phoenix": True}))
+
+    assert asked["PHOENIX_COLLECTOR_ENDPOINT"] == f"{target.http}/v1/traces"
+    assert target.http.endswith(f":{asked['PHOENIX_GRPC_PORT']}")
 
 
 def test_nothing_is_dropped_by_the_limits_of_an_sdk(target, monkeypatch):

@@ -176,14 +176,21 @@ def test_a_variable_can_be_given_another_value(target):
     assert "LANGSMITH_OTEL_ENABLED" not in env
 
 
-def test_a_second_instrumentation_is_off_until_asked_for(target):
-    """LangSmith's export in addition to another instrumentation's recorded every call twice, and we had switched it on."""
-    assert not [name for name in env_of(target) if name.startswith("LANGSMITH")]
+def test_langsmith_is_off_until_asked_for(target):
+    """LangSmith's export records every call a second time."""
+    names = {"LANGSMITH_TRACING", "LANGSMITH_OTEL_ENABLED", "LANGSMITH_OTEL_ONLY"}
+    assert env_of(target).keys().isdisjoint(names)
 
     asked = env_of(replace(target, switches={"langsmith": True}))
-    assert {name for name in asked if name.startswith("LANGSMITH")} == {
-        "LANGSMITH_TRACING", "LANGSMITH_OTEL_ENABLED", "LANGSMITH_OTEL_ONLY"
-    }  # fmt: skip
+    assert {name for name in asked if name.startswith("LANGSMITH")} == names
+
+
+def test_phoenix_exports_to_the_receiver(target):
+    """Its `register()` puts this port in place of the endpoint's; LiteLLM writes each call twice where an endpoint of Phoenix is named."""
+    env = with_telemetry({"PHOENIX_COLLECTOR_ENDPOINT": "http://elsewhere:6006"}, {}, target, "http/protobuf", "r1")
+
+    assert {name for name in env if name.startswith("PHOENIX")} == {"PHOENIX_GRPC_PORT"}
+    assert target.grpc.endswith(f":{env['PHOENIX_GRPC_PORT']}")
 
 
 def test_nothing_is_dropped_by_the_limits_of_an_sdk(target, monkeypatch):

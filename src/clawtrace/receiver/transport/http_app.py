@@ -30,6 +30,8 @@ __all__ = ["HttpApp"]
 
 _SIGNAL = r"/v1/(?P<signal>traces|logs|metrics)"
 _ROUTE = re.compile(rf"(?:/run/(?P<run>.+))?{_SIGNAL}/?")
+_BASE = re.compile(r"/run/(?P<run>(?:(?!/v1(?:/|$)).)+?)/?")
+"""What agents are given to export to. Exporters that get it in code send spans there, without the rest of the path."""
 _RUN = re.compile(r"/run/(?P<run>.+?)(?:/v1(?:/.*)?)?/?")
 _DOUBLED = re.compile(rf".*{_SIGNAL}/v1/(?:traces|logs|metrics)/?")
 _JSON = "application/json"
@@ -94,7 +96,7 @@ class HttpApp:
     def _open(self, exchange: HttpExchange, as_json: bool) -> Request:
         """Return the request without its body, once everything is checked that can be without it."""
         path, headers = exchange.path, exchange.headers
-        route = _ROUTE.fullmatch(path)
+        route = _ROUTE.fullmatch(path) or _BASE.fullmatch(path)
         doubled = _DOUBLED.fullmatch(path)
         if doubled or route is None:
             self._lost_its_way(exchange, as_json)
@@ -104,7 +106,8 @@ class HttpApp:
         if not self._desk.allowed(headers.get("authorization", ""), headers.get("x-clawtrace-token", "")):
             self._desk.counters.turned_away(NO_TOKEN)
             raise HttpError(NO_TOKEN, 401)
-        request = _request(cast(Signal, route["signal"]), exchange, as_json, route["run"] or "")
+        signal = cast(Signal, route.groupdict().get("signal", "traces"))
+        request = _request(signal, exchange, as_json, route["run"] or "")
         if problem := _unreadable(_media_type(headers), _encoding(headers)):
             raise self._refused(request, HttpError(problem, 415))
         if headers.keys().isdisjoint(("content-length", "transfer-encoding")):

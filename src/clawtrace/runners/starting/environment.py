@@ -134,6 +134,7 @@ def _placeholders(target: TelemetryTarget, protocol: Protocol, run_id: str) -> d
         "headers": ",".join(filter(None, (header, token))),
         "endpoint": target.grpc if grpc else f"{target.http}/run/{encoded}",
         "http": target.http,
+        "grpc_port": target.grpc.rpartition(":")[2],
         "protocol": protocol,
         "simple_protocol": "grpc" if grpc else "http",
         "run_id": encoded,

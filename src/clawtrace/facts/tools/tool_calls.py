@@ -72,7 +72,7 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
     gone = answered_by_handoffs(run, waiting) | handed.keys()
     proofs = [(request, executions[other]) for other, request in of_execution.items()]
     written = Written(run, models, proofs)
-    under_one_id = Counter((one.group, one.call_id) for one in asked if one.call_id is not None)
+    under_one_id = Counter[tuple[int, str | None]]((one.group, one.call_id) for one in asked if one.call_id is not None)
     shared = {call_id for (_, call_id), count in under_one_id.items() if count > 1}
     for place, execution in enumerate(executions):
         request = of_execution.get(place)

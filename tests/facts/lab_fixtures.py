@@ -6,14 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from building import Lab
+from building import Lab, take_back
+
+
+@pytest.fixture(autouse=True)
+def stores_are_taken_back() -> Iterator[None]:
+    yield
+    take_back()
 
 
 @pytest.fixture
-def lab() -> Iterator[Lab]:
-    built = Lab()
-    yield built
-    built.store.close()
+def lab() -> Lab:
+    return Lab()
 
 
 COUNTING = """
@@ -28,9 +32,7 @@ records: {failed_attempts: yes}
 
 
 @pytest.fixture
-def counting(tmp_path: Path) -> Iterator[Lab]:
+def counting(tmp_path: Path) -> Lab:
     """A lab whose GenAI spans come from an instrumentation that records every failed attempt."""
     (tmp_path / "counting.yaml").write_text(COUNTING, encoding="utf-8")
-    built = Lab(dialects=[tmp_path])
-    yield built
-    built.store.close()
+    return Lab(dialects=[tmp_path])

@@ -16,7 +16,7 @@ import pytest
 
 from clawtrace.errors import QueryError, StoreError, StoreLockedError, StoreSchemaError
 from clawtrace.model.query import BoundRelation, Query
-from clawtrace.model.raw import LogBatch, MapColumn, Receipt, SpanBatch
+from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.relations import RELATIONS
 from clawtrace.model.run import RunRecord
 from clawtrace.store.duckdb import DuckStore
@@ -377,34 +377,10 @@ def test_a_loaded_relation_can_grow_and_shrink(store: DuckStore) -> None:
         assert store.script("SELECT count(*), max(n) FROM numbers") == [(count, count - 1 if count else None)]
 
 
-def test_a_file_from_before_there_were_judges_gets_a_place_for_their_scores(tmp_path):
-    """Its relations stay as they are; scores are replaced by those that the same asked for again, and go with their run."""
-    path = tmp_path / "old.duckdb"
-    DuckStore(path).close()
-    with duckdb.connect(str(path)) as db:
-        db.execute("DROP VIEW judgements; DROP TABLE judge_scores")
-    store = DuckStore(path)
+def test_scores_are_replaced_by_those_that_the_same_asked_for_again(store: DuckStore) -> None:
     row = {"run_id": "r", "asked_by": "judge", "part": "overall", "score": 7.0, "status": "ok"}
     rows = [tuple(row.get(name) for name in RELATIONS["judgements"].column_names)]
     for _ in range(2):
         store.put_judgements("r", "judge", rows)
 
     assert store.ask_user("SELECT score FROM judgements").dicts() == [{"score": 7.0}]
-    store.close()
-
-
-def test_the_attributes_of_scopes_are_unknown_in_a_file_from_before_they_were_kept(tmp_path):
-    path = tmp_path / "old.duckdb"
-    store = DuckStore(path)
-    store.commit(batch(store.run_no("r")), LogBatch(), [], [])
-    store.close()
-    with duckdb.connect(str(path)) as db:
-        db.execute("ALTER TABLE otel_traces DROP COLUMN scope_attributes")
-    store = DuckStore(path)
-    new = batch(store.run_no("new"))
-    new.scope_attributes = MapColumn([0, 1], ["build"], ["7"])
-    store.commit(new, LogBatch(), [], [])
-
-    found = store.ask_user("SELECT run_id, key, value FROM attributes WHERE scope = 'scope' ORDER BY run_id").rows
-    assert [tuple(row) for row in found] == [("new", "build", "7"), ("r", None, None)]
-    store.close()

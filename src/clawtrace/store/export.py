@@ -195,8 +195,6 @@ def read_parquet(path: Path) -> Iterator[tuple[Literal["traces", "logs", "rows"]
                 return
             logs = "LogAttributes" in columns
             kept = LOG_COLUMNS if logs else SPAN_COLUMNS
-            if "scope_attributes" not in columns:  # written before they were kept
-                kept = kept.replace("scope_attributes", "NULL")
             rows = engine.execute(f"SELECT {kept} FROM read_parquet(?)", [str(path)])
             while chunk := rows.fetchmany(_ROWS_A_REQUEST):
                 yield ("logs" if logs else "traces"), otlp_request(chunk, "Logs" if logs else "Spans")

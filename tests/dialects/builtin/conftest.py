@@ -9,3 +9,4 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "facts"))
 
 from lab_fixtures import counting as counting
 from lab_fixtures import lab as lab
+from lab_fixtures import stores_are_taken_back as stores_are_taken_back

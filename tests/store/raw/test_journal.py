@@ -393,17 +393,6 @@ class TestKilled:
         assert store.script(COUNT) == [(1, 1)]
         store.close()
 
-    def test_an_older_store(self, path):
-        """A store of before there were journals gets one with its first commit."""
-        DuckStore(path).close()
-        with duckdb.connect(path) as db:
-            db.execute("DROP TABLE journal_state")
-        killed(path, "put(store, 'a')")
-        store = DuckStore(path)
-
-        assert store.script(COUNT) == [(1, 1)]
-        store.close()
-
 
 class TestRefusals:
     BROKEN: ClassVar[dict[str, Callable[[SpanBatch], object]]] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 
 import duckdb
@@ -49,36 +48,3 @@ def test_the_exporters_columns_come_first_in_its_order(tmp_path):
 
     assert columns(tmp_path / "s.duckdb")[: len(EXPORTER)] == EXPORTER
     assert row == ("2023-11-14 22:13:20", "body", "resource_schema", "scope_schema", "scope_attributes", "event_name")
-
-
-def test_a_store_of_before_gets_them_and_keeps_its_rows(tmp_path):
-    """What was not kept then is unknown; what comes now is whole."""
-    path = tmp_path / "s.duckdb"
-    with closing(DuckStore(path)) as store:
-        store.commit(SpanBatch(), one_record(store.run_no("r")), [], [])
-        store.ask(Query(ROW))
-    with duckdb.connect(str(path)) as db:
-        gone = ("TimestampTime", "ResourceSchemaUrl", "ScopeSchemaUrl", "ScopeAttributes")
-        dropped = ", ".join(f'"{name}"' for name in gone)
-        db.execute(f"CREATE TABLE old AS SELECT * EXCLUDE ({dropped}) FROM otel_logs; DROP TABLE otel_logs")
-        db.execute("ALTER TABLE old RENAME TO otel_logs")
-    with closing(DuckStore(path)) as store:
-        store.commit(SpanBatch(), one_record(store.run_no("r")), [], [])
-        rows = store.ask(Query(f"{ROW} ORDER BY scope_schema NULLS FIRST")).rows
-
-    assert columns(path)[: len(EXPORTER)] == EXPORTER
-    assert [row[2:5] for row in rows] == [(None, None, None), ("resource_schema", "scope_schema", "scope_attributes")]
-    assert {row[:2] for row in rows} == {("2023-11-14 22:13:20", "body")}
-
-
-def test_a_journal_of_before_is_read(tmp_path):
-    """A group that an earlier version wrote, before these columns were, is recovered."""
-    from clawtrace.store.raw.journal import _read_batch
-
-    data = json.loads(json.dumps(vars(one_record(1)), default=vars))
-    for name in ("resource_schema", "scope_schema", "scope_attributes"):
-        del data[name]
-    batch = _read_batch(LogBatch(), data)
-
-    assert (batch.resource_schema, batch.scope_schema, list(batch.scope_attributes.rows())) == ([""], [""], [{}])
-    assert batch.body == ["body"]

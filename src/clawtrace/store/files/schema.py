@@ -14,7 +14,7 @@ from clawtrace.store.files.failures import store_error
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["SCHEMA_VERSION", "create_tables", "holds_store", "journal_state", "renew"]
+__all__ = ["SCHEMA_VERSION", "create_tables", "holds_store", "renew"]
 
 SCHEMA_VERSION = 1
 """Raised when an old file cannot be read: 1 is the first."""
@@ -61,13 +61,13 @@ def create_tables(db: DuckDBPyConnection, path: str) -> None:
 
     origin = f"INSERT INTO store_meta VALUES ({SCHEMA_VERSION}, 'clawtrace {__version__}')"
     try:
-        db.execute(";\n".join(("BEGIN", *_definitions(), origin, journal_state(), "COMMIT")))
+        db.execute(";\n".join(("BEGIN", *_definitions(), origin, _journal_state(), "COMMIT")))
     except duckdb.Error as error:
         raise store_error(path, error, "set up") from error
 
 
 def renew(db: DuckDBPyConnection, path: str) -> None:
-    """Give a file of an earlier version the tables of this one.
+    """Give a file whose relations have other columns than this version's, empty ones; facts are computed anew from raw rows.
 
     Raises:
         StoreError: they cannot be created; the file is as it was.
@@ -75,44 +75,21 @@ def renew(db: DuckDBPyConnection, path: str) -> None:
     import duckdb
 
     try:
-        db.execute(_sql("deleted_runs"))
-        db.execute(_sql("judgements"))  # a view in place of the relation, so before the relations
-        _renew_relations(db)
-        _renew_logs(db)
-        if not db.execute("SELECT 1 FROM duckdb_columns() WHERE column_name = 'scope_attributes'").fetchall():
-            added = "ALTER TABLE otel_traces ADD COLUMN scope_attributes MAP(VARCHAR, VARCHAR)"
-            db.execute(f"BEGIN; {added}; {_sql('attributes')}; COMMIT")
+        held: dict[str, list[str]] = {}
+        for table, column in db.execute(
+            "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal ORDER BY column_index"
+        ).fetchall():
+            held.setdefault(table, []).append(column)
+        if any(held.get(name) != list(RELATIONS[name].column_names) for name in _computed()):
+            dropped = [f"DROP TABLE IF EXISTS {name}" for name in _computed()]
+            db.execute(
+                ";\n".join(("BEGIN", *dropped, *map(_relation, _computed()), "DELETE FROM fact_state", "COMMIT"))
+            )
     except duckdb.Error as error:
         raise store_error(path, error, "migrate") from error
 
 
-def _renew_relations(db: DuckDBPyConnection) -> None:
-    """Give a file whose relations have other columns than this version's, empty ones; facts are computed anew from raw rows."""
-    held: dict[str, list[str]] = {}
-    for table, column in db.execute(
-        "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal ORDER BY column_index"
-    ).fetchall():
-        held.setdefault(table, []).append(column)
-    views = {row[0] for row in db.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()}
-    tables = [name for name in RELATIONS if name not in views]
-    if any(held.get(name) != list(RELATIONS[name].column_names) for name in tables):
-        dropped = [f"DROP TABLE IF EXISTS {name}" for name in tables]
-        db.execute(";\n".join(("BEGIN", *dropped, *map(_relation, tables), "DELETE FROM fact_state", "COMMIT")))
-
-
-def _renew_logs(db: DuckDBPyConnection) -> None:
-    """Give a file whose log records lack columns of the exporter (those of clawtrace before 1.0), all of them; its rows stay."""
-    found = db.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = 'otel_logs'").fetchall()
-    if ("ScopeAttributes",) not in found:
-        db.execute(
-            f"BEGIN; ALTER TABLE otel_logs RENAME TO otel_logs_before; {_sql('otel_logs')}"
-            "INSERT INTO otel_logs BY NAME "
-            'SELECT *, date_trunc(\'second\', "Timestamp"::TIMESTAMP)::TIMESTAMP_S AS "TimestampTime" FROM otel_logs_before;'
-            "DROP TABLE otel_logs_before; COMMIT"
-        )
-
-
-def journal_state() -> str:
+def _journal_state() -> str:
     """Return the statements that give a store the table of its journal: its id, and the last group in the tables."""
     return (
         "CREATE TABLE journal_state (store_id VARCHAR NOT NULL, moved BIGINT NOT NULL);\n"
@@ -121,13 +98,18 @@ def journal_state() -> str:
 
 
 def _definitions() -> list[str]:
-    names = (_SQL / "_order").read_text(encoding="utf-8").split()
-    files = [_sql(name).rstrip().rstrip(";") for name in names]
-    return files + [_relation(name) for name in RELATIONS if name not in names]
+    files = [(_SQL / f"{name}.sql").read_text(encoding="utf-8").rstrip().rstrip(";") for name in _files()]
+    return files + [_relation(name) for name in _computed()]
 
 
-def _sql(name: str) -> str:
-    return (_SQL / f"{name}.sql").read_text(encoding="utf-8")
+def _files() -> list[str]:
+    return (_SQL / "_order").read_text(encoding="utf-8").split()
+
+
+def _computed() -> list[str]:
+    """Return the relations that are tables; the others are views of what is kept."""
+    files = _files()
+    return [name for name in RELATIONS if name not in files]
 
 
 def _relation(name: str) -> str:

@@ -109,7 +109,7 @@ class Journal:
             os.close(self._file)
             self._file = None
 
-    def groups(self, store_id: str | None, last: int) -> Iterator[tuple[int, Group]]:
+    def groups(self, store_id: str, last: int) -> Iterator[tuple[int, Group]]:
         """Yield (number, group) of what a process that was killed left behind.
 
         Args:
@@ -233,21 +233,13 @@ def _read_group(data: bytes) -> Group:
 
 def _read_batch(batch: Batch, columns: dict[str, Any]) -> Batch:
     for name, empty in vars(batch).items():
-        column = columns.get(name)
-        if column is None:  # a version wrote it that did not keep this
-            setattr(batch, name, _without(empty, len(columns["arrival_ns"])))
-            continue
+        column = columns[name]
         if isinstance(empty, NestedMap):
             column = NestedMap(column["offsets"], MapColumn(**column["maps"]))
         elif isinstance(empty, MapColumn | StrList):
             column = type(empty)(**column)
         setattr(batch, name, column)
     return batch
-
-
-def _without(empty: Any, rows: int) -> Any:
-    """Return a column of texts or maps in which nothing is said."""
-    return MapColumn([0] * (rows + 1)) if isinstance(empty, MapColumn) else [""] * rows
 
 
 _INTEGERS = {

@@ -19,7 +19,6 @@ from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch, joined
 from clawtrace.store.arrow import ArrowTable, logs_table, rows_table, spans_table
 from clawtrace.store.files.failures import must_be_there, store_error
-from clawtrace.store.files.schema import journal_state
 from clawtrace.store.raw.journal import Group, Journal, problem
 
 if TYPE_CHECKING:
@@ -231,8 +230,8 @@ class RawRows:
         """
         if self._journal is None or not self._journal.exists():
             return
-        self._store_id, self._last = self._state() or ("", 0)
-        for number, group in self._journal.groups(self._store_id or None, self._last):
+        self._begin()
+        for number, group in self._journal.groups(self._store_id, self._last):
             if number > self._last:
                 self._held.append(group)
                 self._last = number
@@ -260,22 +259,8 @@ class RawRows:
             self._journal.close()
 
     def _begin(self) -> None:
-        state = self._state()
-        if state is None:  # the store was made before there were journals
-            with transaction(self._db, self._path) as db:
-                db.execute(journal_state())
-            state = self._state()
-        self._store_id, self._last = state or ("", 0)
-
-    def _state(self) -> tuple[str, int] | None:
-        """Return the id of the store and the number of the last group in the tables; None where that is not kept."""
-        import duckdb
-
-        try:
-            rows: list[tuple[str, int]] = self._db.execute("SELECT store_id, moved FROM journal_state").fetchall()
-        except duckdb.CatalogException:
-            return None
-        return rows[0] if rows else None
+        """Read the id of the store and the number of the last group in the tables."""
+        ((self._store_id, self._last),) = self._db.execute("SELECT store_id, moved FROM journal_state").fetchall()
 
 
 REMEMBERED = 10_000

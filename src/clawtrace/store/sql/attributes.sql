@@ -1,5 +1,5 @@
 -- The relation `attributes` straight from the raw rows: only an assertion that asks for raw attributes pays for it.
-CREATE OR REPLACE VIEW attributes AS
+CREATE VIEW attributes AS
 WITH pairs AS (
     SELECT run_no, "SpanId" AS span_id, 'span' AS scope, attribute_types AS letters,
            unnest(map_keys("SpanAttributes")) AS key, unnest(map_values("SpanAttributes")) AS value,

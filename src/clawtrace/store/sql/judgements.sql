@@ -1,5 +1,5 @@
 -- What judges said of runs; kept apart from the relations that are computed from raw rows, which are replaced at any time.
-CREATE TABLE IF NOT EXISTS judge_scores (
+CREATE TABLE judge_scores (
     run_id VARCHAR NOT NULL,
     asked_by VARCHAR NOT NULL,
     judge_run_id VARCHAR,
@@ -20,4 +20,4 @@ CREATE TABLE IF NOT EXISTS judge_scores (
     cost_usd DOUBLE,
     answered_ns BIGINT
 );
-CREATE VIEW IF NOT EXISTS judgements AS SELECT * FROM judge_scores;
+CREATE VIEW judgements AS SELECT * FROM judge_scores;

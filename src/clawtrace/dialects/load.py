@@ -158,8 +158,8 @@ class Dialect:
     def executions(self, scope: str) -> Executions | None:
         """Return whether there is a span for each execution under an instrumentation scope (`DialectFile.executions`)."""
         if scope not in self._executions:
-            rules = (rule for rule in self.file.executions if any(fits(scope, glob) for glob in rule.scopes))
-            self._executions[scope] = next((rule.is_ for rule in rules), None)
+            said = [rule.is_ for rule in self.file.executions if any(fits(scope, glob) for glob in rule.scopes)]
+            self._executions[scope] = said[0] if said else None
         return self._executions[scope]
 
     @property

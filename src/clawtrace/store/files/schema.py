@@ -60,8 +60,11 @@ def create_tables(db: DuckDBPyConnection, path: str) -> None:
     import duckdb
 
     origin = f"INSERT INTO store_meta VALUES ({SCHEMA_VERSION}, 'clawtrace {__version__}')"
+    # Of the journal: the store's id, and the last group that is in the tables.
+    journal = "CREATE TABLE journal_state (store_id VARCHAR NOT NULL, moved BIGINT NOT NULL)"
+    begun = f"INSERT INTO journal_state VALUES ('{secrets.token_hex(8)}', 0)"
     try:
-        db.execute(";\n".join(("BEGIN", *_definitions(), origin, _journal_state(), "COMMIT")))
+        db.execute(";\n".join(("BEGIN", *_definitions(), origin, journal, begun, "COMMIT")))
     except duckdb.Error as error:
         raise store_error(path, error, "set up") from error
 
@@ -87,14 +90,6 @@ def renew(db: DuckDBPyConnection, path: str) -> None:
             )
     except duckdb.Error as error:
         raise store_error(path, error, "migrate") from error
-
-
-def _journal_state() -> str:
-    """Return the statements that give a store the table of its journal: its id, and the last group in the tables."""
-    return (
-        "CREATE TABLE journal_state (store_id VARCHAR NOT NULL, moved BIGINT NOT NULL);\n"
-        f"INSERT INTO journal_state VALUES ('{secrets.token_hex(8)}', 0)"
-    )
 
 
 def _definitions() -> list[str]:

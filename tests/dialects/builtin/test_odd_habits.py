@@ -34,6 +34,16 @@ def test_anthropics_platform_records_the_sdks_call_again(lab: Lab) -> None:
     assert lab.totals(*USAGE) == (1, 100, 10)
 
 
+def test_a_list_of_one_name_names_the_tool(lab: Lab) -> None:
+    """`tool_not_invoked: rm` passed for a program that wrote `["rm"]`."""
+    lab.put(
+        agent("a"),
+        S("t", "a", 1, 5, "execute_tool rm", {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": ["rm"]}),
+    )
+
+    assert lab.rows("SELECT name FROM tool_calls WHERE run_id = :run") == [("rm",)]
+
+
 def test_bedrocks_exporter_writes_the_usage_of_openinference_again(lab: Lab) -> None:
     """The same tokens under two keys of one span are one usage."""
     attrs = {

@@ -39,6 +39,14 @@ def test_the_last_model_call_answers(lab: Lab) -> None:
     assert lab.rows(ANSWER) == [("It is sunny.",)]
 
 
+def test_of_several_choices_the_program_took_one(lab: Lab) -> None:
+    """They were joined, and `equals` failed for the one that was used."""
+    choices = [{"role": "assistant", "parts": [{"type": "text", "content": text}]} for text in ("It is 3.", "It is 4.")]
+    lab.put(chat("m", at=1, **{"gen_ai.output.messages": json.dumps(choices)}))
+
+    assert lab.rows(ANSWER) == [(None,)]
+
+
 def test_a_last_call_that_asks_for_a_tool_is_no_answer(lab: Lab) -> None:
     """Nor is one that got none: what was said before it was not the last word."""
     lab.put(

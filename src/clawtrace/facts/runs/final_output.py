@@ -81,6 +81,8 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     if run.went_on_unseen(run.spans[call.index].last_ns) or _answers_a_tool(run, models, call):
         return None
     said = run.said(call.voice, "output")
+    if len({part.message_no for part in said if part.type == "text" and part.text}) > 1:
+        return None  # several choices, of which the program took one
     given = _given(run, said)
     return given if given is not None or _asks(said) else _answer(run, call, _text(said))
 

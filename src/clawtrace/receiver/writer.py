@@ -24,10 +24,6 @@ from clawtrace.support.memory import collector_paused
 
 __all__ = ["ByteBudget", "Inbox", "Writer"]
 
-_GATHER_SECONDS = (0.005, 0.025)
-"""How long the next group waits for more requests while none comes, and at most. A commit costs milliseconds however
-few spans it has; senders that were just answered soon send again, and one that sends alone never waits."""
-
 
 class ByteBudget:
     """Bytes that may be held at the same time, by bodies still arriving and requests not yet committed."""
@@ -63,8 +59,6 @@ class Inbox:
         self._condition = threading.Condition()
         self._waiting: deque[Request | threading.Event] = deque()
         self._closed = False
-        self._wanted = 1
-        """How many requests the next group waits for."""
 
     def put(self, item: Request | threading.Event) -> bool:
         """Queue a request, or an event that is set when all before it is committed; False after `close`."""
@@ -72,17 +66,9 @@ class Inbox:
             if self._closed:
                 return False
             self._waiting.append(item)
-            if not isinstance(item, Request):
-                self._wanted = 1
-            if len(self._waiting) == 1 or len(self._waiting) >= self._wanted:
+            if len(self._waiting) == 1:
                 self._condition.notify()
             return True
-
-    def expect(self, senders: int) -> None:
-        """Say that so many senders are about to be answered: they may send again, as those that wait already have."""
-        with self._condition:
-            if all(isinstance(item, Request) for item in self._waiting):
-                self._wanted = max(len(self._waiting) + senders, 1)
 
     def close(self) -> None:
         """Take no more; what is queued is still handed out."""
@@ -102,7 +88,6 @@ class Inbox:
             self._condition.wait_for(lambda: self._waiting or self._closed, seconds)
             if not self._waiting and self._closed:
                 return None
-            self._gather()
             while self._waiting and size < limit:
                 item = self._waiting.popleft()
                 if isinstance(item, Request):
@@ -110,17 +95,7 @@ class Inbox:
                     size += len(item.body)
                 else:
                     events.append(item)
-            self._wanted = 1
         return requests, events
-
-    def _gather(self) -> None:
-        """Wait, as long as more come, until each sender that was waiting or answered before has sent again."""
-        pause, longest = _GATHER_SECONDS
-        end = time.monotonic() + longest
-        count = 0
-        while count < len(self._waiting) < self._wanted and not self._closed and time.monotonic() < end:
-            count = len(self._waiting)
-            self._condition.wait_for(lambda: len(self._waiting) >= self._wanted or self._closed, pause)
 
 
 _LOG = logging.getLogger("clawtrace.receiver")
@@ -269,10 +244,7 @@ class Writer:
             _LOG.error("%s. Until then exporters are asked to send again, and questions are refused.", why)
 
     def _process(self, requests: list[Request]) -> None:
-        answers = [
-            (request, self._answer(request, answer) if isinstance(answer, Exception) else answer)
-            for request, answer in zip(requests, self._intake.add_all(requests), strict=True)
-        ]
+        answers = [(request, self._enter(request)) for request in requests]
         taken = self._intake.take()
         with self._lock:
             refusals, self._pending = self._pending, []
@@ -285,7 +257,6 @@ class Writer:
         else:
             for note in taken.notes:
                 self._counters.add(note)
-        self._inbox.expect(len(requests))
         # A sender that is answered may send again at once, and finds the room that the request took.
         self.budget.give(sum(len(request.body) for request in requests))
         for request, answer in answers:
@@ -307,17 +278,19 @@ class Writer:
             if given.outcome in _FOR_GOOD and request.port:
                 self.forward(request)
 
-    def _answer(self, request: Request, problem: Exception) -> RequestAnswer:
-        """Return the answer to a request of which nothing is committed."""
-        if isinstance(problem, BadPayloadError):
+    def _enter(self, request: Request) -> RequestAnswer:
+        """Add a request to what is committed next, and return its answer; nothing is committed of one that fails."""
+        try:
+            return self._intake.add(request)
+        except BadPayloadError as problem:
             self.lost(request, str(problem))
             return RequestAnswer(RequestOutcome.BAD, message=str(problem))
-        if isinstance(problem, StoreError):
+        except StoreError as problem:
             return RequestAnswer(RequestOutcome.REFUSED, message=str(problem))
-        about = "a %s request of %d bytes could not be processed"
-        _LOG.error(about, request.signal, len(request.body), exc_info=problem)
-        self.lost(request, "clawtrace failed on it")
-        return RequestAnswer(RequestOutcome.BROKEN, message="clawtrace failed on this request; see its log")
+        except Exception:
+            _LOG.exception("a %s request of %d bytes could not be processed", request.signal, len(request.body))
+            self.lost(request, "clawtrace failed on it")
+            return RequestAnswer(RequestOutcome.BROKEN, message="clawtrace failed on this request; see its log")
 
     def _commit(self, taken: Taken, refusals: list[Note]) -> str:
         """Commit and return why it failed; empty when it did not."""

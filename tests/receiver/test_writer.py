@@ -139,20 +139,64 @@ class TestCommit:
 
 
 class TestGroups:
-    def test_what_came_meanwhile_is_committed_together(self):
-        """A group holds all that waits, and an event among it."""
+    def test_senders_that_were_answered_together_are_committed_together(self):
+        """After a group of eight the next one waits for eight, and takes no more than the time it may wait."""
         inbox = Inbox()
-        inbox.put(Request("traces", "grpc", b"x", False, 1))
+        requests = [Request("traces", "grpc", b"x", False, 1) for _ in range(9)]
+        for request in requests[:8]:
+            inbox.put(request)
         first = inbox.drain(100)
-        for _ in range(8):
-            inbox.put(Request("traces", "grpc", b"x", False, 1))
-        inbox.put(threading.Event())
+        inbox.expect(8)
+        late = threading.Thread(target=lambda: [inbox.put(request) for request in requests[1:]])
+        inbox.put(requests[0])
+        late.start()
         second = inbox.drain(100)
+        late.join()
+        rest = inbox.drain(100, 0) or ([], [])
 
         assert first is not None
         assert second is not None
-        assert (len(first[0]), len(first[1])) == (1, 0)
-        assert (len(second[0]), len(second[1])) == (8, 1)
+        assert len(first[0]) == 8
+        assert len(second[0]) + len(rest[0]) == 9
+
+    def test_two_halves_become_one_group(self, monkeypatch):
+        """Requests that came while others were committed wait for those senders, instead of taking turns with them."""
+        monkeypatch.setattr("clawtrace.receiver.writer._GATHER_SECONDS", (60, 60))
+        inbox = Inbox()
+        requests = [Request("traces", "grpc", b"x", False, 1) for _ in range(4)]
+        for request in requests[:2]:
+            inbox.put(request)
+        inbox.drain(100)
+        for request in requests[2:]:
+            inbox.put(request)
+        inbox.expect(2)
+        late = threading.Timer(0.05, lambda: [inbox.put(request) for request in requests[:2]])
+        late.start()
+        taken = inbox.drain(100)
+        late.join()
+
+        assert taken is not None
+        assert len(taken[0]) == 4
+
+    def test_one_sender_never_waits(self, monkeypatch):
+        """A request that comes alone after one that came alone is taken at once, and a flush is never kept waiting."""
+        monkeypatch.setattr("clawtrace.receiver.writer._GATHER_SECONDS", (60, 60))
+        inbox = Inbox()
+        for _ in range(3):
+            inbox.put(Request("traces", "grpc", b"x", False, 1))
+
+            assert len((inbox.drain(100) or ([], []))[0]) == 1
+            inbox.expect(1)
+        for _ in range(5):
+            inbox.put(Request("traces", "grpc", b"x", False, 1))
+        inbox.drain(100)
+        inbox.expect(5)
+        inbox.put(Request("traces", "grpc", b"x", False, 1))
+        inbox.put(threading.Event())
+        taken = inbox.drain(100)
+
+        assert taken is not None
+        assert (len(taken[0]), len(taken[1])) == (1, 1)
 
 
 class TestDuplicates:

@@ -24,6 +24,10 @@ from clawtrace.support.memory import collector_paused
 
 __all__ = ["ByteBudget", "Inbox", "Writer"]
 
+_GATHER_SECONDS = (0.005, 0.025)
+"""How long the next group waits for more requests while none comes, and at most. A commit costs milliseconds however
+few spans it has; senders that were just answered soon send again, and one that sends alone never waits."""
+
 
 class ByteBudget:
     """Bytes that may be held at the same time, by bodies still arriving and requests not yet committed."""
@@ -59,6 +63,8 @@ class Inbox:
         self._condition = threading.Condition()
         self._waiting: deque[Request | threading.Event] = deque()
         self._closed = False
+        self._wanted = 1
+        """How many requests the next group waits for."""
 
     def put(self, item: Request | threading.Event) -> bool:
         """Queue a request, or an event that is set when all before it is committed; False after `close`."""
@@ -66,9 +72,17 @@ class Inbox:
             if self._closed:
                 return False
             self._waiting.append(item)
-            if len(self._waiting) == 1:
+            if not isinstance(item, Request):
+                self._wanted = 1
+            if len(self._waiting) == 1 or len(self._waiting) >= self._wanted:
                 self._condition.notify()
             return True
+
+    def expect(self, senders: int) -> None:
+        """Say that so many senders are about to be answered: they may send again, as those that wait already have."""
+        with self._condition:
+            if all(isinstance(item, Request) for item in self._waiting):
+                self._wanted = max(len(self._waiting) + senders, 1)
 
     def close(self) -> None:
         """Take no more; what is queued is still handed out."""
@@ -88,6 +102,7 @@ class Inbox:
             self._condition.wait_for(lambda: self._waiting or self._closed, seconds)
             if not self._waiting and self._closed:
                 return None
+            self._gather()
             while self._waiting and size < limit:
                 item = self._waiting.popleft()
                 if isinstance(item, Request):
@@ -95,7 +110,17 @@ class Inbox:
                     size += len(item.body)
                 else:
                     events.append(item)
+            self._wanted = 1
         return requests, events
+
+    def _gather(self) -> None:
+        """Wait, as long as more come, until each sender that was waiting or answered before has sent again."""
+        pause, longest = _GATHER_SECONDS
+        end = time.monotonic() + longest
+        count = 0
+        while count < len(self._waiting) < self._wanted and not self._closed and time.monotonic() < end:
+            count = len(self._waiting)
+            self._condition.wait_for(lambda: len(self._waiting) >= self._wanted or self._closed, pause)
 
 
 _LOG = logging.getLogger("clawtrace.receiver")
@@ -257,6 +282,7 @@ class Writer:
         else:
             for note in taken.notes:
                 self._counters.add(note)
+        self._inbox.expect(len(requests))
         # A sender that is answered may send again at once, and finds the room that the request took.
         self.budget.give(sum(len(request.body) for request in requests))
         for request, answer in answers:

@@ -19,8 +19,8 @@ from clawtrace.errors import QueryError
 from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult, Standing, Status, UnreadVerdicts, Verdict
 from clawtrace.receiver.recordings.recording import Grouping
-from clawtrace.session.questions import Waiting, WaitingQuestion, answer
 from clawtrace.session.session import Session
+from clawtrace.session.waiting import Waiting, WaitingQuestion, answer
 from clawtrace.verdicts.combined import combine
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))

@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch, joined
 from clawtrace.model.run import CARRIED, RunRule
 from clawtrace.receiver.attribution.attribute import NO_RUN, Attribution, Claim, ClaimReader
@@ -17,7 +16,7 @@ from clawtrace.receiver.attribution.connections import Note
 from clawtrace.receiver.decode.decode import RequestDecoder
 from clawtrace.receiver.decode.items import Decoded, SpanItem
 from clawtrace.receiver.redaction.redact import Redactor
-from clawtrace.receiver.request import BadPayloadError, Request, RequestAnswer, RequestOutcome
+from clawtrace.receiver.request import Request, RequestAnswer, RequestOutcome
 
 __all__ = ["Intake", "Taken", "Window", "digest_of"]
 
@@ -113,7 +112,7 @@ class Intake:
         return self._rows
 
     def add(self, request: Request) -> RequestAnswer:
-        """Add one request to the batch; see `add_all`.
+        """Add one request to the batch; its `runs` are filled in.
 
         Returns:
             The answer to the sender, once the batch is committed.
@@ -122,27 +121,7 @@ class Intake:
             BadPayloadError: it will never be accepted; the batch is as before.
             StoreError: a new run could not be registered; the batch is as before.
         """
-        (answer,) = self.add_all([request])
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    def add_all(self, requests: Sequence[Request]) -> list[RequestAnswer | Exception]:
-        """Add requests to the batch, in their order; their `runs` are filled in.
-
-        Returns:
-            For each the answer to its sender once the batch is committed, or why nothing of it is in the batch: a
-            `BadPayloadError` where it will never be accepted, a `StoreError` where a new run could not be registered.
-        """
-        answers: list[RequestAnswer | Exception] = []
-        for request in requests:
-            try:
-                answers.append(self._enter(request, self._decoder.decode(request)))
-            except (BadPayloadError, StoreError) as problem:
-                answers.append(problem.with_traceback(None))  # it would hold this frame, and with it the batch
-            except Exception as fault:
-                answers.append(fault)
-        return answers
+        return self._enter(request, self._decoder.decode(request))
 
     def take(self) -> Taken:
         """Return what is to be committed, and start the next batch."""

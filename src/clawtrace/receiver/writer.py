@@ -269,10 +269,7 @@ class Writer:
             _LOG.error("%s. Until then exporters are asked to send again, and questions are refused.", why)
 
     def _process(self, requests: list[Request]) -> None:
-        answers = [
-            (request, self._answer(request, answer) if isinstance(answer, Exception) else answer)
-            for request, answer in zip(requests, self._intake.add_all(requests), strict=True)
-        ]
+        answers = [(request, self._enter(request)) for request in requests]
         taken = self._intake.take()
         with self._lock:
             refusals, self._pending = self._pending, []
@@ -307,17 +304,19 @@ class Writer:
             if given.outcome in _FOR_GOOD and request.port:
                 self.forward(request)
 
-    def _answer(self, request: Request, problem: Exception) -> RequestAnswer:
-        """Return the answer to a request of which nothing is committed."""
-        if isinstance(problem, BadPayloadError):
+    def _enter(self, request: Request) -> RequestAnswer:
+        """Add a request to what is committed next, and return its answer; nothing is committed of one that fails."""
+        try:
+            return self._intake.add(request)
+        except BadPayloadError as problem:
             self.lost(request, str(problem))
             return RequestAnswer(RequestOutcome.BAD, message=str(problem))
-        if isinstance(problem, StoreError):
+        except StoreError as problem:
             return RequestAnswer(RequestOutcome.REFUSED, message=str(problem))
-        about = "a %s request of %d bytes could not be processed"
-        _LOG.error(about, request.signal, len(request.body), exc_info=problem)
-        self.lost(request, "clawtrace failed on it")
-        return RequestAnswer(RequestOutcome.BROKEN, message="clawtrace failed on this request; see its log")
+        except Exception:
+            _LOG.exception("a %s request of %d bytes could not be processed", request.signal, len(request.body))
+            self.lost(request, "clawtrace failed on it")
+            return RequestAnswer(RequestOutcome.BROKEN, message="clawtrace failed on this request; see its log")
 
     def _commit(self, taken: Taken, refusals: list[Note]) -> str:
         """Commit and return why it failed; empty when it did not."""

@@ -10,7 +10,7 @@ from clawtrace.dialects.load import EVIDENCE
 from clawtrace.facts.calls.rules import CALL_RULES
 from clawtrace.model.reasons import REASONS
 from clawtrace.report.console import ConsoleOutput
-from clawtrace.support.figures import amount
+from clawtrace.support.figures import amount, listed
 
 __all__ = [
     "marks_of",
@@ -57,10 +57,10 @@ def print_open(run: Mapping[str, Any], console: ConsoleOutput) -> None:
     for doubt in run["doubts"]:
         if doubt["column_name"] is None and not REASONS[doubt["reason"]].unfinished:
             row = _row(run, doubt) or {}
-            rows[doubt["because"], doubt["relation"]].append(row.get("name") or row.get("response_model") or "?")
+            name = row.get("name") or row.get("response_model")
+            rows[doubt["because"], doubt["relation"]].append(f"`{name}`" if name else "name unknown")
     for (because, relation), names in rows.items():
-        named = ", ".join(f"`{name}`" for name in dict.fromkeys(names[:_NAMED])) + (", …" if names[_NAMED:] else "")
-        text = f"{amount(len(names), _noun(relation))} ({named}): {because}"
+        text = f"{amount(len(names), _noun(relation))} ({listed(list(dict.fromkeys(names)), _NAMED)}): {because}"
         console.paragraph(text, first="  in doubt: ", indent="    ", style="yellow")
     gaps: dict[str, dict[str, None]] = defaultdict(dict)
     for gap in run["gaps"]:

@@ -180,6 +180,15 @@ def test_a_tool_call_reads_the_same_in_every_form(form: str) -> None:
     assert brief(parse_messages(form, OUTPUTS[form], "output")) == ASKED
 
 
+def test_the_representation_of_a_message_is_its_tool_calls() -> None:
+    """It was taken for the final answer."""
+    call = {"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city":"Paris"}'}}
+    text = repr({"content": None, "role": "assistant", "tool_calls": [call]})
+    payload = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": text}]}])
+
+    assert brief(parse_messages("genai_reprs", payload, "output")) == ASKED
+
+
 def test_names_of_tools_in_one_attribute_are_calls_of_ax_only() -> None:
     """An attribute of another instrumentation that has this name may mean anything, such as the tools that were offered."""
     payload = json.dumps([["gen_ai.choice", {"finish_reason": "function_call", "tool_names": "get_weather,pay"}]])

@@ -85,16 +85,18 @@ def _genai_streamed(payload: str, direction: str) -> Iterator[Message]:
 def _genai_reprs(payload: str, direction: str) -> Iterator[Message]:
     """A call that the model requested is there as Python represents its object, in place of text."""
     for role, pieces in _genai_parts(payload, direction):
-        yield role, [_represented(one) if one.type == "text" and direction == "output" else one for one in pieces]
+        read = direction == "output"
+        yield role, [part for one in pieces for part in (_represented(one) if read and one.type == "text" else [one])]
 
 
-def _represented(piece: Piece) -> Piece:
+def _represented(piece: Piece) -> list[Piece]:
     try:
         read = read_repr(piece.text or "")
     except ValueError:
-        return piece
-    call = piece_of(read) if isinstance(read, dict) else piece
-    return call if call.type == "tool_call" else piece
+        return [piece]
+    calls = [part for part in message_of(read)[1] if part.type == "tool_call"]
+    calls = calls or ([piece_of(read)] if isinstance(read, dict) else [])
+    return calls if calls and calls[0].type == "tool_call" else [piece]
 
 
 def _nest(payload: str) -> list[dict[str, Any]]:

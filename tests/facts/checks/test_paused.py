@@ -43,6 +43,7 @@ def test_a_later_turn_hides_nothing_of_a_call_that_waited(lab: Lab, carried_out:
     [
         ("opentelemetry.instrumentation.genai.openai_agents", {}),
         ("opentelemetry.instrumentation.openai_agents", {"traceloop.span.kind": "tool"}),
+        ("opentelemetry.instrumentation.openai_agents", {}),
     ],
 )
 def test_a_call_that_waited_and_the_one_that_was_carried_out(lab: Lab, scope: str, more: dict[str, str]) -> None:
@@ -57,3 +58,19 @@ def test_a_call_that_waited_and_the_one_that_was_carried_out(lab: Lab, scope: st
     lab.put(*spans)
 
     assert lab.rows("SELECT certain, outcome FROM tool_calls ORDER BY start_ns") == [(False, None), (True, "ok")]
+
+
+@pytest.mark.parametrize(
+    ("scope", "name", "attrs"),
+    [
+        ("mlflow.tracing.provider", "refund", {"mlflow.spanType": '"TOOL"', "mlflow.spanInputs": "{}", "mlflow.spanOutputs": "null"}),
+        ("logfire.openai_agents", "Function: {name}", {"name": "refund", "input": "{}", "output": "null"}),
+    ],
+)  # fmt: skip
+def test_a_call_without_output_may_wait_or_was_cancelled(
+    lab: Lab, scope: str, name: str, attrs: dict[str, str]
+) -> None:
+    """`status: ok` passed for a call that nobody had approved yet."""
+    lab.put(S("t", "", 1, 5, name, attrs, scope=scope))
+
+    assert lab.rows("SELECT name, certain, outcome FROM tool_calls") == [("refund", False, None)]

@@ -35,35 +35,12 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def run(*args: object) -> None:
         subprocess.run(["openssl", *map(str, args)], cwd=folder, check=True, capture_output=True)
 
-    run(
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-keyout",
-        "ca.key",
-        "-out",
-        "ca.pem",
-        "-days",
-        2,
-        "-subj",
-        "/CN=ca",
-    )
+    new = ("req", "-newkey", "rsa:2048", "-nodes")
+    usage = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")  # Python 3.13 refuses an authority without
+    run(*new, "-x509", "-keyout", "ca.key", "-out", "ca.pem", "-days", 2, "-subj", "/CN=ca", *usage)
     (folder / "names").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
     for name in ("server", "client"):
-        run(
-            "req",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-keyout",
-            f"{name}.key",
-            "-out",
-            f"{name}.csr",
-            "-subj",
-            f"/CN={name}",
-        )
+        run(*new, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
         run(
             *("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", 2),
             *("-extfile", "names", "-out", f"{name}.pem"),

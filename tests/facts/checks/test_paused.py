@@ -74,3 +74,15 @@ def test_a_call_without_output_may_wait_or_was_cancelled(
     lab.put(S("t", "", 1, 5, name, attrs, scope=scope))
 
     assert lab.rows("SELECT name, certain, outcome FROM tool_calls") == [("refund", False, None)]
+
+
+@pytest.mark.parametrize(("status", "outcome"), [("200 OK", None), ("500 Internal Server Error", "error")])
+def test_a_stream_that_failed_after_the_server_answered_may_be_an_answer(
+    lab: Lab, status: str, outcome: str | None
+) -> None:
+    """MLflow's span of OpenAI's SDK has the response's representation; the agent gave up on an answer that was cut."""
+    words = f"\"<AsyncAPIResponse [{status}] type=<class 'openai.types.responses.response.Response'>>\""
+    said = {"mlflow.spanType": '"CHAT_MODEL"', "mlflow.llm.model": '"gpt-4o"', "mlflow.spanOutputs": words}
+    lab.put(S("m", "", 1, 9, "AsyncResponses", said, scope="mlflow.tracing.provider", error="Error streaming response"))
+
+    assert lab.rows("SELECT outcome FROM llm_calls") == [(outcome,)]

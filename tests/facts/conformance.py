@@ -28,7 +28,7 @@ from clawtrace.session.session import Session
 DETAILS = ("failed_llm_attempts", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
 """Facts that many instrumentations never record; the others are the core."""
 
-LOST = frozenset(("opencode",))
+LOST = frozenset(("nemo-agent-toolkit", "opencode"))
 """Clients that end without sending their last spans: their recordings must not be complete, and what is counted in them is at
 most what happened."""
 

@@ -216,7 +216,7 @@ class SpanTests(DialectPart):
     tool_paused: Annotated[Condition | None, RecordEffect.ANY] = None
     """A tool call waits for someone's approval or answer: it was not carried out yet, and may never be."""
     tool_unknown: Annotated[Condition | None, RecordEffect.ALL] = None
-    """The span of a tool call does not show whether it failed."""
+    """The span of a tool call, or of a step, does not show whether it failed."""
     answer_unread: Annotated[Condition | None, RecordEffect.ANY] = None
     """A model call, or an agent, failed with an error of the program itself, not of the request: the model may have answered before."""
     excludes_cache: Annotated[Condition | None, RecordEffect.SPAN] = None

@@ -154,7 +154,7 @@ class Span(NamedTuple):
     tool_paused: bool = False
     """The call waits for someone: it was not carried out yet."""
     tool_unknown: bool = False
-    """What is recorded of the tool call does not show whether it failed."""
+    """What is recorded of the tool call, or of a step, does not show whether it failed."""
     answer_unread: bool = False
     """A model call, or an agent, failed with an error of the program itself: the model may have answered before."""
     unlike_total: bool = False

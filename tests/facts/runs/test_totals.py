@@ -122,6 +122,15 @@ class TestTokens:
 
         assert lab.totals("llm_calls", "input_tokens", "output_tokens") == (None, 50, 5)
 
+    def test_usage_of_zeros_is_none(self, lab: Lab) -> None:
+        """No request is empty: an SDK wrote zeros where the answer came without usage."""
+        zeros = dict.fromkeys(
+            ("input_tokens", "output_tokens", "cache_read.input_tokens", "reasoning.output_tokens"), 0
+        )
+        lab.put(agent("a"), chat("m", "a", at=1, **{f"gen_ai.usage.{name}": count for name, count in zeros.items()}))
+
+        assert lab.totals("input_tokens", "output_tokens", "cache_read_tokens", "reasoning_tokens") == (None,) * 4
+
     def test_a_rollup_of_zero_tokens_states_nothing(self, lab: Lab) -> None:
         """No request is empty: the agent was not sent the usage, so that nothing is known of its cached tokens either."""
         parts = ("cache_read.input_tokens", "cache_creation.input_tokens", "reasoning.output_tokens")

@@ -142,6 +142,11 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
     if call.outcome == "ok" and call.input_tokens == 0:
         # No request is empty: zero means that the instrumentation did not get the usage, of a stream for instance.
         call.input_tokens, call.output_tokens = None, call.output_tokens or None
+        call.cache_read_tokens, call.cache_write_tokens = (
+            call.cache_read_tokens or None,
+            call.cache_write_tokens or None,
+        )
+        call.reasoning_tokens = call.reasoning_tokens or None
     attempts = max(facts.attempts or 0, run.requests.get(number, 0))
     call.attempts = max(call.attempts, attempts)
     call.failed_attempts = max(call.failed_attempts, attempts - answered)

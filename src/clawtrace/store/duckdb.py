@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.run import RunRecord, read_record, write_record
-from clawtrace.store.files.cached_blocks import CachedBlocks
+from clawtrace.store.files.cached_blocks import CachedBlocks, move_log
 from clawtrace.store.files.failures import as_store_errors, keep_unread_log, store_error, try_to_write
 from clawtrace.store.files.owner import PATIENCE_SECONDS, connect, load_duckdb, patiently
 from clawtrace.store.files.schema import create_tables, holds_store, renew
@@ -127,7 +127,7 @@ class DuckStore(QuestionSide):
     def _use(self, connection: DuckDBPyConnection) -> None:
         super()._use(connection)
         self._more_sides: list[QuestionSide] = []
-        self._blocks = CachedBlocks(self._writer, self._reader_lock)
+        self._blocks = CachedBlocks(self._writer, self.path, self._reader_lock)
 
     def mend(self) -> None:
         """Have the store work again after it failed: open it again if its engine has stopped, and move what waits.
@@ -286,8 +286,7 @@ class DuckStore(QuestionSide):
             retired: list[str] = []
             if adopted or not self._raw.take(group):
                 retired = self._raw.move(group, lambda db: adopt(db, adopted, self._numbers)) or []
-            if self.path != MEMORY:  # there is no file to read from what is dropped
-                self._blocks.wrote(group.rows)
+            self._wrote(group.rows)
             del self._unsaved[: len(group.numbers)]
             for run_id in retired:
                 del self._numbers[run_id]
@@ -311,6 +310,11 @@ class DuckStore(QuestionSide):
                 db.execute("DELETE FROM run_records WHERE run_id = ?", [run_id])
                 db.execute("INSERT INTO run_records VALUES (?, ?, ?)", [run_id, write_record(record), time.time_ns()])
             del self._unsaved[: len(unsaved)]
+            self._wrote(1)
+
+    def _wrote(self, rows: int) -> None:
+        if self.path != MEMORY:  # there is no file to read from what is dropped
+            self._blocks.wrote(rows, sum(side.asked for side in (self, *self._more_sides)))
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[DuckDBPyConnection]:
@@ -369,17 +373,10 @@ class DuckStore(QuestionSide):
         Raises:
             StoreError: what waits could not be moved; it is as durable as before.
         """
-        import duckdb
-
         self._settle()
         if self.path != MEMORY:
-            with (
-                self._writer_lock,
-                as_store_errors(self.path, "write to"),
-                contextlib.suppress(FileNotFoundError, duckdb.TransactionException),
-            ):
-                if whole or Path(f"{self.path}.wal").stat().st_size >= _CHECKPOINT_BYTES:
-                    self._writer.execute("CHECKPOINT")
+            with self._writer_lock, as_store_errors(self.path, "write to"):
+                move_log(self._writer, self.path, 0 if whole else _CHECKPOINT_BYTES)
 
     def files(self) -> list[str]:
         """Return the paths of the store's files, which need not be there; of one in memory none."""

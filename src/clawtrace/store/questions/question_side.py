@@ -60,6 +60,11 @@ class QuestionSide:
         self._bound: dict[str, tuple[tuple[str, int], ...]] = {}
         """The rows that a relation was bound with last; most questions are followed by that for their evidence."""
 
+    @property
+    def asked(self) -> int:
+        """How many statements were run here."""
+        return self._statements.asked
+
     # Facts ------------------------------------------------------------------------------------
 
     def script(self, sql: str, params: Mapping[str, Scalar] | None = None) -> list[tuple[Any, ...]]:

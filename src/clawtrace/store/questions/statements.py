@@ -47,6 +47,8 @@ class Statements:
 
     def __init__(self, connection: DuckDBPyConnection) -> None:
         self._connection = connection
+        self.asked = 0
+        """Texts that were run."""
 
     def run(self, sql: str, params: Mapping[str, Scalar] | None = None) -> DuckDBPyConnection:
         """Run a text of one or several statements; `params` are of the last one, whose rows can be fetched.
@@ -69,6 +71,7 @@ class Statements:
         return self._connection.sql(statement, params=dict(params) if params else None)
 
     def _statements_of(self, sql: str) -> list[Statement]:
+        self.asked += 1
         parsed = self._parsed.get(sql)
         if parsed is None:
             parsed = self._connection.extract_statements(sql)

@@ -137,12 +137,12 @@ def _packages(folder: Path, dependencies: Sequence[str]) -> None:
     package = {"private": True, "type": "module", "dependencies": wanted}
     (folder / "package.json").write_text(json.dumps(package), encoding="utf-8")
     npm = ["npm", "install", "--prefix", str(folder), "--no-package-lock", "--no-audit", "--no-fund"]
-    _run(npm, folder.name)
+    _run(npm, folder.name, folder)  # some packages write into the folder that npm was called in
 
 
-def _run(command: list[str], what: str) -> None:
+def _run(command: list[str], what: str, folder: Path | None = None) -> None:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CannotInstallError(f"{what} could not be installed: {type(error).__name__}") from None
     if done.returncode:

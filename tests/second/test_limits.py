@@ -35,6 +35,7 @@ KNOWN: dict[str, set[str]] = {
         "strands-ts/soak-cut-answer",
         "strands-ts/soak-unread-answer",
         "vercel-ai6+axiom/unknown_tool",
+        "wayflow+openinference/tool_error",
     },
 }
 KNOWN["masks for what was said"] = KNOWN["nothing that was said"]

@@ -96,8 +96,8 @@ def add_gaps(facts: Found, stated: Stated) -> None:
     # Steps alone, of an instrumentation that does not record how what is done in them ends; or no work at all.
     tellers = (index for index, span in enumerate(run.spans) if span.kind != "infra")
     tell = {run.records(index, "errors") is True for index in tellers}
-    unclear = any(span.tool_unknown and run.evidence(index) == "generic" for index, span in enumerate(run.spans))
-    if not (models or at_work) and (tell != {True} or unclear):
+    is_unclear = any(span.tool_unknown and run.evidence(index) == "generic" for index, span in enumerate(run.spans))
+    if not (models or at_work) and (tell != {True} or is_unclear):
         findings.gap("errors", "errors-not-recorded")
 
 

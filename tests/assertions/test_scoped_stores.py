@@ -24,18 +24,18 @@ PARTS = {
 }
 
 
-def asked_in_sql():
-    """Every question of the cases that is asked of the store, within a scope."""
+def asked_in_sql(place):
+    """Yield, of each type that is asked of the store, the cases of this place: every sixteenth."""
     for type_name, cases in CASES.items():
         cls = registry.get(type_name)
         if not cls.unscoped and cls.question is not Assertion.question:
-            yield from ({"type": type_name} | case["assert"] for case in cases)
+            yield from ({"type": type_name} | case["assert"] for case in cases[place::16])
 
 
 @pytest.mark.needs("chdb")
 @pytest.mark.parametrize("recording", PARTS)
 def test_both_stores_answer_alike_within_a_scope(chdb, recording):
-    """A quarter of the cases of all types, of the part of a recorded run; the other store is given the rows that ours holds."""
+    """Some cases of every type, of the part of a recorded run; the other store is given the rows that ours holds."""
     with Session.open() as session:
         session.load_recordings([RECORDINGS / recording], Grouping("one", "r"))
         engine, store = session._current(["r"]), session._store
@@ -44,7 +44,7 @@ def test_both_stores_answer_alike_within_a_scope(chdb, recording):
         different = []
         with within.holding():
             chdb.load(held(store))
-            for written in list(asked_in_sql())[list(PARTS).index(recording) :: len(PARTS)]:
+            for written in asked_in_sql(list(PARTS).index(recording)):
                 assertion = registry.parse_assertion(written)
                 ours, theirs = answered(store, assertion), answered(chdb, assertion)
                 if ours != theirs:

@@ -213,7 +213,7 @@ def answers(asked, runs, closed_by="recording"):
     return [found[one] for one in ids]
 
 
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(QUESTIONS, st.lists(trees(), min_size=1, max_size=4))
 @pytest.mark.full
 def test_the_answer_is_that_of_trying_every_span(asked, runs):
@@ -221,7 +221,7 @@ def test_the_answer_is_that_of_trying_every_span(asked, runs):
     assert [one.holds for one in answers(asked, runs)] == [answer(asked, spans) for spans in runs]
 
 
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(QUESTIONS, trees(), st.integers(0, 5))
 @pytest.mark.full
 def test_an_answer_is_never_contradicted_by_more_spans(asked, spans, kept):

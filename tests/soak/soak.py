@@ -133,8 +133,8 @@ def play(
         "PYTHONPATH": str(Path(__file__).parent), "OTEL_EXPORTER_OTLP_ENDPOINT": session.endpoints.http, "OTEL_SERVICE_NAME": "soak",
         "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_ONLY",
         "OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental",
-        # As `clawtrace env` does: past 128 attributes an SDK drops the first, which is the id of the run.
-        "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "1000000",
+        # As `clawtrace env` does: past 128 attributes an SDK drops the first, which is the id of the run; and MLflow writes an event for each token.
+        "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "1000000", "OTEL_SPAN_EVENT_COUNT_LIMIT": "1000000",
         **{key: value for key, value in os.environ.items() if key.startswith(_SETTINGS)},
     }  # fmt: skip
     command = [*program, batch.instrumentation, str(jobs), str(log)]

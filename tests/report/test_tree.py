@@ -119,6 +119,15 @@ def test_a_failure_that_repeats_is_folded(node) -> None:
     ]
 
 
+def test_an_error_is_shown_once_and_without_its_traceback(node) -> None:
+    """What is said before a traceback, else its last line; a reason that ends with the error is enough."""
+    trace = 'Traceback (most recent call last):\n  File "a.py", line 1, in go\nValueError: no'
+    nodes = [node("a", 0, "tool", error=f"ValueError('no'){trace}"), node("b", 0, "other", error=trace)]
+
+    shown = [line.strip() for line in text_of(nodes, marks={"a": f"tool: ValueError('no'){trace}"}) if "no" in line]
+    assert shown == ["→ tool: ValueError('no')", "✗ ValueError: no"]
+
+
 def test_names_are_cut_to_the_width(node) -> None:
     """At a given width long names end in an ellipsis; without one they are written out."""
     nodes = [node("a", 0, "x" * 300, "llm")]

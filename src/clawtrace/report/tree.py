@@ -173,13 +173,20 @@ def _row(branch: _Branch, lead: str, below: str, marks: Mapping[str, str], *, hi
     name = clean(node.name) + (f"  (+{amount(hidden, 'span')})" if hidden else "")
     marked = node.span_id in marks
     notes: list[Segment] = []
-    if marks.get(node.span_id):
-        notes.append((f"{below}→ {clean(marks[node.span_id])}", "yellow"))
-    if node.error is not None:
-        notes.append((f"{below}✗ {clean(cut(node.error or 'error', 200))}", "red"))
+    why, error = _without_traceback(marks.get(node.span_id) or ""), _without_traceback(node.error or "error")
+    if why:
+        notes.append((f"{below}→ {clean(why)}", "yellow"))
+    if node.error is not None and not why.endswith(f": {error}"):
+        notes.append((f"{below}✗ {clean(cut(error, 200))}", "red"))
     figures = (_kind(node), _tokens(node), dollars(node.cost_usd) if node.cost_usd is not None else "", _time(node))
     style = "bold" if marked else "red" if node.error is not None else ""
     return _SpanLine(marked, lead + name, figures, style, tuple(notes))
+
+
+def _without_traceback(text: str) -> str:
+    """Return what is said before a traceback of Python, or its last line where nothing is."""
+    said, _, trace = text.partition("Traceback (most recent call last)")
+    return said.rstrip() or trace.rstrip().rpartition("\n")[2] or text
 
 
 def _kind(node: SpanNode) -> str:

@@ -34,18 +34,21 @@ from clawtrace.receiver.decode.json_fields import (
     objects,
     one_object,
     severity,
+    snake,
     text,
     unsigned,
 )
 from clawtrace.receiver.request import BadItemError, BadPayloadError, Signal
 
-__all__ = ["JsonItems", "parse_json", "whole_characters"]
+__all__ = ["JsonItems", "parse_json", "unrepeated", "whole_characters"]
 
 _PARTS: dict[Signal, tuple[str, str, str]] = {
     "traces": ("resourceSpans", "scopeSpans", "spans"),
     "logs": ("resourceLogs", "scopeLogs", "logRecords"),
     "metrics": ("resourceMetrics", "scopeMetrics", "metrics"),
 }
+_LISTS = tuple(written for names in _PARTS.values() for name in names for written in {name, snake(name)})
+_ROOTS = tuple(f'"{written}"'.encode() for root, *_ in _PARTS.values() for written in (root, snake(root)))
 _OLD_SCOPES: dict[Signal, str] = {
     "traces": "instrumentationLibrarySpans",
     "logs": "instrumentationLibraryLogs",
@@ -66,14 +69,29 @@ def parse_json(data: bytes) -> Any:
     """
     from pydantic_core import from_json
 
-    with contextlib.suppress(ValueError):  # it takes half of the time, and refuses what is repaired here
-        return from_json(data, cache_strings="keys")
+    if all(data.count(key) < 2 for key in _ROOTS):  # else it would keep the last of two
+        with contextlib.suppress(ValueError):  # it takes half of the time, and refuses what is repaired here
+            return from_json(data, cache_strings="keys")
     try:
-        return whole_characters(json.loads(str(data, "utf-8-sig", "replace")), data)
+        return whole_characters(json.loads(str(data, "utf-8-sig", "replace"), object_pairs_hook=unrepeated), data)
     except RecursionError:
         raise BadPayloadError("the JSON body is nested too deeply") from None
     except ValueError as error:
         raise BadPayloadError(f"the body is not JSON: {error}") from None
+
+
+def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON.
+
+    Raises:
+        ValueError: it names a list of spans, records or metrics twice, so that one of them would be lost.
+    """
+    node = dict(pairs)
+    if len(node) < len(pairs):
+        names = [name for name, _ in pairs]
+        if twice := next((name for name in _LISTS if names.count(name) > 1), None):
+            raise ValueError(f"an object names `{twice}` twice")
+    return node
 
 
 def whole_characters(document: Any, data: bytes) -> Any:

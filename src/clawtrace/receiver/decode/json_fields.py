@@ -27,7 +27,6 @@ __all__ = [
     "objects",
     "one_object",
     "severity",
-    "snake",
     "text",
     "unsigned",
 ]
@@ -44,11 +43,6 @@ _BASE64_IDS = (12, 24)
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 
 
-def snake(name: str) -> str:
-    """Return a field's name in snake_case."""
-    return re.sub("[A-Z]", r"_\g<0>", name).lower()
-
-
 _NAMES = (
     "resourceSpans", "scopeSpans", "instrumentationLibrarySpans", "resourceLogs", "scopeLogs",
     "instrumentationLibraryLogs", "resourceMetrics", "scopeMetrics", "instrumentationLibraryMetrics",
@@ -57,7 +51,7 @@ _NAMES = (
     "droppedAttributesCount", "droppedEventsCount", "droppedLinksCount", "severityText", "severityNumber", "eventName",
     "stringValue", "intValue", "doubleValue", "boolValue", "arrayValue", "kvlistValue", "bytesValue",
 )  # fmt: skip
-_FIELDS = {snake(name): name for name in _NAMES}
+_FIELDS = {re.sub("[A-Z]", r"_\g<0>", name).lower(): name for name in _NAMES}
 """Fields of more than one word, by their names in snake_case."""
 _SNAKE = frozenset(_FIELDS)
 _SEVERITIES = {

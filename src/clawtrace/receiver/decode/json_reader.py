@@ -34,7 +34,6 @@ from clawtrace.receiver.decode.json_fields import (
     objects,
     one_object,
     severity,
-    snake,
     text,
     unsigned,
 )
@@ -47,8 +46,8 @@ _PARTS: dict[Signal, tuple[str, str, str]] = {
     "logs": ("resourceLogs", "scopeLogs", "logRecords"),
     "metrics": ("resourceMetrics", "scopeMetrics", "metrics"),
 }
-_LISTS = tuple(written for names in _PARTS.values() for name in names for written in {name, snake(name)})
-_ROOTS = tuple(f'"{written}"'.encode() for root, *_ in _PARTS.values() for written in (root, snake(root)))
+_ROOT = re.compile("resource(?:Spans|Logs|Metrics|_spans|_logs|_metrics)")
+_ROOTS = re.compile(b'"resource[SLM_][a-z]+"')
 _OLD_SCOPES: dict[Signal, str] = {
     "traces": "instrumentationLibrarySpans",
     "logs": "instrumentationLibraryLogs",
@@ -69,7 +68,7 @@ def parse_json(data: bytes) -> Any:
     """
     from pydantic_core import from_json
 
-    if all(data.count(key) < 2 for key in _ROOTS):  # else it would keep the last of two
+    if len(_ROOTS.findall(data)) < 2:  # else it would keep the last of two
         with contextlib.suppress(ValueError):  # it takes half of the time, and refuses what is repaired here
             return from_json(data, cache_strings="keys")
     try:
@@ -84,13 +83,13 @@ def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of JSON.
 
     Raises:
-        ValueError: it names a list of spans, records or metrics twice, so that one of them would be lost.
+        ValueError: it names the spans, the log records or the metrics twice, so that one list of them would be lost.
     """
     node = dict(pairs)
     if len(node) < len(pairs):
-        names = [name for name, _ in pairs]
-        if twice := next((name for name in _LISTS if names.count(name) > 1), None):
-            raise ValueError(f"an object names `{twice}` twice")
+        for name in node:
+            if _ROOT.fullmatch(name) and sum(name == other for other, _ in pairs) > 1:
+                raise ValueError(f"an object names `{name}` twice")
     return node
 
 

@@ -23,7 +23,7 @@ _SHOWN_SIBLINGS = 24
 _HEAD, _TAIL = 12, 4
 """How much of a longer one is shown."""
 _SMALL_TREE = 20
-"""Spans up to which a tree is shown whole even where only the marked ones matter."""
+"""Spans up to which a tree is small."""
 _SHOWN_DEPTH = 16
 """Levels that are drawn as indentation; deeper spans say their depth."""
 
@@ -72,6 +72,7 @@ def tree_lines(
     *,
     marks: Mapping[str, str] | None = None,
     only_marked: bool = False,
+    small_whole: bool = True,
     width: int | None = None,
 ) -> Iterator[tuple[Segment, ...]]:
     """Yield the lines of a tree.
@@ -79,12 +80,13 @@ def tree_lines(
     Args:
         nodes: spans of one run, depth first.
         marks: reason by span id of the spans to point at.
-        only_marked: of a tree that is not small, show the marked spans, their ancestors and their neighbours.
+        only_marked: show the marked spans, their ancestors and their neighbours.
+        small_whole: even so, show a small tree whole.
         width: columns of a line; names are cut to fit. None: names are written out.
     """
     marks = marks or {}
     root = _grow(nodes, marks)
-    fold = only_marked and len(nodes) > _SMALL_TREE and root.marked
+    fold = only_marked and root.marked and not (small_whole and len(nodes) <= _SMALL_TREE)
     rows = list(_rows(root, marks, fold))
     widths = [max((display_width(row.figures[i]) for row in rows), default=0) for i in range(4)]
     figures_width = sum(column + 2 for column in widths if column)

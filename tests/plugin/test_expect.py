@@ -39,6 +39,7 @@ def test_functions_make_what_files_make():
         (lambda: expect.tool_call(), InvalidAssertionError, "`tool` is required"),
         (lambda: tool_sequence(["a"], expected=["b"]), TypeError, "two values for `expected`"),
         (lambda: tool_sequence(["a"], "strict"), TypeError, "only `expected` may come without its name"),
+        (lambda: expect.tool_call("a"), TypeError, r"each needs its name: tool_call\(tool=…\)"),
         (lambda: expect.trace_token_budget(5), TypeError, "each needs its name"),
         (lambda: tool_sequence(["a"], mod="strict"), InvalidAssertionError, "unknown field `mod`.*Did you mean `mode`"),
         (lambda: tool_sequence(["a"], mode="strikt"), InvalidAssertionError, "Did you mean `strict`"),

@@ -17,6 +17,7 @@ from clawtrace.dialects.session_keys import SESSION_KEYS
 from clawtrace.receiver.attribution.attribute import Claim, ClaimReader
 from clawtrace.receiver.decode.decode import RequestDecoder
 from clawtrace.receiver.decode.items import Decoded, double_text
+from clawtrace.receiver.decode.json_reader import parse_json
 from clawtrace.receiver.redaction.redact import Redactor
 from clawtrace.receiver.request import BadPayloadError, Request
 
@@ -183,6 +184,15 @@ class TestEquivalence:
 
         with pytest.raises(BadPayloadError, match="`resourceSpans` is given a second time, as `resource_spans`"):
             from_json(document)
+
+    @pytest.mark.parametrize("name", ["resourceSpans", "resource_logs"])
+    def test_a_field_that_is_there_twice_is_refused(self, name):
+        """A parser keeps the last of two; a text that is such a name is none."""
+        text = f'{{"{name}": [], "other": "{name}"}}'.encode()
+
+        assert parse_json(text) == {name: [], "other": name}
+        with pytest.raises(BadPayloadError, match=f"an object names `{name}` twice"):
+            parse_json(text.replace(b"other", name.encode()))
 
     @pytest.mark.parametrize(
         ("value", "number"),

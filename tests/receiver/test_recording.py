@@ -298,6 +298,10 @@ class TestDamage:
         "another object in the middle": (FIRST + b'{"a": 1}\n' + SECOND, "line 2: this JSON has no `resourceSpans`"),
         "truncated only line": (FIRST[:60], r"line 1, column \d+: the JSON is not closed"),
         "truncated pretty-printed": (PRETTY[:-40], r"line \d\d, column \d+: "),
+        "spans named twice": (
+            FIRST.rstrip().removesuffix(b"}") + b"," + SECOND.lstrip().removeprefix(b"{"),
+            "line 1: an object names `resourceSpans` twice",
+        ),
         "truncated array": (b"[" + FIRST.strip() + b"," + SECOND[:40], r"line 1, column \d+: "),
         "text behind the array": (b"[" + FIRST.strip() + b"]\nthat is all", r"line 2, column 1: "),
         "wrong shape": (b'{"resourceSpans": [5]}', "line 1: .*`resourceSpans` is not a list of objects"),

@@ -77,6 +77,16 @@ def test_only_marked_keeps_ancestors_and_neighbours(node) -> None:
     assert any("turn-4.  (+3 spans)" in line for line in lines)
 
 
+def test_a_small_tree_that_was_shown_is_folded(weather_tree) -> None:
+    """Whole at first; where another verdict points at it, the marked span with its ancestors and neighbours."""
+    whole = text_of(weather_tree, marks={"b1": "here"}, only_marked=True)
+    again = text_of(weather_tree, marks={"b1": "here"}, only_marked=True, small_whole=False)
+
+    assert not any("more span" in line for line in whole)
+    assert any("… 2 more spans" in line for line in again)
+    assert any("→ here" in line for line in again)
+
+
 @given(data=st.data(), only_marked=st.booleans())
 def test_every_span_is_shown_or_counted(node, data, only_marked) -> None:
     """Whatever the shape of the forest and the marks: spans shown plus spans counted in folds are all spans."""
@@ -117,6 +127,15 @@ def test_a_failure_that_repeats_is_folded(node) -> None:
         "… 8 more spans, 8 failed",
         "… 14 more spans, 14 failed",
     ]
+
+
+def test_an_error_is_shown_once_and_without_its_traceback(node) -> None:
+    """What is said before a traceback, else its last line; a reason that ends with the error is enough."""
+    trace = 'Traceback (most recent call last):\n  File "a.py", line 1, in go\nValueError: no'
+    nodes = [node("a", 0, "tool", error=f"ValueError('no'){trace}"), node("b", 0, "other", error=trace)]
+
+    shown = [line.strip() for line in text_of(nodes, marks={"a": f"tool: ValueError('no'){trace}"}) if "no" in line]
+    assert shown == ["→ tool: ValueError('no')", "✗ ValueError: no"]
 
 
 def test_names_are_cut_to_the_width(node) -> None:

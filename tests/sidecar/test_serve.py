@@ -165,6 +165,7 @@ def test_a_second_one_gets_the_name_of_the_stores_holder(serve) -> None:
     second = running.clawtrace("serve", "--grpc-port", "0", "--http-port", "0")
 
     assert second.returncode == 4
+    assert f"process {running.process.pid} has the store open; waiting 5 s" in second.stderr
     assert f"is open in process {running.process.pid}" in second.stderr
     assert running.client.list_runs() == []
 

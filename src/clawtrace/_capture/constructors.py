@@ -28,7 +28,9 @@ def constructor(name: str) -> Callable[..., Assertion]:
 
     def make(*values: Any, **fields: Any) -> Assertion:
         if len(values) > (1 if main else 0):
-            first = f"only `{main}` may come without its name" if main else "each needs its name"
+            required = [one.name for one in _signature(cls, main).parameters.values() if one.default is one.empty]
+            example = f": {name}({required[0]}=…)" if required else ""
+            first = f"only `{main}` may come without its name" if main else f"each needs its name{example}"
             raise TypeError(f"{name}() takes fields: {first}")
         if values and main in fields:
             raise TypeError(f"{name}() got two values for `{main}`")

@@ -184,6 +184,8 @@ class _Writer:
         self._verbose = verbose
         self._hidden: set[tuple[int, int]] = set()
         """Run and place of the verdicts that are in a block of many cases."""
+        self._drawn: set[str] = set()
+        """Runs whose trees were written."""
         self._notes: set[tuple[int, str]] = set()
         self.blocks = 0
         """How many there were, also those that were left out."""
@@ -264,7 +266,7 @@ class _Writer:
         if block.shows_spans:
             among = f"spans of repetition {first.repetition}" if len(block.runs) > 1 else ""
             among = f"spans of {block.cases[0]}" if block.cases else among
-            self._write_spans(verdict, self._trees.get(first.run_id, ()), among)
+            self._write_spans(verdict, first.run_id, among)
         if verdict.stale:
             console.paragraph("Spans of this run arrived after the verdict.", indent="  ", style="yellow")
         if verdict.hint and verdict.hint not in hints:
@@ -283,8 +285,12 @@ class _Writer:
         if titles:
             self._console.paragraph(listed(titles, _NAMED_CASES), first="  in ", indent="     ", style="dim")
 
-    def _write_spans(self, verdict: Verdict, nodes: Sequence[SpanNode], among: str) -> None:
-        """Write the tree with the spans that decided, and what decided without being one of its spans."""
+    def _write_spans(self, verdict: Verdict, run_id: str, among: str) -> None:
+        """Write the tree with the spans that decided, and what decided without being one of its spans.
+
+        A small tree is written whole once; after that, what is far from those spans is folded.
+        """
+        nodes = self._trees.get(run_id, ())
         in_tree = {node.span_id for node in nodes}
         marks = {item.span_id: item.why for item in verdict.evidence if item.span_id is not None}
         if marks.keys() & in_tree:
@@ -293,8 +299,10 @@ class _Writer:
             self._console.line()
             if among:
                 self._console.paragraph(among, indent="  ", style="dim")
-            for line in tree_lines(nodes, marks=marks, only_marked=True, width=self._console.width):
+            first = run_id not in self._drawn
+            for line in tree_lines(nodes, marks=marks, only_marked=True, small_whole=first, width=self._console.width):
                 self._console.line(*line)
+            self._drawn.add(run_id)
         elsewhere = (item for item in verdict.evidence if item.span_id not in in_tree)
         for said, times in Counter(": ".join(filter(None, (item.name, item.why))) for item in elsewhere).items():
             self._console.paragraph(f"{times} × {said}" if times > 1 else said, first="  • ", indent="    ")

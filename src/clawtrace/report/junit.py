@@ -210,7 +210,7 @@ def _details(verdict: Verdict, message: str) -> str:
 
 
 def _account(run: RunResult, verdict: Verdict) -> str:
-    """Return what `<system-out>` says: the run, the sentence, the evidence, the SQL."""
+    """Return what `<system-out>` says: the run, the sentence, the evidence; the SQL of what did not pass."""
     spans = f"{amount(run.spans, 'span')} in {amount(run.traces, 'trace')}"
     lines = [f"run {run.run_id}: {spans}"]
     lines += [f"incomplete: {reason}" for reason in run.incomplete_because]
@@ -222,7 +222,7 @@ def _account(run: RunResult, verdict: Verdict) -> str:
     lines.append(_details(verdict, without_reasons(run, verdict)))
     lines += [f"note: {note}" for note in run.diagnostics]
     lines += [f"retried: {why}" for why in run.retried]
-    if verdict.sql:
+    if verdict.sql and verdict.status is not Status.PASS:  # of thousands that passed it is most of the file
         lines += ["", verdict.sql]
     return "\n".join(lines)
 

@@ -23,7 +23,7 @@ _SHOWN_SIBLINGS = 24
 _HEAD, _TAIL = 12, 4
 """How much of a longer one is shown."""
 _SMALL_TREE = 20
-"""Spans up to which a tree is shown whole even where only the marked ones matter."""
+"""Spans up to which a tree is small."""
 _SHOWN_DEPTH = 16
 """Levels that are drawn as indentation; deeper spans say their depth."""
 
@@ -72,6 +72,7 @@ def tree_lines(
     *,
     marks: Mapping[str, str] | None = None,
     only_marked: bool = False,
+    small_whole: bool = True,
     width: int | None = None,
 ) -> Iterator[tuple[Segment, ...]]:
     """Yield the lines of a tree.
@@ -79,12 +80,13 @@ def tree_lines(
     Args:
         nodes: spans of one run, depth first.
         marks: reason by span id of the spans to point at.
-        only_marked: of a tree that is not small, show the marked spans, their ancestors and their neighbours.
+        only_marked: show the marked spans, their ancestors and their neighbours.
+        small_whole: even so, show a small tree whole.
         width: columns of a line; names are cut to fit. None: names are written out.
     """
     marks = marks or {}
     root = _grow(nodes, marks)
-    fold = only_marked and len(nodes) > _SMALL_TREE and root.marked
+    fold = only_marked and root.marked and not (small_whole and len(nodes) <= _SMALL_TREE)
     rows = list(_rows(root, marks, fold))
     widths = [max((display_width(row.figures[i]) for row in rows), default=0) for i in range(4)]
     figures_width = sum(column + 2 for column in widths if column)
@@ -173,13 +175,20 @@ def _row(branch: _Branch, lead: str, below: str, marks: Mapping[str, str], *, hi
     name = clean(node.name) + (f"  (+{amount(hidden, 'span')})" if hidden else "")
     marked = node.span_id in marks
     notes: list[Segment] = []
-    if marks.get(node.span_id):
-        notes.append((f"{below}→ {clean(marks[node.span_id])}", "yellow"))
-    if node.error is not None:
-        notes.append((f"{below}✗ {clean(cut(node.error or 'error', 200))}", "red"))
+    why, error = _without_traceback(marks.get(node.span_id) or ""), _without_traceback(node.error or "error")
+    if why:
+        notes.append((f"{below}→ {clean(why)}", "yellow"))
+    if node.error is not None and not why.endswith(f": {error}"):
+        notes.append((f"{below}✗ {clean(cut(error, 200))}", "red"))
     figures = (_kind(node), _tokens(node), dollars(node.cost_usd) if node.cost_usd is not None else "", _time(node))
     style = "bold" if marked else "red" if node.error is not None else ""
     return _SpanLine(marked, lead + name, figures, style, tuple(notes))
+
+
+def _without_traceback(text: str) -> str:
+    """Return what is said before a traceback of Python, or its last line where nothing is."""
+    said, _, trace = text.partition("Traceback (most recent call last)")
+    return said.rstrip() or trace.rstrip().rpartition("\n")[2] or text
 
 
 def _kind(node: SpanNode) -> str:

@@ -25,6 +25,7 @@ from clawtrace.runners.base import (
 )
 from clawtrace.runners.inputs.command_inputs import command_inputs, unmatched_inputs
 from clawtrace.runners.starting.command_turn import CommandSettings, PreparedTurn, ending, read_output
+from clawtrace.runners.starting.environment import kept_back
 from clawtrace.runners.starting.process import ProcessEnd, supervise
 from clawtrace.runners.starting.templates import names_in
 from clawtrace.runners.workspace import changes, collect_artifacts, digests, fresh_workspace, snapshot
@@ -108,7 +109,12 @@ class CommandRunner(Runner):
             logs=_logs(settings.logs, workspace),
             turns_started_ns=tuple(end.started_ns for end in ends),
             final_output=read_output(last / "stdout") or None,
-            notes=(*notes(end, settings.leftover_seconds), *_unfinished(ends, request), *said),
+            notes=(
+                *notes(end, settings.leftover_seconds),
+                *_unfinished(ends, request),
+                *_missed(end, request, first),
+                *said,
+            ),
             artifacts=tuple(artifacts),
             digests={"before": digests(before), "after": digests(now)},
         )
@@ -183,6 +189,15 @@ def _unfinished(ends: Sequence[ProcessEnd], request: RunRequest) -> tuple[str, .
     if request.reply is not None or len(ends) >= turns:
         return ()
     return (left_out(len(ends), turns, None if ends[-1].timed_out else ending(ends[-1])),)
+
+
+def _missed(end: ProcessEnd, request: RunRequest, turn: PreparedTurn) -> tuple[str, ...]:
+    """Return that an agent which failed seems to miss variables of the caller, where it does."""
+    if not end.exit_code or end.timed_out:
+        return ()
+    names = kept_back(request.base_env, turn.environment() | turn.own(), read_output(request.folder / "stderr"))
+    listed = ", ".join(f"`{name}`" for name in names)
+    return (f"the agent did not get {listed} of your environment: name it in `pass_env` of the case",) if names else ()
 
 
 def left_out(ran: int, turns: int, ended_with: str | None) -> str:

@@ -154,3 +154,16 @@ def test_a_history_that_cannot_be_kept_changes_no_verdict(project: Project) -> N
     done = project.eval("-k", "b")
     assert done.returncode == 0
     assert "warning: the campaign is not in its history" in done.stderr
+
+
+def test_an_edited_file_is_named_once(project: Project) -> None:
+    """The working folder and the project hold the same file, whose paths are written from two folders."""
+    project.case("a")
+    case = project.root / "configs/cases/a/test.yaml"
+    case.write_text(case.read_text().replace("inputs: [../../../agents]", 'cwd: "{{case_dir}}/../../.."'))
+    assert project.eval("-k", "a").returncode == 0
+    project.write("agents/prompt.txt", "be brief")
+    broken = project.eval("-k", "a")
+
+    assert broken.returncode == 1
+    assert "Edited since: files of the project (`agents/prompt.txt`)." in broken.stdout

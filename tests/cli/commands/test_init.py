@@ -81,7 +81,7 @@ def test_an_agent_without_spans_gets_the_reason(program: Program, tmp_path: Path
     done = program("init", "--yes", "--command", command("silent"), "--message", "it's you", "--case", "mine")
 
     assert done.returncode == 3
-    assert "exported no spans" in done.stdout
+    assert "no span of it arrived" in done.stdout
     assert "Nothing arrived at all. Usual causes: no exporter is configured" in " ".join(done.stdout.split())
     assert [*tmp_path.iterdir()] == []
     again = shlex.split(done.stdout.splitlines()[-1])
@@ -100,6 +100,33 @@ def test_a_command_that_breaks_shows_its_last_words(program: Program, tmp_path: 
     assert "the agent did not start" in done.stderr
     assert done.stderr.count("no-such-program-anywhere: not found") == 1
     assert [*tmp_path.iterdir()] == []
+
+
+def test_a_variable_that_the_agent_lacks_is_named_and_can_be_passed(program: Program, tmp_path: Path):
+    """`clawtrace run` gives it the whole environment, `init` a part: what its error names is said, and --pass-env is enough."""
+    agent = f"import os, runpy; os.environ['MY_TENANT']; runpy.run_path({str(AGENT)!r}, run_name='__main__')"
+    args = ["init", "--yes", "--command", shlex.join([sys.executable, "-c", agent])]
+    refused = program(*args, env={"MY_TENANT": "acme"})
+
+    assert refused.returncode == 3
+    assert "did not get `MY_TENANT` of your environment" in refused.stdout
+    done = program(*args, "--pass-env", "MY_TENANT", env={"MY_TENANT": "acme"})
+    assert done.returncode == 0, done.stdout
+    assert case_of(tmp_path)["runner"]["pass_env"] == ["*_API_KEY", "*_BASE_URL", "MY_TENANT"]
+
+
+def test_spans_that_name_no_run_come_from_an_agent_that_exports(program: Program, tmp_path: Path):
+    """How to pass the run on is said, not how to export."""
+    (tmp_path / "requirements.txt").write_text("langgraph\n")
+    silent = program("init", "--yes", "--command", command("silent"))
+    unset = "env -u OTEL_EXPORTER_OTLP_HEADERS -u OTEL_RESOURCE_ATTRIBUTES -u TRACEPARENT"
+    endpoint = 'OTEL_EXPORTER_OTLP_ENDPOINT="${OTEL_EXPORTER_OTLP_ENDPOINT%/run/*}"'
+    nameless = program("init", "--yes", "--command", f"{unset} {endpoint} {command('search')}")
+
+    assert (silent.returncode, nameless.returncode) == (3, 3)
+    assert "uses LangChain" in silent.stdout
+    assert "arrived that name no run" in nameless.stdout
+    assert "uses LangChain" not in nameless.stdout
 
 
 def test_a_trial_that_gives_nothing_takes_nothing_away(program: Program, tmp_path: Path):

@@ -436,11 +436,11 @@ class TestQuarantine:
 
 
 @contextmanager
-def watching(project):
+def watching(project, stdout=subprocess.PIPE):
     """Yield a process that watches the project, and a function that reads one of its streams up to a line."""
     process = subprocess.Popen(
         [str(PROGRAM), "eval", "--suite", "s", "--watch"], cwd=project.root, env=clean_environment(),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        stdout=stdout, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     timer = threading.Timer(150, process.kill)
     timer.start()
@@ -476,6 +476,17 @@ def test_watch_runs_what_an_edit_touches_until_it_is_ended(project):
         process.send_signal(signal.SIGINT)
 
         assert process.wait(timeout=30) == 0
+
+
+def test_what_is_printed_into_the_project_is_no_edit(project):
+    """A log of the command itself may lie there."""
+    with (project.root / "watch.log").open("w") as log, watching(project, log) as (process, until):
+        until(process.stderr, "Watching for changes")
+        project.write("notes.txt", "an edit")
+        assert "Changed: notes.txt" in until(process.stderr, "Changed")
+        until(process.stderr, "Watching for changes")
+        project.write("notes.txt", "another")
+        assert "Changed: notes.txt" in until(process.stderr, "Changed")
 
 
 def test_an_agent_that_writes_into_the_project_does_not_start_itself_for_ever(project):

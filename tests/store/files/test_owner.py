@@ -135,7 +135,7 @@ class TestLock:
 
         assert f"open in process {holder.pid} (`{sys.executable} -c" in text
         assert text.endswith(
-            ": wait until it has ended, or end it. A `clawtrace serve` answers meanwhile: give --server in place of --store."
+            ": wait until it has ended, or end it. A running `clawtrace serve` answers with --server in place of --store."
         )
 
     def test_patience_ends(self, path) -> None:

@@ -38,4 +38,4 @@ class NotRan(CommandPattern):
     def match_words(self, row: Row) -> str:
         """Say which command matches."""
         more = "1 match" if row["low"] == 1 else f"first of {row['low']} matches"
-        return f"{listed(row['text'])} matches {self.pattern!r}, which must not be run ({more})."
+        return f"{listed(row['text'])} matches `{self.pattern}`, which must not be run ({more})."

@@ -42,10 +42,10 @@ class Ran(CommandPattern):
         """Say also of a match that whether it succeeded is unknown."""
         row = outcome.row
         if self.status == "ok" and outcome.holds is None and row["kind"] == MATCH:
-            return f"{listed(row['text'])} matches {self.pattern!r}; whether it succeeded is unknown."
+            return f"{listed(row['text'])} matches `{self.pattern}`; whether it succeeded is unknown."
         return super().explain(outcome)
 
     def match_words(self, row: Row) -> str:
         """Say which command matches."""
         succeeded = " and succeeded" if self.status == "ok" else ""
-        return f"{listed(row['text'])} matches {self.pattern!r}{succeeded}."
+        return f"{listed(row['text'])} matches `{self.pattern}`{succeeded}."

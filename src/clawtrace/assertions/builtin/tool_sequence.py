@@ -332,7 +332,8 @@ class ToolSequence(Assertion):
             met = self._partial.met(row.get("rows", ()))
             after = f" after {' → '.join(f'`{tool}`' for tool in self._listed[:met])}" if met else ""
             missing = self._listed[met] if met < len(self._listed) else self._listed[-1]
-            return f"`{missing}` was not called{after}, among {seen} (expected {names})."
+            said = f"`{missing}` was not called{after}, among {seen}" if row["high"] else "No tool was called"
+            return f"{said} (expected {names})."
         return f"Not all of {names} were called, among {seen}."
 
 

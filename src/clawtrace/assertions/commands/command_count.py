@@ -119,13 +119,13 @@ class CommandPattern(Assertion):
         row = outcome.row
         if outcome.holds is None:
             which = f"one of {row['low_ran']} commands" if row["low_ran"] > 1 else "a command"
-            return f"Whether {which} matches {self.pattern!r} is unknown{open_words(row)}."
+            return f"Whether {which} matches `{self.pattern}` is unknown{open_words(row)}."
         if row["low"]:
             return self.match_words(row)
         if row["kind"] == MATCH and row["high"] == 0:
-            return f"{listed(row['text'])} matches {self.pattern!r}, but did not succeed."
+            return f"{listed(row['text'])} matches `{self.pattern}`, but did not succeed."
         ran = f"{plural(row['low_ran'], 'command')} ran" if row["low_ran"] else "no command was run"
-        return f"No command matches {self.pattern!r}: {ran}."
+        return f"No command matches `{self.pattern}`: {ran}."
 
     def match_words(self, row: Row) -> str:
         """Say which command matches for sure."""

@@ -163,7 +163,7 @@ class CommandResult(Assertion):
         """Say the command that decided."""
         which = "command"
         if self._pattern is not None:
-            which = f"last command that matches {self._pattern!r}"
+            which = f"last command that matches `{self._pattern}`"
         elif self.of == "last":
             which = "only command" if row["n"] == 1 else f"last of {row['n']} commands"
         return f"the {which}, {listed(row['text'])},"
@@ -172,10 +172,10 @@ class CommandResult(Assertion):
         """Say what the command that decided shows."""
         row, pattern = outcome.row, self._pattern
         if row["kind"] is None:
-            found = "No command was run" if pattern is None else f"No command matches {pattern!r}"
+            found = "No command was run" if pattern is None else f"No command matches `{pattern}`"
             return f"{found}{' for sure' if outcome.holds is None else ''}, so its {self.what} cannot be as expected."
         if row["kind"] != MATCH:
-            which = f"The {self.what}" if pattern is None else f"Which command matches {pattern!r} last"
+            which = f"The {self.what}" if pattern is None else f"Which command matches `{pattern}` last"
             return f"{which} is unknown: {may_be(row['kind'], row['text'])}."
         several = self._of in ("any", "all")
         of_all = f" ({row['low']} of {plural(row['n'], 'command')} are as expected)" if several else ""

@@ -80,6 +80,7 @@ FROM spans AS m
 JOIN selected_runs AS o ON o.run_id = m.run_id
 WHERE m.kind = 'llm'
 GROUP BY m.run_id
+HAVING count(*) > count(CASE WHEN m.counted_as = 'call' THEN 1 END)
 """
 
 
@@ -87,7 +88,7 @@ class _ModelCalls(Count):
     """A count whose evidence says how raw spans became calls, too (spec: assertions.md §5)."""
 
     def evidence(self) -> Query:
-        """Return the calls, and the line that reconciles spans with them."""
+        """Return the calls, and the line that reconciles spans with them where some are none."""
         calls = super().evidence()
         return Query(_RECONCILED.format(calls=calls.sql), calls.params)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -58,6 +59,8 @@ _OF_OUTCOME = (
     "started_ns", "ended_ns", "run_status", "final_output", "ended_by_signal", "timed_out", "cut_off", "runner_error", "agent", "settle_ms",
 )  # fmt: skip
 """What a record has under the same name."""
+_ERROR = re.compile(r"(?:Uncaught )?[\w.]*(?:Error|Exception)\b")
+"""A line that names an error; some programs write more after it: the task that failed, their version."""
 _LAST_LINES = 3
 """An exporter that fails says so in a few lines, of which the last names the cause."""
 
@@ -77,10 +80,11 @@ def without_trace(outcome: RunOutcome, session: Session) -> RunOutcome:
 
 
 def _with_last_words(outcome: RunOutcome, session: Session, count: int, what: str) -> RunOutcome:
-    """Return an outcome with the last lines of the agent's standard error; as it is where it said nothing."""
+    """Return an outcome with the last lines of the agent's standard error, and its last error; as it is where it said nothing."""
     said = read_output(outcome.stderr).splitlines() if outcome.stderr is not None else []
-    last = [line.strip() for line in said if line.strip()][-count:]
-    words = " | ".join(session.clean(line[:300]) for line in last)
+    said = [line for line in said if line.strip()]
+    last = [*[line for line in said[:-count] if _ERROR.match(line)][-1:], *said[-count:]]
+    words = " | ".join(session.clean(line.strip()[:300]) for line in last)
     return replace(outcome, notes=(*outcome.notes, f"{what} standard error: {words}")) if words else outcome
 
 

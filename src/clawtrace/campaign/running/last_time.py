@@ -22,6 +22,7 @@ from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status
 from clawtrace.report.base import cases_of
 from clawtrace.report.results import LastGreen
+from clawtrace.runners.inputs.command_inputs import PROJECT_FILES
 from clawtrace.support.figures import utc_text
 from clawtrace.verdicts.gating.gate import Gate
 from clawtrace.verdicts.gating.pass_rate import outcome_of, rate_of
@@ -168,7 +169,8 @@ def keep_history(done: CampaignResult, decisions: Mapping[str, Decision], gate: 
     for key, runs in cases_of(done.results).items():
         green = last_green(key, earlier)
         decision = decisions[planned[key].run_id]
-        since = () if green is None else _edited(green.cases[key].parts, decision, planned[key].case.path.parent, edits)
+        folders = planned[key].case.path.parent, plan.suite.project.root
+        since = () if green is None else _edited(green.cases[key].parts, decision, folders, edits)
         cases[key] = case = _case(runs, left_out[key], decision, gate, since)
         if case.exit_code and green is not None:
             greens[key] = since_green(green, case)
@@ -181,15 +183,22 @@ def _parts(decision: Decision) -> dict[str, str]:
     return {**({} if decision.fingerprint is None else decision.fingerprint.parts), **decision.judged_by}
 
 
-def _edited(before: Mapping[str, str], decision: Decision, case_dir: Path, edits: EditedFiles) -> tuple[str, ...]:
-    """Return which parts differ, in words. Each file is named once: a part whose files others have named is left out."""
+def _edited(
+    before: Mapping[str, str], decision: Decision, folders: tuple[Path, Path], edits: EditedFiles
+) -> tuple[str, ...]:
+    """Return which parts differ, in words. Each file is named once: a part whose files others have named is left out.
+
+    Args:
+        folders: those that paths are relative to: the case's; the project's for its own files.
+    """
     now, files = _parts(decision), {} if decision.fingerprint is None else decision.fingerprint.files
     named: set[str] = set()
     found = []
     for text in edited(before, now, lambda name, part: edits.between(part, now.get(name, ""), files.get(name))):
         part, _, said = text.partition(" (")
+        folder = folders[part == PROJECT_FILES]
         paths = {
-            os.path.normpath(case_dir / name.removeprefix("{{case_dir}}/")): f"`{name}`{how}"
+            os.path.normpath(folder / name.removeprefix("{{case_dir}}/")): f"`{name}`{how}"
             for name, how in re.findall("`([^`]+)`( is gone| is new|)", said)
         }
         more = re.findall(r" and (\d+ more)\)$", said)

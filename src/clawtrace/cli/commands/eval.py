@@ -122,7 +122,9 @@ def command(
     if assertions == "-" and Path("-") in recordings.paths:
         raise click.UsageError("--traces - and --assertions - both read standard input; give one of them a file.")
     if assertions is None:
-        raise click.UsageError("--assertions is missing: name the file with the assertions for these runs.")
+        raise click.UsageError(
+            "--assertions is missing: name the file with the assertions for these runs; `clawtrace suggest` writes one."
+        )
     profile, suite_flags = suite_flags.evaluation_profile, suite_flags._replace(evaluation_profile=None)
     if suite_flags.given():
         raise click.UsageError(f"{', '.join(suite_flags.given())} needs --suite; it does not apply to recordings.")

@@ -44,6 +44,7 @@ class _Choices(NamedTuple):
     suite: str
     timeout: int
     trial: bool
+    pass_env: tuple[str, ...]
 
 
 @click.command(
@@ -62,6 +63,9 @@ class _Choices(NamedTuple):
 @click.option(
     "--timeout", type=click.IntRange(1), default=_TIMEOUT, show_default=True, help="Time limit of a run, in seconds."
 )
+@click.option(
+    "--pass-env", metavar="NAME", multiple=True, help="A variable of your environment that the agent needs. Repeatable."
+)
 @click.option("--no-trial", is_flag=True, help="Do not run the command now; the case then gets a minimal assertion.")
 @click.option("-y", "--yes", is_flag=True, help="Do not prompt; use defaults.")
 @click.option("--from-run", metavar="RUN_ID", help="Derive the case from this run of --traces or --store.")
@@ -72,6 +76,7 @@ def command(
     case_id: str | None,
     suite_id: str | None,
     timeout: int,
+    pass_env: tuple[str, ...],
     no_trial: bool,
     yes: bool,
     from_run: str | None,
@@ -82,7 +87,7 @@ def command(
     The command is run once, as `clawtrace eval` will run it; its trace gives the assertions: tools in order, no errors,
     models, budgets with a margin. The mutation score says which faults they would catch (`clawtrace mutate`). With
     --traces or --store they come from a recorded run; without --command the case then replays the recording. Nothing is
-    overwritten. Exit code 3: the command exported no spans, and nothing was written; what its framework needs is printed.
+    overwritten. Exit code 3: no span of the command arrived, and nothing was written; what its framework needs is printed.
     """
     from clawtrace.config.projects.project_file import load_project
 
@@ -100,6 +105,7 @@ def command(
         suite_id or _FIRST,
         timeout,
         not no_trial,
+        pass_env,
     )
     return _write(project, answers, seen)
 
@@ -212,6 +218,7 @@ def _draft(project: Project, answers: _Choices, seen: _Recorded | None) -> tuple
         cwd="{{case_dir}}/" + os.path.relpath(Path.cwd(), folder),
         traces=[os.path.relpath(path, folder) for path in seen.traces] if seen else [],
         timeout_seconds=answers.timeout,
+        pass_env=answers.pass_env,
     )
     return draft, case_file
 
@@ -359,7 +366,7 @@ def _say_nothing_came(trial: _Trial, answers: _Choices) -> int:
     console = stdout_console()
     ended = _say_end(trial, console)
     console.paragraph(
-        f"The command ran {ended}, and exported no spans: there is nothing to judge, and nothing was written.",
+        f"The command ran {ended}, but no span of it arrived: there is nothing to judge, and nothing was written.",
         style="yellow",
     )
     hints = [verdict.hint for verdict in trial.result.verdicts if verdict.hint]
@@ -367,7 +374,7 @@ def _say_nothing_came(trial: _Trial, answers: _Choices) -> int:
     notes = [note for note in trial.result.diagnostics if not any(words.strip() in note for words in last_line)]
     for hint in dict.fromkeys([*hints, *notes]):
         console.paragraph(hint, first="  hint: ", indent="        ", style="cyan")
-    say_how_to_connect(answers.command or "", console)
+    say_how_to_connect(answers.command or "", console, why=" ".join(hints))
     again = ["clawtrace", "init", "--yes", "--command", answers.command or "", "--message", answers.message or ""]
     for flag, value, default in (
         ("--case", answers.case, _FIRST),
@@ -375,6 +382,7 @@ def _say_nothing_came(trial: _Trial, answers: _Choices) -> int:
         ("--timeout", str(answers.timeout), str(_TIMEOUT)),
     ):
         again += [flag, value] if value != default else []
+    again += [word for name in answers.pass_env for word in ("--pass-env", name)]
     console.line(("Then try again (--no-trial writes the case without a run):", ""))
     console.line((f"  {shlex.join(again)}", "bold"))
     return int(ExitCode.UNDECIDED)

@@ -92,10 +92,11 @@ def _show(session: Session, wrapped: WrappedRun, cmd: tuple[str, ...], *, judged
     (facts,) = inspected["runs"]
     console.line()
     print_run(facts, trees[run_id], console)
-    if not facts["spans"] and not judged:
-        console.paragraph(session.why_no_trace(run_id), first="  hint: ", indent="        ", style="cyan")
+    why = "" if facts["spans"] else session.why_no_trace(run_id)
+    if why and not judged:
+        console.paragraph(why, first="  hint: ", indent="        ", style="cyan")
     if makes_no_model_call(wrapped.result):
-        say_how_to_connect(cmd, console, exports=wrapped.result.has_trace)
+        say_how_to_connect(cmd, console, exports=wrapped.result.has_trace, why=why)
     for note in () if judged else wrapped.result.diagnostics:
         console.paragraph(note, first="  note: ", indent="    ", style="dim")
 

@@ -145,6 +145,7 @@ def _serve(
     from clawtrace.session.session import Session
     from clawtrace.sidecar.serving import Sends, Service, ready_at
     from clawtrace.store.files.failures import must_be_there
+    from clawtrace.store.files.owner import PATIENCE_SECONDS, read_owner
     from clawtrace.store.questions.address_space import bound_user_sql
 
     bound_user_sql()
@@ -154,6 +155,8 @@ def _serve(
         store.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(f"cannot create the folder of the store {str(store)!r}: {error.strerror or error}") from error
+    if owner := read_owner(store):
+        click.echo(f"process {owner.pid} has the store open; waiting {PATIENCE_SECONDS:g} s for it to end", err=True)
     with ExitStack() as unserved, Session.open(store, settings=settings) as session:
         if fresh:  # an empty store would be read as the newest
             unserved.callback(store.unlink, missing_ok=True)

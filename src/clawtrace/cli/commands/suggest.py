@@ -12,8 +12,12 @@ import click
 from clawtrace.cli.flags import FILE
 from clawtrace.cli.sources.source import TraceSource, chosen_runs, source_options
 from clawtrace.errors import InputError
+from clawtrace.support.figures import listed
 
 __all__ = ["command"]
+
+_NAMED = 3
+"""Runs that a note names."""
 
 
 @click.command(epilog="Example: clawtrace suggest good-runs/ --run-per-dir --out checks.yaml")
@@ -67,8 +71,11 @@ def _notes(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     for run in runs:
         if run["complete"] is False:
             notes.append(f"the trace of {run['run_id']} is not complete: {' '.join(run['incomplete_because'])}")
-        if any(not error["recovered"] for error in run["errors"] or ()):
-            notes.append(f"in {run['run_id']} a call failed; failures are not asserted")
+    failed = [run["run_id"] for run in runs if any(not error["recovered"] for error in run["errors"] or ())]
+    if failed:
+        notes.append(
+            f"failures are not asserted, and a call failed in {listed(failed, _NAMED)}; leave out runs that are not good"
+        )
     if len(runs) == 1:
         notes.append("one run does not show what varies; several good runs give assertions that fail less by chance")
     return notes

@@ -260,8 +260,9 @@ def _say_how_to_connect(plan: Plan, done: CampaignResult) -> None:
     case_dir = found.case.path.parent
     words = [settings.command] if isinstance(settings.command, str) else settings.command
     known = [rendered(word, case_dir) or word for word in words]
-    folder, exports = case_dir / (settings.scaffold or ""), silent[found.run_id].has_trace
-    say_how_to_connect(known, console_for(sys.stderr), folder, exports=exports)
+    folder, result = case_dir / (settings.scaffold or ""), silent[found.run_id]
+    why = " ".join(verdict.hint for verdict in result.verdicts)
+    say_how_to_connect(known, console_for(sys.stderr), folder, exports=result.has_trace, why=why)
 
 
 def _nothing_to_run(decisions: Mapping[str, Decision]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from select import select
 from typing import Any
@@ -57,7 +57,9 @@ def watch(root: Path, leave_out: set[Path], evaluate: Callable[[Mapping[str, Any
 
     class Inputs(watchfiles.DefaultFilter):
         def __call__(self, change: watchfiles.Change, path: str) -> bool:
-            return super().__call__(change, path) and ours.isdisjoint(map(str, (Path(path), *Path(path).parents)))
+            if not super().__call__(change, path) or _is_printed_to(path):
+                return False
+            return ours.isdisjoint(map(str, (Path(path), *Path(path).parents)))
 
     has_keys = sys.stdin.isatty() and sys.stdout.isatty()
     step_ms = _KEY_MS if has_keys else _STEP_MS
@@ -93,6 +95,13 @@ def watch(root: Path, leave_out: set[Path], evaluate: Callable[[Mapping[str, Any
     except KeyboardInterrupt:
         pass
     return code
+
+
+def _is_printed_to(path: str) -> bool:
+    """Return whether a file is our own standard output or standard error."""
+    with suppress(OSError):
+        return any(os.path.samestat(Path(path).stat(), os.fstat(number)) for number in (1, 2))
+    return False
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from clawtrace.model.verdict import RunResult
 from clawtrace.report.console import ConsoleOutput
 from clawtrace.runners.inputs.named_files import shell_words
 from clawtrace.runners.starting.used_frameworks import UsedFrameworks, language_setup, recipe, used_frameworks
+from clawtrace.verdicts.judging.run_inputs import NAME_NO_RUN
 
 __all__ = ["OF_NO_INSTRUMENTATION", "makes_no_model_call", "names_of", "say_how_to_connect"]
 
@@ -30,7 +31,12 @@ def makes_no_model_call(result: RunResult) -> bool:
 
 
 def say_how_to_connect(
-    command: str | Sequence[str], console: ConsoleOutput, folder: Path | None = None, *, exports: bool = False
+    command: str | Sequence[str],
+    console: ConsoleOutput,
+    folder: Path | None = None,
+    *,
+    exports: bool = False,
+    why: str = "",
 ) -> None:
     """Print the lines that an agent lacks, as far as it is known what it uses.
 
@@ -38,7 +44,10 @@ def say_how_to_connect(
         folder: where it is started; by default the current one.
         exports: whether spans came from it. Then its exporter works, and only what its sources import counts: what a project
             depends on, an agent need not use.
+        why: why there is no trace, as a hint says it. Spans that name no run come from an agent that lacks nothing printed here.
     """
+    if NAME_NO_RUN in why:
+        return
     used = used_frameworks(_words_of(command), folder or Path.cwd())
     if used is None or (exports and used.place not in used.sources.files):
         return

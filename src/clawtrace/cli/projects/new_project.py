@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 _LAST_LINES = 5
+_PASSED = ("*_API_KEY", "*_BASE_URL")
 
 PROJECT = """\
 # yaml-language-server: $schema=configs/schemas/project.schema.json
@@ -83,7 +84,7 @@ COMMAND = """\
   # reused; without `inputs`, each evaluation runs the agent. This is the project's folder:
   # inputs: [../../..]
   # Few of your environment variables reach the agent. Name those that it needs, such as keys.
-  pass_env: ["*_API_KEY", "*_BASE_URL"]
+  pass_env: {pass_env}
   timeout_seconds: {timeout}
 """
 
@@ -140,6 +141,8 @@ class CaseDraft(NamedTuple):
     traces: Sequence[str]
     """Relative to the case file."""
     timeout_seconds: int
+    pass_env: Sequence[str] = ()
+    """Variables that its agent gets in addition to keys and addresses of models."""
 
 
 def suite_text(suite: str) -> str:
@@ -152,7 +155,12 @@ def case_text(draft: CaseDraft, found: Sequence[Observation] | None = None) -> s
     if draft.command is None:
         runner = REPLAY.format(traces=_scalar(list(draft.traces)))
     else:
-        runner = COMMAND.format(command=_scalar(draft.command), cwd=_scalar(draft.cwd), timeout=draft.timeout_seconds)
+        runner = COMMAND.format(
+            command=_scalar(draft.command),
+            cwd=_scalar(draft.cwd),
+            pass_env=json.dumps([*_PASSED, *draft.pass_env]),
+            timeout=draft.timeout_seconds,
+        )
     input_lines = INPUT.format(key="messages" if len(draft.turns) == 1 else "turns") if draft.turns else NO_INPUT
     input_lines += "".join(MESSAGE.format(message=_scalar(text)) for text in draft.turns)
     return CASE.format(

@@ -39,13 +39,15 @@ from clawtrace.receiver.decode.json_fields import (
 )
 from clawtrace.receiver.request import BadItemError, BadPayloadError, Signal
 
-__all__ = ["JsonItems", "parse_json", "whole_characters"]
+__all__ = ["JsonItems", "parse_json", "unrepeated", "whole_characters"]
 
 _PARTS: dict[Signal, tuple[str, str, str]] = {
     "traces": ("resourceSpans", "scopeSpans", "spans"),
     "logs": ("resourceLogs", "scopeLogs", "logRecords"),
     "metrics": ("resourceMetrics", "scopeMetrics", "metrics"),
 }
+_ROOT = re.compile("resource(?:Spans|Logs|Metrics|_spans|_logs|_metrics)")
+_ROOTS = re.compile(b'"resource[SLM_][a-z]+"')
 _OLD_SCOPES: dict[Signal, str] = {
     "traces": "instrumentationLibrarySpans",
     "logs": "instrumentationLibraryLogs",
@@ -66,14 +68,29 @@ def parse_json(data: bytes) -> Any:
     """
     from pydantic_core import from_json
 
-    with contextlib.suppress(ValueError):  # it takes half of the time, and refuses what is repaired here
-        return from_json(data, cache_strings="keys")
+    if len(_ROOTS.findall(data)) < 2:  # else it would keep the last of two
+        with contextlib.suppress(ValueError):  # it takes half of the time, and refuses what is repaired here
+            return from_json(data, cache_strings="keys")
     try:
-        return whole_characters(json.loads(str(data, "utf-8-sig", "replace")), data)
+        return whole_characters(json.loads(str(data, "utf-8-sig", "replace"), object_pairs_hook=unrepeated), data)
     except RecursionError:
         raise BadPayloadError("the JSON body is nested too deeply") from None
     except ValueError as error:
         raise BadPayloadError(f"the body is not JSON: {error}") from None
+
+
+def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON.
+
+    Raises:
+        ValueError: it names the spans, the log records or the metrics twice, so that one list of them would be lost.
+    """
+    node = dict(pairs)
+    if len(node) < len(pairs):
+        for name in node:
+            if _ROOT.fullmatch(name) and sum(name == other for other, _ in pairs) > 1:
+                raise ValueError(f"an object names `{name}` twice")
+    return node
 
 
 def whole_characters(document: Any, data: bytes) -> Any:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.errors import InputError
-from clawtrace.receiver.decode.json_reader import parse_json, whole_characters
+from clawtrace.receiver.decode.json_reader import parse_json, unrepeated, whole_characters
 from clawtrace.receiver.decode.sniff import JSON_KEYS, document_signals, protobuf_signal, unwrapped
 from clawtrace.receiver.request import BadPayloadError, Signal
 
@@ -158,7 +158,7 @@ class _JsonReader:
     def _values(self, rest: bytes, first_line: int) -> Iterator[RecordedRequest]:
         """Yield the requests of a text of JSON values; `first_line` is where it begins in the file."""
         text = rest.removeprefix(_BOM).decode("utf-8", "replace")
-        decoder = json.JSONDecoder()
+        decoder = json.JSONDecoder(object_pairs_hook=unrepeated)
         position, counted, line = self._skip(text, 0), 0, first_line
         while position < len(text):
             line, counted = line + text.count("\n", counted, position), position

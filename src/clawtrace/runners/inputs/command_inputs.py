@@ -29,7 +29,7 @@ from clawtrace.runners.inputs.content import (
 from clawtrace.runners.inputs.named_files import Named, forget_named_folders, inner, named_by, rendered, shell_words
 from clawtrace.runners.starting.command_turn import CommandSettings
 
-__all__ = ["command_inputs", "forget_project_digests", "unmatched_inputs"]
+__all__ = ["PROJECT_FILES", "command_inputs", "forget_project_digests", "unmatched_inputs"]
 
 PACKAGE = "package:"
 """Before the name of an installed Python package: `package:my-agent`."""
@@ -108,6 +108,8 @@ def _edited_in_place(one: Distribution) -> Iterator[Path]:
 # --- what a command depends on ----------------------------------------------------------------------------------------
 
 
+PROJECT_FILES = "files of the project"
+"""A part of what an agent depends on; its paths are relative to the project's folder."""
 _MODULE = re.compile(r"-m\s*([A-Za-z_]\w*)")
 
 
@@ -140,7 +142,7 @@ def command_inputs(request: InputsRequest, settings: CommandSettings) -> AgentIn
     if settings.inputs is None:
         unknown = unknown or _undeclared(settings, request.case_dir, named)
         project = _project(request.project_root, request.leave_out)
-        trees |= {} if project is None else {"files of the project": project}
+        trees |= {} if project is None else {PROJECT_FILES: project}
     else:
         declared = declared_files(settings.inputs, request.case_dir, homes, (*request.leave_out, *request.judging))
         unknown = unknown or (f"`inputs` names more than {MAX_FILES} files" if declared is None else "")

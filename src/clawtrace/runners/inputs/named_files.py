@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from clawtrace.runners.inputs.content import file_digest, files_below
+from clawtrace.runners.starting.environment import SEARCHED
 from clawtrace.runners.starting.templates import names_in, render
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Named", "forget_named_folders", "inner", "named_by", "rendered", "shell_words"]
 
-_SEARCHED = frozenset({"PYTHONPATH", "NODE_PATH", "CLASSPATH", "RUBYLIB", "PERL5LIB"})
-"""Variables whose folders programs load code from."""
 _SCRIPTS = frozenset({".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".rb", ".pl", ".php", ".sh", ".lua"})
 """Endings of programs that load files of the same kind from their own folder."""
 _LONGEST_PATH = 4096
@@ -128,7 +127,7 @@ def _words(settings: CommandSettings, passed: Mapping[str, str | None]) -> Itera
             yield from _parts(word)
     for name, value in passed.items():
         for part in () if value is None else _parts(value):
-            if name in _SEARCHED or not Path(part).is_dir():
+            if name in SEARCHED or not Path(part).is_dir():
                 yield part
 
 

@@ -7,6 +7,7 @@ variable, what it changes in what the agent emits, and the group by which it can
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,8 +20,10 @@ from clawtrace.support.yaml_reading import read_yaml
 
 __all__ = [
     "ALLOWED",
+    "SEARCHED",
     "allowed_environment",
     "is_removed",
+    "kept_back",
     "switch_names",
     "table",
     "telemetry_variables",
@@ -28,6 +31,8 @@ __all__ = [
 ]
 
 _TABLE = Path(__file__).with_name("telemetry_env.yaml")
+SEARCHED = frozenset({"PYTHONPATH", "NODE_PATH", "CLASSPATH", "RUBYLIB", "PERL5LIB"})
+"""Variables whose folders programs load code from."""
 _PLAIN = "/-._~"
 """Characters that parsers of pairs and of URLs leave alone; everything else is percent-encoded."""
 
@@ -163,6 +168,17 @@ def allowed_environment(caller: Mapping[str, str], more: Iterable[str] = ()) -> 
     """Return the variables of `caller` that the allow-list or `more` (names or globs) lets through."""
     patterns = [*ALLOWED, *more]
     return {name: value for name, value in caller.items() if any(fnmatch.fnmatchcase(name, p) for p in patterns)}
+
+
+_OURS = ("OTEL_", "CLAWTRACE_")
+_CODE_NOT_FOUND = re.compile("No module named|Cannot find (?:module|package)")
+
+
+def kept_back(caller: Mapping[str, str], got: Mapping[str, str], said: str) -> list[str]:
+    """Return the variables of `caller` that an agent did not get and seems to miss, by what it `said` when it failed."""
+    words = set(re.findall(r"[A-Z][A-Z0-9_]{2,}", said))
+    words |= SEARCHED if _CODE_NOT_FOUND.search(said) else set()
+    return sorted(name for name in caller.keys() - got.keys() if name in words and not name.startswith(_OURS))
 
 
 def with_telemetry(

@@ -125,7 +125,7 @@ def connect(path: str, *, read_only: bool = False) -> DuckDBPyConnection:
         if "could not set lock" in text.lower():
             raise StoreLockedError(
                 f"the store {path!r} is open in {_holder(path, text)}: wait until it has ended, or end it. A "
-                "`clawtrace serve` answers meanwhile: give --server in place of --store."
+                "running `clawtrace serve` answers with --server in place of --store."
             ) from error
         if "Extension" in text:
             raise StoreSchemaError(

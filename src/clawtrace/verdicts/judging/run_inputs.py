@@ -191,6 +191,9 @@ def _sentences(incomplete_because: str | None) -> tuple[str, ...]:
     return tuple(reason["message"] for reason in json.loads(incomplete_because or "[]"))
 
 
+NAME_NO_RUN = "name no run of this evaluation"
+"""What a hint says of spans that may be those of a run without a trace: its agent exports."""
+
 _ENDS = """
 SELECT s.run_id AS run_id, r.run_status AS run_status, r.agent_exit_code AS exit_code, r.closed_by AS closed_by
 FROM selected_runs AS s JOIN runs AS r ON r.run_id = s.run_id
@@ -225,7 +228,7 @@ def _no_trace_hint(came: Arrivals, ended: str) -> str:
     if came.nameless_spans:
         counted = f"{amount(came.nameless_spans, 'span')} in {amount(came.nameless_traces, 'trace')}"
         return (
-            f"{counted} arrived that name no run of this evaluation: pass CLAWTRACE_RUN_ID on as the resource "
+            f"{counted} arrived that {NAME_NO_RUN}: pass CLAWTRACE_RUN_ID on as the resource "
             "attribute clawtrace.run_id (OTEL_RESOURCE_ATTRIBUTES), or as the header x-clawtrace-run-id. An agent that "
             "already runs must continue the `traceparent` of each request (TRACEPARENT), or name the session "
             "(CLAWTRACE_SESSION_ID) as `session.id` or `gen_ai.conversation.id`."

@@ -456,6 +456,21 @@ class TestCodex:
 
         assert lab.rows("SELECT name, outcome FROM tool_calls") == [("exec_command", "blocked")]
 
+    def test_a_command_that_the_policy_rejects_did_not_run(self, lab: Lab) -> None:
+        output = (
+            'exec_command failed: CreateProcess { message: "Rejected(\\"`/bin/bash -lc \'rm -f x\'` rejected: no\\")" }'
+        )
+        put_logs(
+            lab,
+            self.event(
+                "tool_result", 5, call_id="c", tool_name="exec_command", arguments='{"cmd": "rm -f x"}', success="false",
+                output=output,
+            ),
+        )  # fmt: skip
+
+        assert lab.rows("SELECT name, outcome FROM tool_calls") == [("exec_command", "blocked")]
+        assert lab.rows("SELECT text FROM commands") == []
+
     def test_a_call_whose_span_names_no_model_used_the_one_of_its_turn(self, lab: Lab) -> None:
         """Without log events: the model stands on the span of the agent's turn only."""
         own = {"scope": "codex", "service": "codex"}

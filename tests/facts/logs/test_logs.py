@@ -521,6 +521,12 @@ class TestCodex:
 
 
 class TestOthers:
+    def test_the_log_of_a_program_that_records_its_tools_shows_that_none_was_called(self, lab: Lab) -> None:
+        attrs = {"model": "m", "response_id": "r", "input_token_count": 10, "output_token_count": 5}
+        put_logs(lab, L("qwen-code.api_response", 5, attrs=attrs, service="qwen-code"))
+
+        assert lab.totals("llm_calls", "tool_calls") == (1, 0)
+
     def test_cline_records_its_work_in_events_only(self, lab: Lab) -> None:
         own = {"task_id": "t", "model": "m", "provider": "anthropic"}
         put_logs(

@@ -249,11 +249,14 @@ class Expressions:
             return self._atom("attribute", map=RESOURCE, key=quote(rule.resource)) if known else None
         if rule.prefix is not None:
             return self._collected(rule.prefix)
-        assert rule.key is not None
         if rule.event is None:
+            assert rule.key is not None
             return self._attribute(rule.key)
-        known = seen is None or rule.event in seen.events
-        return self._atom("event_attribute", event=quote(rule.event), key=quote(rule.key)) if known else None
+        if seen is not None and rule.event not in seen.events:
+            return None
+        if rule.key is None:
+            return self._atom("event_count", event=quote(rule.event))
+        return self._atom("event_attribute", event=quote(rule.event), key=quote(rule.key))
 
     def _collected(self, prefix: str, *, in_list: bool = False) -> str | None:
         """Return SQL for the attributes whose keys start so, as one JSON object; NULL where there are none."""

@@ -145,7 +145,7 @@ class ColumnRule(DialectPart):
     key: str | None = None
     """Attribute key of the span (``parent.`` before it: of its parent; globs as in a condition), or of `event` where that is given."""
     event: str | None = None
-    """Read `key` from the first event of this name that has it."""
+    """Read `key` from the first event of this name that has it; without `key`: how many events of this name the span has."""
     span: Literal["name", "scope", "service", "status_message"] | None = None
     """Read this of the span itself."""
     resource: str | None = None
@@ -177,9 +177,10 @@ class ColumnRule(DialectPart):
 
     @model_validator(mode="after")
     def _one_place(self) -> ColumnRule:
-        places = (self.key, self.span, self.resource, self.prefix, self.const)
+        event = self.event if self.key is None else None
+        places = (self.key, event, self.span, self.resource, self.prefix, self.const)
         if len(places) - places.count(None) != 1:
-            raise ValueError("a rule is exactly one of `key`, `span`, `resource`, `prefix`, `const`")
+            raise ValueError("a rule is exactly one of `key`, `event`, `span`, `resource`, `prefix`, `const`")
         if (self.plus or self.minus) and self.key is None:
             raise ValueError("`plus` and `minus` go with `key`")
         return self
@@ -352,8 +353,6 @@ class ShellRule(DialectPart):
     stderr: list[str] = []
     syntax: Literal["posix", "other"] = "posix"
     """Whose language the command is: `posix` text is split into its commands, `other` (PowerShell, cmd) is not."""
-    fails_with_command: bool = False
-    """Whether a command that fails makes its call fail, so that a call that is ok says that the command succeeded."""
 
 
 class Errors(DialectPart):

@@ -131,6 +131,16 @@ class TestOpencode:
         assert lab.rows(TOOLS) == [("bash", '{"command": "ls nothing"}', "error")]
         assert lab.rows(COMMANDS) == [("ls nothing", 2)]
 
+    def test_a_command_that_a_permission_denies_did_not_run(self, lab: Lab) -> None:
+        *spans, call = self.step()
+        del call.attrs["ai.toolCall.result"]
+        call.error = "The user has specified a rule which prevents you from using this specific tool call."
+        call.events = [("exception", {"exception.type": "PermissionDeniedError", "exception.message": call.error})]
+        lab.put(*spans, call)
+
+        assert lab.rows(TOOLS) == [("bash", '{"command": "ls nothing"}', "blocked")]
+        assert lab.rows(COMMANDS) == []
+
 
 class TestCopilot:
     def run(self, exit_code: int) -> list[S]:

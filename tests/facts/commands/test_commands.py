@@ -159,7 +159,13 @@ ASKED = [
     ("claude-code/delegation", {"type": "not_ran", "pattern": "echo"}, "fail"),
     ("claude-code/delegation", {"type": "run_count", "pattern": "echo", "min": 1, "max": 1}, "pass"),
     ("claude-code/delegation", {"type": "output_equals", "value": "hi"}, "pass"),
-    ("claude-code/delegation", {"type": "exit_code", "value": 0}, "inconclusive"),
+    ("claude-code/delegation", {"type": "exit_code", "value": 0}, "pass"),
+    ("claude-code/commands", {"type": "ran", "pattern": "^echo harmless", "status": "ok"}, "pass"),
+    ("claude-code/commands", {"type": "not_ran", "pattern": "touch made"}, "pass"),
+    ("claude-code/commands", {"type": "ran", "pattern": "^grep nope", "status": "ok"}, "inconclusive"),
+    ("claude-code/commands", {"type": "ran", "pattern": "^touch late", "status": "ok"}, "inconclusive"),
+    ("claude-code/commands", {"type": "exit_code", "value": 0}, "inconclusive"),
+    ("claude-code/commands", {"type": "llm_call_count", "include_failed": True, "count": 6}, "pass"),
     ("codex/delegation", {"type": "ran", "pattern": "^echo hi"}, "pass"),
     ("codex/delegation", {"type": "ran", "pattern": "^echo hi", "status": "ok"}, "pass"),
     ("codex/delegation", {"type": "output_contains", "value": "hi"}, "pass"),
@@ -194,7 +200,7 @@ def test_what_is_asked_of_real_agents_commands_is_answered_truly() -> None:
         assert [(run_id, asked, str(verdict.status)) for run_id, asked, verdict in found] == ASKED
         hints = {(run_id, asked["type"]): verdict.hint for run_id, asked, verdict in found}
         assert "arguments" in hints["openclaw/exec_exit_code", "not_ran"]
-        assert "Tool results would be recorded" in hints["claude-code/delegation", "exit_code"]
+        assert "OTEL_LOG_TOOL_DETAILS" in hints["claude-code/commands", "exit_code"]
 
 
 class TestCommands:

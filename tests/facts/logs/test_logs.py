@@ -456,6 +456,21 @@ class TestCodex:
 
         assert lab.rows("SELECT name, outcome FROM tool_calls") == [("exec_command", "blocked")]
 
+    def test_a_command_that_the_policy_rejects_did_not_run(self, lab: Lab) -> None:
+        output = (
+            'exec_command failed: CreateProcess { message: "Rejected(\\"`/bin/bash -lc \'rm -f x\'` rejected: no\\")" }'
+        )
+        put_logs(
+            lab,
+            self.event(
+                "tool_result", 5, call_id="c", tool_name="exec_command", arguments='{"cmd": "rm -f x"}', success="false",
+                output=output,
+            ),
+        )  # fmt: skip
+
+        assert lab.rows("SELECT name, outcome FROM tool_calls") == [("exec_command", "blocked")]
+        assert lab.rows("SELECT text FROM commands") == []
+
     def test_a_call_whose_span_names_no_model_used_the_one_of_its_turn(self, lab: Lab) -> None:
         """Without log events: the model stands on the span of the agent's turn only."""
         own = {"scope": "codex", "service": "codex"}
@@ -506,6 +521,12 @@ class TestCodex:
 
 
 class TestOthers:
+    def test_the_log_of_a_program_that_records_its_tools_shows_that_none_was_called(self, lab: Lab) -> None:
+        attrs = {"model": "m", "response_id": "r", "input_token_count": 10, "output_token_count": 5}
+        put_logs(lab, L("qwen-code.api_response", 5, attrs=attrs, service="qwen-code"))
+
+        assert lab.totals("llm_calls", "tool_calls") == (1, 0)
+
     def test_cline_records_its_work_in_events_only(self, lab: Lab) -> None:
         own = {"task_id": "t", "model": "m", "provider": "anthropic"}
         put_logs(

@@ -114,7 +114,7 @@ def _whole(number: int, call: ToolCallRow, rule: ShellRule, text: str | None) ->
     code = code if isinstance(code, int) and not isinstance(code, bool) else None
     return Command(
         number, 1, text, _program(text), text, code, stdout, stderr, None if apart else _printed(decoded, call.result), False,
-        _success(call, rule, code), None,
+        _success(call, code), None,
     )  # fmt: skip
 
 
@@ -127,13 +127,11 @@ def _printed(decoded: Any, result: str | None) -> str | None:
     return "\n".join(map(str, texts)) if all(isinstance(text, str) for text in texts) else result
 
 
-def _success(call: ToolCallRow, rule: ShellRule, code: int | None) -> bool | None:
+def _success(call: ToolCallRow, code: int | None) -> bool | None:
     """Return whether the command of a call succeeded; an exit code 0 of a call that failed says neither."""
     if code is not None:
         return False if code else None if call.outcome == "error" else True
-    if call.outcome == "error":
-        return False
-    return True if call.outcome == "ok" and rule.fails_with_command else None
+    return False if call.outcome == "error" else None
 
 
 def _parts(whole: Command) -> Iterator[Command]:

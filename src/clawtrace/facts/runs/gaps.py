@@ -279,7 +279,10 @@ def knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, agen
             return not others
     answered = [call for call in models if call.outcome == "ok"]
     recorded = all(_tells(run, call) or not _may_ask(run, call) for call in answered)
-    working = [index for index in run.every("tool", "agent") if run.records(index, "tool_calls") is True]
+    at_work = (
+        n for n in run.every("tool", "agent", "llm") if run.spans[n].kind != "llm" or run.spans[n].source == "log"
+    )
+    working = [index for index in at_work if run.records(index, "tool_calls") is True]
     # What a program runs itself, for a model whose requests are not recorded, has a span only where the program writes one.
     written = {run.agent[index] for index in run.kinds.get("tool", ())}
     if any(

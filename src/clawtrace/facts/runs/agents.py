@@ -8,6 +8,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from operator import itemgetter
 from typing import Literal
 
 from clawtrace.facts.calls.run_spans import RunSpans
@@ -172,19 +173,29 @@ def _callers(run: RunSpans) -> Callable[..., set[int]]:
 def _in_tool_time(run: RunSpans, calls: Sequence[ToolCallRow]) -> Callable[[int], bool]:
     """Return a test whether an activation began while a tool call was open, whoever made it; to be asked in order of start.
 
-    One that has no end is open until its agent asks a model again, or ends. Calls inside of the activation and around it are none.
+    A call is open from the answer that its agent got before it: some spans of tools begin after what the tool runs. One that has no
+    end is open until its agent asks a model again, or ends. Calls inside of the activation and around it are none.
     """
     asking: dict[int | None, list[int]] = defaultdict(list)
+    answered: dict[int | None, list[int]] = defaultdict(list)
     for index in run.kinds.get("llm", ()):
         asking[run.agent[index]].append(run.spans[index].start_ns)
-    waiting = deque(calls)
+        answered[run.agent[index]].append(run.spans[index].last_ns)
+    for ends in answered.values():
+        ends.sort()
+
+    def open_from(call: ToolCallRow) -> int:
+        place = bisect_right(answered[call.agent], call.start_ns)
+        return answered[call.agent][place - 1] if place else call.start_ns
+
+    waiting = deque(sorted(((open_from(call), call) for call in calls), key=itemgetter(0)))
     running: list[tuple[int, int]] = []
     """The ends of calls, and their spans or those of their agents; -1 where neither is known."""
 
     def test(index: int) -> bool:
         at_ns = run.spans[index].start_ns
-        while waiting and waiting[0].start_ns <= at_ns:
-            call = waiting.popleft()
+        while waiting and waiting[0][0] <= at_ns:
+            _, call = waiting.popleft()
             place = bisect_right(asking[call.agent], call.start_ns)
             later = asking[call.agent][place : place + 1]
             last_ns = _LAST if call.agent is None else run.spans[call.agent].last_ns

@@ -42,11 +42,12 @@ def test_in_an_empty_folder_and_beside_a_recording(program: Program, recordings:
     assert (done.returncode, done.stderr) == (0, "")
     assert commands(done.stdout) == ["clawtrace init", "clawtrace run -- COMMAND"]
 
-    shutil.copy(recordings / "pydantic-ai/one_tool/traces.otlp.jsonl", tmp_path / "my run.otlp.jsonl")
+    shutil.copy(recordings / "pydantic-ai/one_tool/traces.otlp.jsonl", tmp_path / "my run.jsonl")
+    (tmp_path / "notes.jsonl").write_text("{}\n")
     said = program().stdout
     assert "1 recording" in said
-    assert commands(said)[:2] == ["clawtrace inspect 'my run.otlp.jsonl'", "clawtrace suggest 'my run.otlp.jsonl'"]
-    done = program("inspect", "my run.otlp.jsonl")
+    assert commands(said)[:2] == ["clawtrace inspect 'my run.jsonl'", "clawtrace suggest 'my run.jsonl'"]
+    done = program("inspect", "my run.jsonl")
     assert done.returncode == 0, done.stderr
 
 
@@ -63,6 +64,12 @@ def test_in_a_project_the_last_campaign_decides(program: Program, tmp_path: Path
     assert "`smoke`, failed (exit code 1): 0 of 1 run passed." in said
     assert "shop · looks: `search` was never called" in said
     assert commands(said)[0] == "clawtrace view"
+
+    (file,) = (tmp_path / "outputs/campaigns").glob("*/*/report.json")
+    results = json.loads(file.read_text())
+    left = {"case_id": "shop", "model_id": None, "repetition": 2, "reason": "interrupted", "quarantined": False}
+    file.write_text(json.dumps({**results, "not_run": [left]}))
+    assert "0 of 1 run passed, 1 not run." in program().stdout
 
     case_that_calls("search", tmp_path)
     assert program("eval", "--suite", "smoke", "--no-reuse").returncode == 0

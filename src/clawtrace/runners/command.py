@@ -197,7 +197,8 @@ def _missed(end: ProcessEnd, request: RunRequest, turn: PreparedTurn) -> tuple[s
         return ()
     names = kept_back(request.base_env, turn.environment() | turn.own(), read_output(request.folder / "stderr"))
     listed = ", ".join(f"`{name}`" for name in names)
-    return (f"the agent did not get {listed} of your environment: name it in `pass_env` of the case",) if names else ()
+    where = "`pass_env` of the case (`init --pass-env`)"
+    return (f"the agent did not get {listed} of your environment: name it in {where}",) if names else ()
 
 
 def left_out(ran: int, turns: int, ended_with: str | None) -> str:

@@ -72,8 +72,8 @@ export function Causes({ all, weight }: { all: RunOfCase[]; weight: string[] }) 
 
 function OneCause({ cause: { status, type, id, ways, runs } }: { cause: Cause }) {
   const [first, ...others] = ways;
-  const cases = [...new Set(runs.map((one) => one.case.case_id))];
-  const link = ({ runs: [one] }: Way) => runLink(one!.run.run_id, id ? { verdict: id } : {});
+  const cases = [...new Map(runs.toReversed().map((one) => [one.case.case_id, one])).values()].toReversed();
+  const link = ({ runs: [one] }: { runs: RunOfCase[] }) => runLink(one!.run.run_id, id ? { verdict: id } : {});
   return (
     <li>
       <StatusMark status={status} />
@@ -81,7 +81,10 @@ function OneCause({ cause: { status, type, id, ways, runs } }: { cause: Cause })
         <a href={link(first!)}><code>{id || type}</code></a>
         {id && id !== type && <span class="dim"> {type}</span>}
         {runs.length > 1 && <strong> × {count(runs.length)}</strong>}{others.length > 0 || !first!.alike ? " for example: " : " "}<Said>{first!.message}</Said>
-        <div class="dim">{cases.slice(0, 6).join(", ")}{cases.length > 6 && ` and ${count(cases.length - 6)} more`}</div>
+        <div class="dim">
+          {cases.slice(0, 6).map((one, place) => <>{place > 0 && ", "}<a href={link({ runs: [one] })}>{one.case.case_id}</a></>)}
+          {cases.length > 6 && ` and ${count(cases.length - 6)} more`}
+        </div>
         {others.length > 0 && (
           <details>
             <summary>said otherwise of {amount(runs.length - first!.runs.length, "run")}, in {amount(others.length, "way")}</summary>

@@ -20,6 +20,7 @@ from opentelemetry.trace import Link, SpanContext
 from clawtrace.runners.command import CommandRunner
 from clawtrace.runners.starting.environment import (
     allowed_environment,
+    kept_back,
     switch_names,
     table,
     telemetry_variables,
@@ -243,3 +244,16 @@ def test_an_agents_environment_has_what_it_may_have(bench):
     assert seen["PATH"] == os.environ["PATH"]
     assert seen["CLAWTRACE_RUN_ID"] == "suite/-/case/1-0001"
     assert seen["NO_PROXY"].endswith("127.0.0.1,localhost,::1")
+
+
+def test_what_an_agent_seems_to_miss() -> None:
+    """Variables of the caller that its words name, and where code is searched; no word of a log, nothing that it got."""
+    caller = dict.fromkeys(("DB_URL", "TENANT", "DEBUG", "PATH", "PYTHONPATH", "OTEL_LOG_LEVEL"), "x")
+
+    def missed(said: str) -> list[str]:
+        return kept_back(caller, {"PATH": "x"}, said)
+
+    assert missed("DEBUG set DB_URL, $TENANT, $PATH and OTEL_LOG_LEVEL") == ["DB_URL", "TENANT"]
+    assert missed("KeyError: 'TENANT'") == ["TENANT"]
+    assert missed("No module named shop") == ["PYTHONPATH"]
+    assert missed("it broke") == []

@@ -19,7 +19,8 @@ __all__ = ["next_step"]
 Step = tuple[str, str]
 """A command, and what it does."""
 
-_RECORDINGS = ("*.otlp.jsonl", "*.otlp.json", "*.otlp.jsonl.gz", "*.otlp.json.gz")
+_RECORDINGS = ("*.jsonl", "*.json", "*.otlp.jsonl.gz", "*.otlp.json.gz")
+_HEAD = 4096
 _WORDS = {0: "passed", 1: "failed", 2: "was stopped by a mistake in its files", 3: "is undecided"}
 _BAD = ("error", "fail", "inconclusive")
 _NAMED = 5
@@ -39,7 +40,7 @@ def next_step() -> str:
 
 
 def _without_project() -> tuple[list[str], list[Step]]:
-    recordings = sorted({path for pattern in _RECORDINGS for path in Path().glob(pattern)})
+    recordings = sorted(path for pattern in _RECORDINGS for path in Path().glob(pattern) if _is_recording(path))
     steps = [
         ("clawtrace init", "write a first case, from the command that starts your agent"),
         ("clawtrace run -- COMMAND", "run your agent once, and show what it did"),
@@ -53,6 +54,15 @@ def _without_project() -> tuple[list[str], list[Step]]:
         *steps,
     ]
     return [f"There is no clawtrace project here, but {amount(len(recordings), 'recording')}."], steps
+
+
+def _is_recording(path: Path) -> bool:
+    """Return whether a file holds OTLP, by the beginning of one that is not compressed."""
+    try:
+        with path.open("rb") as stream:
+            return path.suffix == ".gz" or b'"resourceSpans"' in stream.read(_HEAD)
+    except OSError:
+        return False
 
 
 def _of_project(project: Project) -> tuple[list[str], list[Step]]:
@@ -73,9 +83,10 @@ def _of_project(project: Project) -> tuple[list[str], list[Step]]:
         return [*found, "Nothing was run yet."], steps
     results = read_results(file)
     suite, code, totals = results["suite_id"] or suites[0], results["exit_code"], results["totals"]
+    left_out = f", {count(len(results['not_run']))} not run" if results["not_run"] else ""
     found.append(
         f"The last campaign, `{clean(suite)}`, {_WORDS.get(code, 'broke')} (exit code {code}): "
-        f"{count(totals['passed'])} of {amount(totals['runs'], 'run')} passed."
+        f"{count(totals['passed'])} of {amount(totals['runs'], 'run')} passed{left_out}."
     )
     again = f"clawtrace eval --suite {shlex.quote(suite)}"
     if code == 0:

@@ -171,12 +171,14 @@ def allowed_environment(caller: Mapping[str, str], more: Iterable[str] = ()) -> 
 
 
 _OURS = ("OTEL_", "CLAWTRACE_")
+_A_NAME = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+|(?<=['\"`$])[A-Z][A-Z0-9]{2,}")
+"""What reads like a variable: `DEBUG` is also a word of logs, unless it is quoted."""
 _CODE_NOT_FOUND = re.compile("No module named|Cannot find (?:module|package)")
 
 
 def kept_back(caller: Mapping[str, str], got: Mapping[str, str], said: str) -> list[str]:
     """Return the variables of `caller` that an agent did not get and seems to miss, by what it `said` when it failed."""
-    words = set(re.findall(r"[A-Z][A-Z0-9_]{2,}", said))
+    words = set(_A_NAME.findall(said))
     words |= SEARCHED if _CODE_NOT_FOUND.search(said) else set()
     return sorted(name for name in caller.keys() - got.keys() if name in words and not name.startswith(_OURS))
 

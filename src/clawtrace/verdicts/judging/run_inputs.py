@@ -200,6 +200,7 @@ FROM selected_runs AS s JOIN runs AS r ON r.run_id = s.run_id
 WHERE r.run_status IS NOT NULL
 """
 
+_READ_FIRST = "read its standard error first. "
 _LATER = (
     "If the agent already ran, its exporter sends later than the wait: `settle_ms` of the runner sets how long to wait "
     "without new spans, and `agent: started` means that there is nothing to wait for. "
@@ -238,6 +239,8 @@ def _no_trace_hint(came: Arrivals, ended: str) -> str:
         return (
             f"Nothing arrived for this run, but requests that did not name a run were rejected while it ran: {listed}."
         )
+    if ended.endswith(_READ_FIRST):
+        return f"Nothing arrived at all. {ended}`clawtrace doctor` looks for other causes."
     return (
         f"Nothing arrived at all. {ended}Usual causes{' otherwise' if ended else ''}: no exporter is configured, it points "
         "elsewhere (`clawtrace env` prints what is set), or the agent ended without flushing it; `clawtrace doctor` looks for "
@@ -253,4 +256,4 @@ def _end(status: str, exit_code: int | None, closed_by: str | None) -> str:
     if status == "timed_out":
         return "The agent was stopped at its time limit. "
     code = "" if exit_code is None else f" (exit code {exit_code})"
-    return f"The agent ended as `{status}`{code}: read its standard error first. "
+    return f"The agent ended as `{status}`{code}: {_READ_FIRST}"

@@ -174,6 +174,12 @@ class TestClaudeCode:
         assert lab.rows("SELECT name FROM agents") == [("claude-code",)]
         assert lab.rows("SELECT name, outcome FROM tool_calls") == [("Agent", "error")]
 
+    def test_a_request_without_a_span_was_refused(self, lab: Lab) -> None:
+        """What the model asked for is not recorded; other tools were not called for sure."""
+        lab.put(turn(), request("a", stop_reason="tool_use"), request("b", at=20, stop_reason="end_turn"))
+
+        assert lab.totals("llm_calls", "tool_calls", "errors") == (2, 0, None)
+
     def test_a_failure_is_recorded_by_the_execution(self, lab: Lab) -> None:
         lab.put(turn(), request("a"), tool("t"), part("x", "t", "execution", "Shell command failed", success=False))
 

@@ -158,8 +158,8 @@ class Compiler(Expressions):
 
     def _stands(self, rule: MessageRule) -> tuple[str, str | None]:
         if rule.prefix is not None:
-            test = self._prefixed(rule.prefix)
-            return test, None if test == "FALSE" else self._collected(rule.prefix)
+            text = self._collected(rule.prefix)
+            return "FALSE" if text is None else self._prefixed(rule.prefix), text
         if rule.format in ("events", "ax_events"):
             known = self._seen is None or any(name.startswith("gen_ai.") for name in self._seen.events)
             return (self._atom("has_message_events") if known else "FALSE"), self._m("events_json")

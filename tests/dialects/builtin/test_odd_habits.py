@@ -149,3 +149,27 @@ def test_an_object_that_says_that_it_failed_leaves_the_outcome_open(lab: Lab, re
     lab.put(agent("a"), tool("t", "a", at=10, **{"gen_ai.tool.call.result": result}))
 
     assert lab.rows("SELECT outcome FROM tool_calls WHERE run_id = :run") == [(outcome,)]
+
+
+def test_openinferences_messages_leave_out_what_openai_ran_itself(lab: Lab) -> None:
+    """`tool_not_invoked: refund` passed where OpenAI had called the tool of an MCP server."""
+    served = {
+        "id": "mcp_1",
+        "type": "mcp_call",
+        "name": "refund",
+        "server_label": "shop",
+        "arguments": "{}",
+        "output": "ok",
+    }
+    asked = {"id": "fc_1", "type": "function_call", "call_id": "c1", "name": "add", "arguments": "{}"}
+    written = "llm.output_messages.1.message.tool_calls.0.tool_call"
+    attrs = {
+        "openinference.span.kind": "LLM", "llm.model_name": "gpt-4o", "llm.system": "openai",
+        "output.value": json.dumps({"id": "resp_1", "object": "response", "output": [served, asked]}),
+        "llm.output_messages.1.message.role": "assistant", f"{written}.id": "c1", f"{written}.function.name": "add",
+    }  # fmt: skip
+    lab.put(S("m", "", 1, 5, "Response", attrs, scope="openinference.instrumentation.openai"))
+
+    assert lab.rows("SELECT name, certain FROM tool_calls WHERE run_id = :run ORDER BY name") == [
+        ("add", False), ("refund", True),
+    ]  # fmt: skip

@@ -156,6 +156,30 @@ class TestClaudeCode:
         assert lab.totals("llm_calls", "failed_llm_attempts") == (0, 3)
         assert lab.rows("SELECT name, message, recovered FROM errors") == [("api_error", "overloaded", False)]
 
+    def test_the_log_calls_every_tool_of_an_mcp_server_mcp_tool(self, lab: Lab) -> None:
+        """The call keeps the name of its span, and the result is no second call."""
+        called = tool("t", tool_name="mcp__shop__refund")
+        ended = event("tool_result", 15, "i", tool_name="mcp_tool", tool_use_id="toolu_t", success="false")
+        put_logs(lab.put(turn(), request("a"), called, part("x", "t", "execution", "no", success=False)), ended)
+
+        assert lab.rows("SELECT name, outcome FROM tool_calls") == [("mcp__shop__refund", "error")]
+
+    def test_an_agent_that_does_not_exist_is_asked_for_and_never_at_work(self, lab: Lab) -> None:
+        error = "Agent type 'nobody' not found. Available agents: claude"
+        asked = tool("t", tool_name="Agent", subagent_type="nobody")
+        ended = part("x", "t", "execution", error, success=False)
+        ended.attrs["error"] = error
+        lab.put(turn(), request("a"), asked, ended)
+
+        assert lab.rows("SELECT name FROM agents") == [("claude-code",)]
+        assert lab.rows("SELECT name, outcome FROM tool_calls") == [("Agent", "error")]
+
+    def test_a_request_without_a_span_was_refused(self, lab: Lab) -> None:
+        """What the model asked for is not recorded; other tools were not called for sure."""
+        lab.put(turn(), request("a", stop_reason="tool_use"), request("b", at=20, stop_reason="end_turn"))
+
+        assert lab.totals("llm_calls", "tool_calls", "errors") == (2, 0, None)
+
     def test_a_failure_is_recorded_by_the_execution(self, lab: Lab) -> None:
         lab.put(turn(), request("a"), tool("t"), part("x", "t", "execution", "Shell command failed", success=False))
 

@@ -158,8 +158,9 @@ class Compiler(Expressions):
 
     def _stands(self, rule: MessageRule) -> tuple[str, str | None]:
         if rule.prefix is not None:
-            text = self._collected(rule.prefix)
-            return "FALSE" if text is None else self._prefixed(rule.prefix), text
+            test = self._prefixed(rule.prefix)
+            text = None if test == "FALSE" else self._collected(rule.prefix)
+            return "FALSE" if text is None else test, text
         if rule.format in ("events", "ax_events"):
             known = self._seen is None or any(name.startswith("gen_ai.") for name in self._seen.events)
             return (self._atom("has_message_events") if known else "FALSE"), self._m("events_json")

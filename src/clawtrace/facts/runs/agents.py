@@ -183,12 +183,12 @@ def _in_tool_time(run: RunSpans, calls: Sequence[ToolCallRow]) -> Callable[[int]
         answered[run.agent[index]].append(run.spans[index].last_ns)
     for ends in answered.values():
         ends.sort()
-
-    def open_from(call: ToolCallRow) -> int:
-        place = bisect_right(answered[call.agent], call.start_ns)
-        return answered[call.agent][place - 1] if place else call.start_ns
-
-    waiting = deque(sorted(((open_from(call), call) for call in calls), key=itemgetter(0)))
+    opened = []
+    for call in calls:
+        ends = answered[call.agent]
+        place = bisect_right(ends, call.start_ns)
+        opened.append((ends[place - 1] if place else call.start_ns, call))
+    waiting = deque(sorted(opened, key=itemgetter(0)))
     running: list[tuple[int, int]] = []
     """The ends of calls, and their spans or those of their agents; -1 where neither is known."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 
 def test_text(invoke, recordings) -> None:
@@ -85,3 +86,19 @@ def test_attributes_that_nothing_knows_are_named(invoke, recordings, tmp_path) -
     assert f"{unknown}: gen_ai.usage.tokens.N.in " in newer
     assert newer.count("does not know") == 1
     assert {key for span in run["explained"] for key in span["unknown_attributes"]} == {"gen_ai.usage.tokens.N.in"}
+
+
+def test_many_runs_are_listed_without_their_trees(invoke, recordings, tmp_path) -> None:
+    """Each of more than twenty runs has its totals, and whether it is complete; a run that is named has its tree."""
+    whole = (recordings / "ag2/tool_error/traces.otlp.jsonl").read_text()
+    (trace_id,) = set(re.findall(r'"traceId": ?"(\w+)"', whole))
+    for number in range(1, 22):
+        (tmp_path / f"{number}.otlp.jsonl").write_text(whole.replace(trace_id, f"{number:032x}"))
+    listed = invoke("inspect", tmp_path).stdout
+    named = invoke("inspect", tmp_path, "--run-id", f"{21:032x}").stdout
+
+    assert listed.count("llm calls 4") == 21
+    assert "21 runs: `--run-id ID` shows the spans of one" in listed
+    assert "├─" not in listed
+    assert named.count("llm calls 4") == 1
+    assert "├─" in named

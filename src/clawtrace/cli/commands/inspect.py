@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["command", "print_run"]
 
+_TREES = 20
+"""Runs up to which each is shown as a tree."""
+
 
 @click.command(epilog="Example: clawtrace inspect recording.otlp.jsonl --json")
 @click.argument("paths", nargs=-1, metavar="[TRACES]...", type=click.Path(exists=True, allow_dash=True, path_type=Path))
@@ -28,7 +31,8 @@ __all__ = ["command", "print_run"]
 def command(source: TraceSource, wanted: tuple[str, ...], explain: bool, as_json: bool) -> None:
     """Show the normalised facts of each run: its spans as a tree with tokens, cost and time, and its totals.
 
-    TRACES are recordings, as with `--traces`: files, folders, or - for standard input.
+    TRACES are recordings, as with `--traces`: files, folders, or - for standard input. Of more than 20 runs the totals are shown, and
+    the tree of each that `--run-id` names.
 
     What is not known is shown as a range, or as `?`, never as 0; what is in doubt and what may be missing is said with the
     reason (in JSON, `clawtrace.inspect/1`, null, `_low` and `_high`, `doubts` and `gaps`). With `--explain` each span names the
@@ -40,7 +44,8 @@ def command(source: TraceSource, wanted: tuple[str, ...], explain: bool, as_json
     trees: Mapping[str, Sequence[SpanNode]] = {}
     with source.opened(wanted) as (asked, known):
         run_ids = chosen_runs(wanted, known, asked)
-        if as_json:
+        many = len(run_ids) > _TREES and not wanted and not explain
+        if as_json or many:
             facts = asked.inspect(run_ids)
         else:
             facts, trees = asked.inspect_with_trees(run_ids)
@@ -49,6 +54,8 @@ def command(source: TraceSource, wanted: tuple[str, ...], explain: bool, as_json
                 run["explained"] = asked.explained(run["run_id"])
     if as_json:
         print_json(facts)
+    elif many:
+        _print_totals_of(facts["runs"])
     else:
         _print_runs(facts["runs"], trees, explain=explain)
     if not any(run["spans"] for run in facts["runs"]):
@@ -78,6 +85,16 @@ def _print_runs(runs: Sequence[Mapping[str, Any]], trees: Mapping[str, Sequence[
             print_explained(run["explained"], console)
 
 
+def _print_totals_of(runs: Sequence[Mapping[str, Any]]) -> None:
+    console = stdout_console()
+    for run in runs:
+        _print_head(run, console)
+        _print_totals(run, console)
+        if run["incomplete_because"]:
+            console.line(("  incomplete", "yellow"))
+    console.paragraph(f"{len(runs)} runs: `--run-id ID` shows the spans of one as a tree, and what is open of it.")
+
+
 def _say_that_nothing_is_there(runs: Sequence[Mapping[str, Any]]) -> None:
     if not runs:
         click.echo("There is no run: the input contains no span.", err=True)
@@ -91,15 +108,8 @@ def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], console: Consol
     from clawtrace.cli.output.connecting import OF_NO_INSTRUMENTATION
     from clawtrace.cli.output.inspected import marks_of, print_open, print_requests
     from clawtrace.report.tree import tree_lines
-    from clawtrace.support.figures import UNKNOWN, amount, duration
 
-    traces = f"{amount(run['spans'], 'span')} in {amount(run['traces'], 'trace')}"
-    dialects = ", ".join(run["dialects"]) or "no known instrumentation"
-    lasted, work, whole = (duration(run[name]) for name in ("duration_ms", "work_ms", "whole_trace_ms"))
-    if UNKNOWN not in (work, whole) and work != whole:
-        lasted = f"the agent's work {work}, the whole trace {whole}"
-    summary = [traces, lasted, dialects] if run["spans"] else ["no spans", lasted]
-    console.line((run["run_id"], "bold"), (f"  {', '.join(summary)}", ""))
+    _print_head(run, console)
     for line in tree_lines(nodes, marks=marks_of(run), width=console.width):
         console.line(*line)
     if run["spans"] or any(value is not None for value in run["totals"].values()):
@@ -116,6 +126,18 @@ def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], console: Consol
         console.paragraph("open: more spans may come", indent="  ", style="yellow")
     for reason in run["incomplete_because"]:
         console.paragraph(reason, first="  incomplete: ", indent="    ", style="yellow")
+
+
+def _print_head(run: Mapping[str, Any], console: ConsoleOutput) -> None:
+    from clawtrace.support.figures import UNKNOWN, amount, duration
+
+    traces = f"{amount(run['spans'], 'span')} in {amount(run['traces'], 'trace')}"
+    dialects = ", ".join(run["dialects"]) or "no known instrumentation"
+    lasted, work, whole = (duration(run[name]) for name in ("duration_ms", "work_ms", "whole_trace_ms"))
+    if UNKNOWN not in (work, whole) and work != whole:
+        lasted = f"the agent's work {work}, the whole trace {whole}"
+    summary = [traces, lasted, dialects] if run["spans"] else ["no spans", lasted]
+    console.line((run["run_id"], "bold"), (f"  {', '.join(summary)}", ""))
 
 
 def _print_totals(run: Mapping[str, Any], console: ConsoleOutput) -> None:

@@ -70,6 +70,7 @@ def test_several_runs_give_what_they_have_in_common(invoke: Invoke, recordings: 
         shutil.copytree(recordings / "pydantic-ai" / name, Path("runs") / name)
     done = invoke("suggest", "runs", "--run-per-dir", "--out", "checks.yaml", "--no-mutate")
     assert done.exit_code == 0, done.output
+    assert "called in some of the runs only, and so not asserted: `get_population` (1 of 2)" in done.stderr
 
     asked = [one["type"] for one in yaml.safe_load(Path("checks.yaml").read_text("utf-8"))["assertions"]]
     assert "tool_sequence" not in asked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,10 @@ def _notes(runs: Sequence[Mapping[str, Any]]) -> list[str]:
         notes.append(
             f"failures are not asserted, and a call failed in {listed(failed, _NAMED)}; leave out runs that are not good"
         )
+    calling = Counter(name for run in runs for name in {call["name"] for call in run["tool_calls"] or ()} - {None})
+    some = [f"`{name}` ({number} of {len(runs)})" for name, number in calling.most_common() if number < len(runs)]
+    if some:
+        notes.append(f"called in some of the runs only, and so not asserted: {listed(some, _NAMED)}")
     if len(runs) == 1:
         notes.append("one run does not show what varies; several good runs give assertions that fail less by chance")
     return notes

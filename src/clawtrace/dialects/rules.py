@@ -35,10 +35,13 @@ __all__ = [
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _LITERALLY = re.compile(r"[^*?[]*")
+_ONE_STAR = re.compile(r"([^*?[]*)\*([^*?[]*)")
 
 
 def fits(text: str, glob: str) -> bool:
-    """Whether a text fits a glob; most begin otherwise, which shows without an expression compiled for the glob."""
+    """Whether a text fits a glob; most show it by how they begin and end, without an expression compiled for the glob."""
+    if ends := _ONE_STAR.fullmatch(glob):
+        return text.startswith(ends[1]) and text.endswith(ends[2]) and len(text) >= len(glob) - 1
     beginning = _LITERALLY.match(glob)[0]  # type: ignore[index]  # it fits any text
     return text == glob if beginning == glob else text.startswith(beginning) and fnmatchcase(text, glob)
 

@@ -10,7 +10,7 @@ from clawtrace.model.query import Query
 __all__ = ["NONE", "UNKNOWN", "final_answer", "shortened"]
 
 NONE = "The agent's work ended in a failure, without a final answer."
-UNKNOWN = "The final answer is unknown: no message and no output of the agent was recorded as one."
+UNKNOWN = "The final answer is unknown: the spans record none, or do not say which is the last."
 
 _SHOWN = 300
 """Characters of the answer that a report shows."""

@@ -28,7 +28,6 @@ __all__ = ["last_execution", "missing_runtimes", "note_finished", "open_campaign
 
 _M_ARENA_MAX = -8
 _HEAPS = 2
-_IGNORED = "# By clawtrace: results are no sources, but baselines are.\n*\n!.gitignore\n!baselines/\n!baselines/**\n"
 
 
 @contextmanager
@@ -50,7 +49,6 @@ def open_campaign(plan: Plan, opened: Callable[[Path, SessionSettings], Session]
     from clawtrace.session.session import Session
 
     _share_heaps()
-    _keep_out_of_git(plan.outputs)
     with campaign_lock(plan.folder):
         settings = session_settings(plan.suite.project)
         opening = opened or (lambda store, settings: Session.open(store, settings=settings))
@@ -77,13 +75,6 @@ def _share_heaps() -> None:
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _HEAPS)
     except (OSError, AttributeError):
         return
-
-
-def _keep_out_of_git(results: Path) -> None:
-    """Make the folder of results where there is none; git ignores a new one, but for its baselines."""
-    if not results.exists():
-        results.mkdir(parents=True, exist_ok=True)
-        (results / ".gitignore").write_text(_IGNORED, encoding="utf-8")
 
 
 def _left_behind(plan: Plan, kept: Iterable[StoredRun], stored: Iterable[str]) -> list[str]:

@@ -96,9 +96,9 @@ def products():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("product", list(products())[::12])
+@pytest.mark.parametrize("product", list(products())[::24])
 def test_every_verdict_of_many_recordings_comes_again(invoke, judged, product) -> None:
-    """Of the recordings of every twelfth client, as of the one above."""
+    """Of the recordings of every twenty-fourth client, as of the one above."""
     results = judged("--traces", str(product), "--run-per-dir")
     check_all(invoke("query", "--verdict", results, "--json"), results)
 

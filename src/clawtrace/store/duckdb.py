@@ -20,7 +20,7 @@ from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.run import RunRecord, read_record, write_record
 from clawtrace.store.files.cached_blocks import CachedBlocks, move_log
-from clawtrace.store.files.failures import as_store_errors, keep_unread_log, store_error, try_to_write
+from clawtrace.store.files.failures import as_store_errors, keep_unread_log, must_be_there, store_error, try_to_write
 from clawtrace.store.files.owner import PATIENCE_SECONDS, connect, load_duckdb, patiently
 from clawtrace.store.files.schema import create_tables, holds_store, renew
 from clawtrace.store.questions.question_side import QuestionSide
@@ -300,8 +300,14 @@ class DuckStore(QuestionSide):
                     self._raw.move()
 
     def put_record(self, record: RunRecord) -> None:
-        """Store what is known of a run apart from its spans; the newest record of a run counts."""
+        """Store what is known of a run apart from its spans; the newest record of a run counts.
+
+        Raises:
+            StoreError: it cannot be written, or the store's file was deleted or moved: a run in it could not be judged again.
+        """
         run_id = record.run_id
+        if self.path != MEMORY:
+            must_be_there(self.path)
         with self._writer_lock:
             self.run_no(run_id)
             unsaved = list(self._unsaved)

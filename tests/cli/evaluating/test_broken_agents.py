@@ -49,6 +49,17 @@ def evaluated(invoke, tmp_path):
     return run
 
 
+def test_an_agent_that_removes_the_results(evaluated, tmp_path):
+    """Its run is an error that says so, no other is started, and verdicts from before are kept."""
+    cleans = f"{sys.executable} {AGENT} search; rm -r '{tmp_path}/outputs'"
+    ended, runs = evaluated(a=(WITH_SPANS, {}), b=(cleans, {}), c=(WITH_SPANS, {}))
+
+    assert ended.exit_code == 4, ended.output
+    assert [run["status"] for run in runs.values()] == ["pass", "error"], ended.output
+    assert "spans.duckdb' was deleted or moved while it was open" in ended.output
+    assert "NOT RUN  c · repetition 1: the store or the receiver failed" in ended.output
+
+
 def test_an_agent_that_ends_badly_is_red(evaluated):
     """By its exit code, a signal, or its time limit; with spans or without, also where its assertions pass."""
     ended, runs = evaluated(

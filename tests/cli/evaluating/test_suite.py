@@ -64,9 +64,12 @@ def results(tmp_path: Path):
 
 @pytest.mark.smoke
 def test_a_good_suite_passes_and_leaves_its_results(project, program, results, tmp_path) -> None:
-    """Exit 0; reports and the span store are in the campaign's folder, and the store can be inspected."""
-    project(first="search", second="search report")
-    done = program("eval", "--suite", "s")
+    """The project's only suite needs no flag. Exit 0; its folder has the reports and a span store that can be inspected."""
+    configs = project(first="search", second="search report") / "configs"
+    done = program("eval")
+    (configs / "suites/t.yaml").write_text("schema_version: 1\nsuite_id: t\ntitle: T\n")
+
+    assert "error: Give --suite to run agents (s, t), or" in program("eval").stderr
     data = results()
 
     assert done.returncode == 0, done.stdout + done.stderr

@@ -21,7 +21,7 @@ from clawtrace.campaign.running.cassettes import opened_cassettes
 from clawtrace.campaign.running.judged_run import judging_of
 from clawtrace.campaign.running.listener import Listener
 from clawtrace.campaign.running.one_run import RunContext, assertion_problem, failed_result, run_one
-from clawtrace.campaign.running.opening import note_finished, refusals, write_manifest
+from clawtrace.campaign.running.opening import refusals, write_manifest
 from clawtrace.campaign.running.reuse import Decision, decide, evaluation_folder, remember_inputs, remember_reports
 from clawtrace.campaign.running.reused_run import at_home, judge_stored
 from clawtrace.campaign.running.simulated_user import read_conversation
@@ -153,9 +153,10 @@ class _Execution:
 
     def run(self) -> CampaignResult:
         started_at, began = time.time(), time.monotonic()
+        clean = self._context.session.clean
         remember_reports(self.plan)
         remember_inputs(self.plan, self._decisions.values())
-        write_manifest(self.plan, self._decisions, started_at, self._context.session.clean)
+        write_manifest(self.plan, self._decisions, started_at, clean, finished=False)
         self._tell(self._listener.planned, self.plan)
         stale: tuple[str, ...] = ()
         missing = refusals(self.plan, self._decisions, self._context.env)
@@ -175,7 +176,7 @@ class _Execution:
             with self._broken_store_is_known():
                 self._judge_what_grew()
         if not self._is_cut_short:
-            note_finished(self.plan)
+            write_manifest(self.plan, self._decisions, started_at, clean, finished=True)
         return CampaignResult(
             plan=self.plan,
             results=tuple(self._results[run.run_id] for run in self.plan.runs if run.run_id in self._results),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from clawtrace.config.projects.session_settings import SessionSettings
     from clawtrace.session.session import Session
 
-__all__ = ["last_execution", "missing_runtimes", "note_finished", "open_campaign", "refusals", "write_manifest"]
+__all__ = ["last_execution", "missing_runtimes", "open_campaign", "refusals", "write_manifest"]
 
 _M_ARENA_MAX = -8
 _HEAPS = 2
@@ -111,7 +111,7 @@ class CampaignExecution(NamedTuple):
 
 
 def write_manifest(
-    plan: Plan, decisions: Mapping[str, Decision], started_at: float, clean: Callable[[str], str]
+    plan: Plan, decisions: Mapping[str, Decision], started_at: float, clean: Callable[[str], str], *, finished: bool
 ) -> None:
     """Write what a campaign is into its folder.
 
@@ -119,6 +119,7 @@ def write_manifest(
         decisions: what becomes of each run: one for which a stored run is reused has that one's id.
         started_at: seconds since the epoch.
         clean: takes known secrets out of a text.
+        finished: whether the campaign came to its end, so that nothing is left to resume.
     """
     suite, profile, judging = plan.suite.config, plan.suite.run_profile, plan.suite.evaluation_profile
     cases: dict[str, Any] = {case.config.case_id: _case_entry(case) for case in plan.suite.cases}
@@ -138,17 +139,10 @@ def write_manifest(
             "suite_id": suite.suite_id,
             **cleaned(labels, clean),
             "started_at": started_at,
-            "execution": CampaignExecution(plan.execution, finished=False)._asdict(),
+            "execution": CampaignExecution(plan.execution, finished=finished)._asdict(),
             "runs": [{"run_id": stored.get(run.run_id, run.run_id), "folder": run.folder} for run in plan.runs],
         },
     )
-
-
-def note_finished(plan: Plan) -> None:
-    """Write down that a campaign came to its end, so that nothing is left to resume."""
-    path = plan.folder / "manifest.json"
-    data = json.loads(path.read_text(encoding="utf-8"))
-    write_json(path, {**data, "execution": CampaignExecution(plan.execution, finished=True)._asdict()})
 
 
 def last_execution(campaign: Path) -> CampaignExecution | None:

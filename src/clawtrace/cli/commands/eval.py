@@ -65,7 +65,7 @@ def _write(ctx: click.Context, formatter: click.HelpFormatter, heading: str, opt
     "--suite",
     metavar="ID|PATH",
     shell_complete=complete_suites,
-    help="Run this suite: configs/suites/<ID>.yaml, or a path.",
+    help="Run this suite: configs/suites/<ID>.yaml, or a path. Not needed where the project has one suite only.",
 )
 @suite_options
 @recordings_options
@@ -98,18 +98,20 @@ def command(
 ) -> int:
     """Judge agents by their traces.
 
-    With --suite every case is run, its spans are received (with --server by a running `clawtrace serve`), and its assertions
+    With --suite, or where the project has one suite, every case is run, its spans are received (with --server by a running `clawtrace serve`), and its assertions
     are asked. With --traces the runs are recordings, with --store those of a span store, with --server those of a running `clawtrace serve`, and --assertions says
     what must be true of each.
 
     Exit codes: 0 everything passed; 1 something failed; 2 usage or configuration, nothing was judged; 3 nothing
     failed, but something was skipped, inconclusive or not asked; 4 an agent, a precondition, a hook or the store broke.
     """
-    from clawtrace.cli.evaluating.existing_runs import ExistingRuns, judge_runs
+    from clawtrace.cli.evaluating.existing_runs import ExistingRuns, judge_runs, only_suite
 
     if stray:
         raise click.UsageError(f"{stray[0]!r} is not a flag: use --suite for a suite, --traces for a recording.")
     there = ExistingRuns(source_of(recordings, store, server if suite is None else None), wanted, where)
+    if suite is None and server is None and assertions is None and not there.given():
+        suite = only_suite()
     if suite is not None:
         if there.given() or assertions is not None:
             raise click.UsageError(

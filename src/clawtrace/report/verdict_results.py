@@ -84,7 +84,7 @@ class AssertionResult(Struct):
     expected: Any
     """What was asked for, as a JSON value."""
     actual: Any
-    """What was found, as a JSON value; null when unknown."""
+    """What was found, as a JSON value; null when unknown. A number that the spans leave open is `[least, most]`, `most` null where nothing bounds it."""
     evidence: list[EvidenceSpan]
     """The spans that decided, the most telling first."""
     missing: str

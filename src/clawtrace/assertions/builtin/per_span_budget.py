@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clawtrace.assertions.base import Assertion, Outcome
-from clawtrace.assertions.forms.bounds import Natural, interval, plural
+from clawtrace.assertions.forms.bounds import Natural, interval, number_or_bounds, plural
 from clawtrace.assertions.forms.calls import ANSWERED
 from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.sources import Source
@@ -132,7 +132,7 @@ class PerSpanBudget(Assertion):
     def actual(self, outcome: Outcome) -> Any:
         """Return the number of spans, the largest, and how many are over the budget."""
         row = outcome.row
-        return {"spans": row["seen"], "largest": row["largest"], "over": [row["low"], row["high"]]}
+        return {"spans": row["seen"], "largest": row["largest"], "over": number_or_bounds(row["low"], row["high"])}
 
     def explain(self, outcome: Outcome) -> str:
         """Say how many spans are over the budget."""

@@ -8,7 +8,7 @@ from clawtrace.assertions._call_count import CallCount
 from clawtrace.assertions.base import Outcome
 from clawtrace.assertions.commands.command_count import matching_commands, open_words
 from clawtrace.assertions.commands.commands import listed
-from clawtrace.assertions.forms.bounds import interval, words
+from clawtrace.assertions.forms.bounds import interval, number_or_bounds, words
 from clawtrace.assertions.forms.count import Count
 from clawtrace.assertions.matching.matchers import RegexText
 
@@ -45,8 +45,8 @@ class RunCount(CallCount):
         return {"pattern": self.pattern, "min": self.bounds.get("min"), "max": self.bounds.get("max")}
 
     def actual(self, outcome: Outcome) -> Any:
-        """Return how many commands match, as an interval."""
-        return {"matching": [outcome.row["low"], outcome.row["high"]]}
+        """Return how many commands match."""
+        return {"matching": number_or_bounds(outcome.row["low"], outcome.row["high"])}
 
     def explain(self, outcome: Outcome) -> str:
         """Say how many commands match."""

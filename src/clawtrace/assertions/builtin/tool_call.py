@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
-from clawtrace.assertions.forms.bounds import Bounds, Counted, check_bounds, interval, words
+from clawtrace.assertions.forms.bounds import Bounds, Counted, check_bounds, interval, number_or_bounds, words
 from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.sources import SOURCES, rows_evidence
 from clawtrace.assertions.forms.where import AGENT_NAMES, Where, among, both, equal, name_is
@@ -80,7 +80,7 @@ FROM (
 
     def actual(self, row: Row) -> Any:
         """Return how many calls are as described, as an interval, and how many calls of the tool there are for sure."""
-        return {"matching": [row["low"], row["high"]], "calls": row["low_named"]}
+        return {"matching": number_or_bounds(row["low"], row["high"]), "calls": row["low_named"]}
 
     def sentence(self, outcome: Outcome) -> str:
         """Say how many calls were as described, of how many of the tool."""

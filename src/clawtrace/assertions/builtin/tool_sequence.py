@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
-from clawtrace.assertions.forms.bounds import interval, plural
+from clawtrace.assertions.forms.bounds import interval, number_or_bounds, plural
 from clawtrace.assertions.forms.order import InTurn, Order, OrderAnswer, OrderedRows
 from clawtrace.assertions.forms.where import TOOL_NAMES, Where
 from clawtrace.assertions.matching.matchers import Matcher
@@ -248,7 +248,7 @@ class ToolSequence(Assertion):
         tools = self._called(outcome.row)
         if self.score is not None:
             low, high, *_ = outcome.row.get("score", (0.0, 0.0))
-            return {"tools": tools, self.score.metric: [low, high]}
+            return {"tools": tools, self.score.metric: number_or_bounds(low, high)}
         return {"tools": tools, "edits": self._edits(outcome.row)} if outcome.holds is False else tools
 
     def _called(self, row: Row) -> list[str | None] | None:

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
-from clawtrace.assertions.forms.bounds import Amount, plural
+from clawtrace.assertions.forms.bounds import Amount, number_or_bounds, plural
 from clawtrace.assertions.forms.calls import calls_evidence
 from clawtrace.assertions.forms.total import Sum, Total
 from clawtrace.support.figures import beside
@@ -71,8 +71,8 @@ class TraceCost(Assertion):
         )
 
     def actual(self, outcome: Outcome) -> Any:
-        """Return the interval of the cost in US dollars, null where unbounded."""
-        return [outcome.row["low"], outcome.row["high"]] if outcome.row["priced"] else None
+        """Return the cost in US dollars, or its bounds."""
+        return number_or_bounds(outcome.row["low"], outcome.row["high"]) if outcome.row["priced"] else None
 
     def explain(self, outcome: Outcome) -> str:
         """Say the cost against the limit, and which models have no price."""

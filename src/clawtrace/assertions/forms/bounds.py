@@ -28,6 +28,7 @@ __all__ = [
     "interval",
     "milliseconds",
     "need_one_of",
+    "number_or_bounds",
     "plural",
     "words",
 ]
@@ -156,6 +157,11 @@ def interval(low: int, high: int | None, noun: str) -> str:
     if high is None:
         return f"at least {plural(low, noun)}" if low else f"an unknown number of {noun}s"
     return plural(low, noun) if low == high else f"{low} to {plural(high, noun)}"
+
+
+def number_or_bounds(low: float, high: float | None) -> float | list[float | None]:
+    """Return a number as JSON: itself where it is known, else its bounds; an upper one of None is none."""
+    return low if low == high else [low, high]
 
 
 def milliseconds(value: float, *bounds: float) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from clawtrace.assertions.forms.bounds import all_sql, decide_sql, interval, plural, words
+from clawtrace.assertions.forms.bounds import all_sql, decide_sql, interval, number_or_bounds, plural, words
 from clawtrace.assertions.forms.form import Form, Outcome, Row
 from clawtrace.assertions.forms.sources import SOURCES, Source, rows_evidence
 from clawtrace.assertions.forms.where import ANY, Where
@@ -195,8 +195,11 @@ WHERE g.traced = 1
         return rows_evidence(self._source, [one.where for one in self.tallies], self.shown, self.order, params)
 
     def actual(self, row: Row) -> Any:
-        """Return each number as an interval, null where nothing bounds it."""
-        found = {one.key.strip("_") or "count": [row[f"low{one.key}"], row[f"high{one.key}"]] for one in self.tallies}
+        """Return each number, or its bounds."""
+        found = {
+            one.key.strip("_") or "count": number_or_bounds(row[f"low{one.key}"], row[f"high{one.key}"])
+            for one in self.tallies
+        }
         return found["count"] if list(found) == ["count"] else found
 
     def counted(self, row: Row) -> str:
@@ -242,8 +245,11 @@ class Share(Count):
     """Share that is enough, above 0 up to 1."""
 
     def actual(self, row: Row) -> Any:
-        """Return how many rows meet the condition and how many do not, as intervals, and the greatest number."""
-        found = {"within": [row["low"], row["high"]], "beyond": [row["low_not"], row["high_not"]]}
+        """Return how many rows meet the condition and how many do not, and the greatest number."""
+        found = {
+            "within": number_or_bounds(row["low"], row["high"]),
+            "beyond": number_or_bounds(row["low_not"], row["high_not"]),
+        }
         return found | ({"largest": row["largest"]} if self.greatest else {})
 
     def sentence(self, outcome: Outcome) -> str:

@@ -62,6 +62,8 @@ _UNTYPED = {
     "toolResponse": "tool_result", "tool_call": "tool_call", "tool_call_result": "tool_result", "reasoning": "reasoning",
 }  # fmt: skip
 """Parts that have no type but one distinctive key (Bedrock, Gemini, Genkit, Haystack)."""
+_GEMINI = ("functionResponse", "function_response")
+"""Its API gives a response of `error` alone to a call that failed."""
 _BY_KEYS = (
     ({"id", "name", "arguments"}, "tool_call"), ({"id", "name", "args"}, "tool_call"), ({"call_id", "name", "content"}, "tool_result"),
     ({"tool_id", "tool_name", "tool_arguments"}, "tool_call"),
@@ -83,7 +85,10 @@ def piece_of(part: Any) -> Piece:
         telling = next((key for key in _UNTYPED if isinstance(part.get(key), dict)), None)
         if telling is not None:
             beside = {"id": part["id"]} if "id" in part else {}
-            return piece_of({**beside, **part[telling], "type": _UNTYPED[telling]})
+            found = piece_of({**beside, **part[telling], "type": _UNTYPED[telling]})
+            response = part[telling].get("response")
+            is_error = telling in _GEMINI and isinstance(response, dict) and response.keys() == {"error"}
+            return found._replace(failed=True) if is_error else found
         kind = "reasoning" if part.get("thought") is True or "reasoningContent" in part else "text"
         kind = next((of_keys for keys, of_keys in _BY_KEYS if keys <= part.keys()), kind)
     if kind in _SERVED:
@@ -111,10 +116,7 @@ def piece_of(part: Any) -> Piece:
 
 
 def _failed(result: dict[str, Any]) -> bool | None:
-    """Return whether a tool failed, where a field of its result says so: Haystack's, Anthropic's, MCP's, Bedrock's, Gemini's."""
-    response = result.get("response")
-    if isinstance(response, dict) and response.keys() == {"error"}:
-        return True
+    """Return whether a tool failed, where a field of its result says so: Haystack's, Anthropic's, MCP's, Bedrock's."""
     flag = next((result[key] for key in ("error", "is_error", "isError") if isinstance(result.get(key), bool)), None)
     status = result.get("status")
     return {"success": False, "error": True}.get(status) if flag is None and isinstance(status, str) else flag
@@ -198,7 +200,7 @@ def _message_of(message: Any) -> Message:
         item = {key: value for key, value in message.items() if key != "id" or "call_id" not in message}
         return role or ("tool" if kind in _RESULTS else "assistant"), [piece_of(item)]
     pieces = [piece_of(part) for part in content] if isinstance(content, list) else []
-    if role == "model" and all(one.type == "text" for one in pieces[1:]) and pieces and pieces[0].type == "text":
+    if role == "model" and {one.type for one in pieces} == {"text"}:
         pieces = [Piece("text", None, None, "".join(one.text or "" for one in pieces))]  # Gemini's parts are one text
     typed = any(one.type == "tool_call_response" for one in pieces)
     if (role in ("tool", "function") or message.get("tool_call_id")) and not typed:

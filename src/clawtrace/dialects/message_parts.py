@@ -62,11 +62,13 @@ _UNTYPED = {
     "toolResponse": "tool_result", "tool_call": "tool_call", "tool_call_result": "tool_result", "reasoning": "reasoning",
 }  # fmt: skip
 """Parts that have no type but one distinctive key (Bedrock, Gemini, Genkit, Haystack)."""
+_GEMINI = ("functionResponse", "function_response")
+"""Its API gives a response of `error` alone to a call that failed."""
 _BY_KEYS = (
-    ({"id", "name", "arguments"}, "tool_call"), ({"call_id", "name", "content"}, "tool_result"),
+    ({"id", "name", "arguments"}, "tool_call"), ({"id", "name", "args"}, "tool_call"), ({"call_id", "name", "content"}, "tool_result"),
     ({"tool_id", "tool_name", "tool_arguments"}, "tool_call"),
 )  # fmt: skip
-"""Parts that only all of their keys identify (AutoGen, Monocle)."""
+"""Parts that only all of their keys identify (AutoGen, Monocle, ADK-Rust)."""
 _ROLES = frozenset(("system", "user", "assistant", "tool"))
 """Roles that stand for the key of a message's content (Monocle)."""
 
@@ -82,7 +84,11 @@ def piece_of(part: Any) -> Piece:
     if kind is None:
         telling = next((key for key in _UNTYPED if isinstance(part.get(key), dict)), None)
         if telling is not None:
-            return piece_of({**part[telling], "type": _UNTYPED[telling]})
+            beside = {"id": part["id"]} if "id" in part else {}
+            found = piece_of({**beside, **part[telling], "type": _UNTYPED[telling]})
+            response = part[telling].get("response")
+            is_error = telling in _GEMINI and isinstance(response, dict) and response.keys() == {"error"}
+            return found._replace(failed=True) if is_error else found
         kind = "reasoning" if part.get("thought") is True or "reasoningContent" in part else "text"
         kind = next((of_keys for keys, of_keys in _BY_KEYS if keys <= part.keys()), kind)
     if kind in _SERVED:
@@ -194,6 +200,8 @@ def _message_of(message: Any) -> Message:
         item = {key: value for key, value in message.items() if key != "id" or "call_id" not in message}
         return role or ("tool" if kind in _RESULTS else "assistant"), [piece_of(item)]
     pieces = [piece_of(part) for part in content] if isinstance(content, list) else []
+    if role == "model" and {one.type for one in pieces} == {"text"}:
+        pieces = [Piece("text", None, None, "".join(one.text or "" for one in pieces))]  # Gemini's parts are one text
     typed = any(one.type == "tool_call_response" for one in pieces)
     if (role in ("tool", "function") or message.get("tool_call_id")) and not typed:
         call_id = message.get("tool_call_id") or _id(message)

@@ -215,6 +215,9 @@ def _without_resumed(executions: Sequence[Execution]) -> list[Execution]:
 def _fill_from_request(execution: Execution, request: ToolRequest, answer: Result) -> None:
     """Add what the request says of an execution, and the answer to it."""
     execution.arguments = _given(request) if execution.arguments is None else execution.arguments
+    # A span without the result may end like any other where its tool failed.
+    if answer.failed and execution.outcome == "ok" and execution.result is None:
+        execution.outcome = "error"
     execution.result = answer.text if execution.result is None else execution.result
     if execution.outcome is None and not execution.doubts and answer.failed is not None:
         execution.outcome = "error" if answer.failed else "ok"

@@ -327,7 +327,8 @@ class ToolSequence(Assertion):
             for place, (tool, wanted) in enumerate(zip(tools, self._listed, strict=False), start=1):
                 if row["low"] == row["high"] == len(self._listed) and (tool is None or not wanted(tool)):
                     return f"Call {place} of {row['high']} was `{tool}` where `{wanted}` was expected ({names})."
-            return f"{seen[0].upper()}{seen[1:]} where {len(self._listed)} were expected ({names})."
+            were = "was" if len(self._listed) == 1 else "were"
+            return f"{seen[0].upper()}{seen[1:]} where {len(self._listed)} {were} expected ({names})."
         if self.mode == "ordered":
             met = self._partial.met(row.get("rows", ()))
             after = f" after {' → '.join(f'`{tool}`' for tool in self._listed[:met])}" if met else ""

@@ -101,7 +101,7 @@ def _find_unseen(
     calls: list[LlmCall | ToolCallRow] = [*models, *tools]
     for call in calls:
         span = None if call.index is None else run.spans[call.index]
-        named = span and (span.owner_agent or span.agent_name)
+        named = span and (span.owner_agent or (span.agent_name if span.emits is None else None))
         if not named or call.index is None or named in names or not findings.holds("agent-without-span", call.index):
             continue
         if named not in unseen:

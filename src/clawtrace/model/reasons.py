@@ -203,7 +203,7 @@ _OF_AGENTS = (
     ),
     Reason(
         "agent-without-span",
-        "A call names an agent that has no span: it was at work, and who called it is not recorded.",
+        "A call or a step names an agent that has no span: it was at work, and who called it is not recorded.",
         "a call names the agent that makes it", _AGENTS,
     ),
     Reason(

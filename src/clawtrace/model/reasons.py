@@ -117,6 +117,11 @@ _OF_CALLS = (
         "who uses tokens has called a model", "Record a span for each model call.", always=True,
     ),
     Reason(
+        "spawned-unseen",
+        "A tool call started an agent of which no span was received: what it did is not recorded.",
+        "an agent at work in the background has a trace of its own, or none", _AGENTS, always=True,
+    ),
+    Reason(
         "whole-turn",
         "A span represents a whole turn; the model calls in it were not recorded individually.",
         "the role `turn` of dialects", "An instrumentation of the program that made the turn.", always=True,
@@ -198,7 +203,7 @@ _OF_AGENTS = (
     ),
     Reason(
         "agent-without-span",
-        "A call names an agent that has no span: it was at work, and who called it is not recorded.",
+        "A call or a step names an agent that has no span: it was at work, and who called it is not recorded.",
         "a call names the agent that makes it", _AGENTS,
     ),
     Reason(

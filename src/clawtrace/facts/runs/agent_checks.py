@@ -93,15 +93,20 @@ def _find_unseen(
     rows: Mapping[int, Activation],
     findings: Findings,
 ) -> None:
-    """Find agents that calls name, and no agent's span, where all those have names; who made such a tool call is unknown."""
+    """Find agents that calls or steps name, and no agent's span, where all those have names; who made such a tool call is unknown."""
     names = {run.spans[index].agent_name for index in rows}
     if not names or None in names:
         return
     unseen: set[str] = set()
+    for index, step in enumerate(run.spans):
+        name = step.owner_agent if step.kind in ("other", "chain") else None
+        if name and name not in names and name not in unseen and findings.holds("agent-without-span", index):
+            unseen.add(name)
+            findings.gap("agents", "agent-without-span", index, name=name)
     calls: list[LlmCall | ToolCallRow] = [*models, *tools]
     for call in calls:
         span = None if call.index is None else run.spans[call.index]
-        named = span and (span.owner_agent or span.agent_name)
+        named = span and (span.owner_agent or (span.agent_name if span.emits is None else None))
         if not named or call.index is None or named in names or not findings.holds("agent-without-span", call.index):
             continue
         if named not in unseen:

@@ -78,6 +78,8 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
         return None
     if any(run.words(index).answer_on_agent for index in agents):
         return None
+    if any(run.spans[index].emits == "session" and run.root[index] == run.root[call.index] for index in run.emitting):
+        return None  # what a started agent says may stand among what this one says
     if run.went_on_unseen(run.spans[call.index].last_ns) or _answers_a_tool(run, models, call):
         return None
     said = run.said(call.voice, "output")

@@ -13,6 +13,7 @@ from clawtrace.facts.doubts import Doubted, certain
 from clawtrace.facts.runs.agents import Activation, doubt_parents
 from clawtrace.facts.runs.failures import Failure
 from clawtrace.facts.runs.stated import Stated, states_uncounted_usage
+from clawtrace.facts.spans.span import Span
 from clawtrace.facts.tools.tool_call import ToolCallRow
 from clawtrace.facts.tools.tool_calls import ToolCalls
 
@@ -76,6 +77,10 @@ def add_gaps(facts: Found, stated: Stated) -> None:
                 if call.outcome is None and any(doubt.reason == "unread-answer" for doubt in call.doubts):
                     # Who cannot read an answer may ask again within the same span.
                     findings.gap("llm_calls", "unread-answer", call.index)
+    for agent in facts.agents:
+        if agent.via == "spawn" and not agent.seen and not _works_apart(run, run.spans[agent.index]):
+            for relation in ("llm_calls", "tool_calls", "errors"):
+                findings.gap(relation, "spawned-unseen", agent.index)
     if "agent" not in run.kinds:
         findings.gap("agents", "agents-not-recorded")
     at_work = not run.kinds.keys().isdisjoint(("agent", "tool")) or any(call.outcome == "ok" for call in models)
@@ -99,6 +104,12 @@ def add_gaps(facts: Found, stated: Stated) -> None:
     is_unclear = any(span.tool_unknown and run.evidence(index) == "generic" for index, span in enumerate(run.spans))
     if not (models or at_work) and (tell != {True} or is_unclear):
         findings.gap("errors", "errors-not-recorded")
+
+
+def _works_apart(run: RunSpans, tool: Span) -> bool:
+    """Return whether a model was called in another trace after a tool call began."""
+    models = (run.spans[index] for index in run.kinds.get("llm", ()))
+    return any(model.trace_id != tool.trace_id and model.start_ns >= tool.start_ns for model in models)
 
 
 def add_unfinished(facts: Found, unfinished: Unfinished) -> None:

@@ -6,12 +6,8 @@ import tempfile
 import claude_agent_sdk as sdk
 import lab
 import logfire
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
-logfire.configure(
-    send_to_logfire=False, console=False, additional_span_processors=[SimpleSpanProcessor(OTLPSpanExporter())]
-)
+logfire.configure(send_to_logfire=False, console=False)  # it exports to the endpoint of the environment, too
 logfire.instrument_claude_agent_sdk()
 SETTINGS = {
     "ANTHROPIC_API_KEY": "none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1",

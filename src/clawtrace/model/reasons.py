@@ -59,6 +59,10 @@ _NOT_RECORDED: dict[str, tuple[str, str]] = {
         "reasoning_tokens",
     ),
     "tool-calls-not-recorded": ("The spans do not show which tools were called.", "tool_calls"),
+    "server-tool-calls-not-recorded": (
+        "The model was offered a tool that its provider runs itself, and the spans do not show whether it did.",
+        "server_tool_calls",
+    ),
     "arguments-not-recorded": ("The arguments of this call are not recorded.", "arguments"),
     "results-not-recorded": ("The result of this call is not recorded.", "results"),
     "agents-not-recorded": ("The spans record no agent.", "agents"),

@@ -60,7 +60,7 @@ _NOT_RECORDED: dict[str, tuple[str, str]] = {
     ),
     "tool-calls-not-recorded": ("The spans do not show which tools were called.", "tool_calls"),
     "server-tool-calls-not-recorded": (
-        "The model was offered a tool that its provider runs itself, and the spans do not show whether it did.",
+        "The spans do not show which tools the model's provider ran itself, and it was offered some, or the offer is not recorded.",
         "server_tool_calls",
     ),
     "arguments-not-recorded": ("The arguments of this call are not recorded.", "arguments"),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from building import Lab, agent, asks, chat, says
+from building import Lab, agent, asks, chat, says, tool
 
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.dialects.load import load_dialects
@@ -94,6 +94,18 @@ def test_a_request_for_one_needs_no_span_to_have_been_carried_out(call_id: str, 
     assert lab.rows("SELECT name, certain FROM tool_calls") == [("find", True)]
     assert lab.rows("SELECT name FROM tool_requests") == []
     assert status(lab, type="tool_not_invoked", tool="find") is Status.FAIL
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_the_model_calls_of_an_agent_are_for_another_instrumentation_to_record(is_recorded: bool) -> None:
+    """Without it, nothing shows what the provider ran."""
+    scope = "opentelemetry.instrumentation.genai.openai_agents"
+    spans = [replace(agent("a"), scope=scope), replace(tool("t", "a"), scope=scope)]
+    spans += [replace(chat("m", "a", **{OUTPUT: PLAIN}), scope=RECORDS_THEM)] if is_recorded else []
+    lab = Lab().put(*spans)
+
+    expected = Status.PASS if is_recorded else Status.INCONCLUSIVE
+    assert status(lab, type="tool_not_invoked", tool="web_search") is expected
 
 
 @pytest.mark.parametrize(

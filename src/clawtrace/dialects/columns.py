@@ -62,10 +62,11 @@ identifies one tool call on both sides of a connection; of a request over HTTP i
 """
 
 RECORDABLE = (
-    "llm_calls", "failed_attempts", "tokens", "cached_tokens", "reasoning_tokens", "tool_calls", "arguments", "results",
-    "agents", "errors", "cost",
+    "llm_calls", "failed_attempts", "tokens", "cached_tokens", "reasoning_tokens", "tool_calls", "server_tool_calls",
+    "arguments", "results", "agents", "errors", "cost",
 )  # fmt: skip
 """What an instrumentation may be able to record.
 
 `failed_attempts`: every request that got no answer, also those that an SDK retried inside of one call.
+`server_tool_calls`: the calls of tools that the model's provider runs itself, such as a web search.
 """

@@ -51,6 +51,8 @@ _SERVED_ITEMS = frozenset(
 )
 _CALLS = _ITEMS | {"tool_call", "tool_use", "toolUse", "toolCall", "tool-call", "functionCall", "toolRequest"}
 _SERVED = _SERVED_ITEMS | {"server_tool_call", "server_tool_use", "mcp_tool_use"}
+_BY_THE_PROVIDER = ("builtin", "providerExecuted")
+"""Flags of calls that the provider executed (Pydantic AI, Vercel AI SDK)."""
 _RESULTS = {f"{item}_output" for item in _ITEMS} | {
     "tool_call_response", "tool_result", "tool-result", "toolResult", "server_tool_call_response", "web_search_tool_result",
     "web_fetch_tool_result", "code_execution_tool_result", "mcp_tool_result", "toolResponse", "functionResponse",
@@ -91,7 +93,7 @@ def piece_of(part: Any) -> Piece:
             return found._replace(failed=True) if is_error else found
         kind = "reasoning" if part.get("thought") is True or "reasoningContent" in part else "text"
         kind = next((of_keys for keys, of_keys in _BY_KEYS if keys <= part.keys()), kind)
-    if kind in _SERVED:
+    if kind in _SERVED or (kind in _CALLS and any(part.get(flag) is True for flag in _BY_THE_PROVIDER)):
         return _served(kind, part)
     inner = part.get("function")
     if kind in _CALLS or (kind == "function" and isinstance(inner, dict) and "arguments" in inner):
@@ -126,7 +128,7 @@ def _served(kind: str, part: dict[str, Any]) -> Piece:
     """Read a call that the provider executed: GenAI's and Anthropic's parts, OpenAI's items."""
     inner = part.get("server_tool_call")
     arguments = next((part[key] for key in ("arguments", "input", "action", "code", "queries") if key in part), inner)
-    name = part.get("name") or (inner.get("type") if isinstance(inner, dict) else None)
+    name = part.get("name") or part.get("toolName") or (inner.get("type") if isinstance(inner, dict) else None)
     return Piece(
         "server_tool_call", _id(part), name or (kind[:-5] if kind in _SERVED_ITEMS else None), text_of(arguments)
     )

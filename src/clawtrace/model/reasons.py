@@ -59,6 +59,10 @@ _NOT_RECORDED: dict[str, tuple[str, str]] = {
         "reasoning_tokens",
     ),
     "tool-calls-not-recorded": ("The spans do not show which tools were called.", "tool_calls"),
+    "server-tool-calls-not-recorded": (
+        "The spans do not show which tools the model's provider ran itself, and it was offered some, or the offer is not recorded.",
+        "server_tool_calls",
+    ),
     "arguments-not-recorded": ("The arguments of this call are not recorded.", "arguments"),
     "results-not-recorded": ("The result of this call is not recorded.", "results"),
     "agents-not-recorded": ("The spans record no agent.", "agents"),

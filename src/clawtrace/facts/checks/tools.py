@@ -15,6 +15,7 @@ from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
 from clawtrace.facts.doubts import Doubt
 from clawtrace.facts.spans.span import Span, same_tool
+from clawtrace.facts.tools.definitions import provided
 from clawtrace.facts.tools.tool_call import Execution, ToolCallRow
 from clawtrace.facts.tools.tool_calls import ToolCalls
 
@@ -30,6 +31,7 @@ def check_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, find
     _doubt_without_client(run, tools.executions)
     _find_several_in_one(run, findings)
     _find_called_inside(run, tools.executions, findings)
+    _find_served(run, models, findings)
     _find_asked_in_silence(run, models, findings)
     _find_ends(run, models, tools, findings)
     _find_failed_beside(run, models, tools, findings)
@@ -135,6 +137,22 @@ def _given_other(inner: Span, outer: Span) -> bool:
     """Return whether two spans of one tool record different arguments."""
     given = {canonical(inner.tool_arguments), canonical(outer.tool_arguments)}
     return inner.tool_name == outer.tool_name and None not in given and len(given) > 1
+
+
+def _find_served(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
+    """Find calls of tools that a model's provider runs itself, where no span of the answer would record them."""
+    offered = provided(run)
+    members = run.groups("llm") if offered else {}
+    for call in models:
+        if call.group not in offered or call.outcome == "error":
+            continue
+        if any(run.records(index, "server_tool_calls") is True for index in members[call.group]):
+            continue
+        where = {"agent": _name(run, call.agent), "turn": call.turn, "start_ns": call.start_ns, "end_ns": call.end_ns}
+        for name in sorted(offered[call.group], key=str):
+            for relation, outcome in (("tool_calls", None), ("errors", "error")):
+                reason = "server-tool-calls-not-recorded"
+                findings.gap(relation, reason, call.index, name=name, outcome=outcome, **where)
 
 
 def _asks_in_silence(run: RunSpans, call: LlmCall) -> bool:

@@ -66,6 +66,8 @@ def add_gaps(facts: Found, stated: Stated) -> None:
         calls = stated.high.get("llm_calls")
         findings.gap("llm_calls", "llm-calls-not-recorded", at_most=None if calls is None else int(calls))
         findings.gap("llm_calls", "attempts-not-recorded", outcome="error")
+        if any(isinstance(run.records(index, "server_tool_calls"), str) for index in run.every("agent")):
+            findings.gap("tool_calls", "server-tool-calls-not-recorded")
     else:
         if turn is not None:
             findings.gap("llm_calls", "whole-turn", turn)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Any
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
-from clawtrace.facts.json_text import read_json
+from clawtrace.facts.tools.definitions import listed
 from clawtrace.facts.tools.results import Result
 from clawtrace.facts.tools.tool_call import Execution
 from clawtrace.facts.tools.tool_requests import ToolRequest
 
 __all__ = ["Offers", "Written"]
-
-_NUMBERED = re.compile(r"\.([0-9]{1,9})\.")
 
 
 class Offers:
@@ -51,34 +47,14 @@ class Offers:
 
 def _names(text: str) -> frozenset[str]:
     """Return the names of the tools of an offer; none where one of them is in no form that is known."""
-    listed = read_json(text)
-    if isinstance(listed, dict):
-        listed = _numbered(listed)
     found: set[str] = set()
-    for one in listed if isinstance(listed, list) else ():
-        value = read_json(one) if isinstance(one, str) else one
+    for value in listed(text):
         inners = (value.get(key) for key in ("function", "data")) if isinstance(value, dict) else ()
         inner = next((one for one in inners if isinstance(one, dict)), value)
         if not isinstance(inner, dict) or not isinstance(inner.get("name"), str):
             return frozenset()
         found.add(inner["name"])
     return frozenset(found)
-
-
-def _numbered(attributes: Mapping[str, Any]) -> Sequence[Any]:
-    """Return the tools of attributes whose keys number them; none where one between is missing: some were dropped.
-
-    Each is an attribute with the whole definition (``llm.tools.0.tool.json_schema``), or one for each of its fields
-    (``llm.request.functions.0.name``).
-    """
-    fields: dict[int, dict[str, Any]] = {}
-    for key, value in attributes.items():
-        place = _NUMBERED.search(key)
-        if place is not None:
-            fields.setdefault(int(place[1]), {})[key[place.end() :]] = value
-    if fields.keys() != set(range(len(fields))):
-        return []
-    return [fields[number].get("tool.json_schema", fields[number]) for number in range(len(fields))]
 
 
 class Written:

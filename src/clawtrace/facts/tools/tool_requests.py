@@ -13,6 +13,7 @@ from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.in_order import InOrder
 from clawtrace.facts.spans.span import SimilarNames, last_word
+from clawtrace.facts.tools.definitions import FROM_A_PROVIDER, provided
 from clawtrace.facts.tools.tool_call import Execution
 
 __all__ = ["Readers", "ToolRequest", "match", "requests"]
@@ -37,7 +38,7 @@ class ToolRequest(NamedTuple):
     name: str
     arguments: str | None
     served: bool
-    """The provider executes it itself, as its request says."""
+    """The provider executes it itself, as its request or the offer to the model says."""
     asked_as: str
     """The name that the model wrote: `name`, or that of the tool by which it called this one."""
 
@@ -47,10 +48,11 @@ def requests(run: RunSpans, models: Sequence[LlmCall]) -> list[ToolRequest]:
     found: list[ToolRequest] = []
     if not run.messages:
         return found
+    of_provider = provided(run)
     for call in sorted(models, key=lambda call: (call.start_ns, call.group)):
         if call.voice is None:
             continue
-        place = 0
+        place, its_own = 0, of_provider.get(call.group, ())
         for part in run.said(call.voice, "output"):
             if part.type in ("tool_call", "server_tool_call") and part.name is not None:
                 start_ns = call.start_ns if call.end_ns is None else call.end_ns
@@ -59,7 +61,8 @@ def requests(run: RunSpans, models: Sequence[LlmCall]) -> list[ToolRequest]:
                 found.append(
                     ToolRequest(
                         len(found), place, call.group, call.agent, call.turn, call.start_ns, start_ns, part.call_id, name, arguments,
-                        part.type == "server_tool_call", part.name,
+                        part.type == "server_tool_call" or part.name in its_own or (part.call_id or "").startswith(FROM_A_PROVIDER),
+                        part.name,
                     )
                 )  # fmt: skip
                 place += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -176,6 +177,23 @@ class TestEquivalence:
         }
 
         assert filled(from_json(camel)) == filled(from_json(snake))
+
+    def test_each_type_of_value_in_snake_case(self):
+        """Texts, bytes, lists and maps of an attribute are the same in both spellings."""
+        message = traces(
+            span("a", attributes={"t": "x", "b": b"yz", "l": ["p", 1], "m": {"q": "r"}, "y": True, "d": 1.5})
+        )
+        camel = as_json(message)
+
+        def renamed(node):
+            if isinstance(node, list):
+                return [renamed(one) for one in node]
+            if not isinstance(node, dict):
+                return node
+            return {re.sub("[A-Z]", r"_\g<0>", name).lower(): renamed(value) for name, value in node.items()}
+
+        assert "string_value" in json.dumps(renamed(camel))
+        assert filled(from_json(camel)) == filled(from_json(renamed(camel)))
 
     def test_a_field_in_both_spellings_is_refused(self):
         """Neither of them is lost silently."""

@@ -247,7 +247,7 @@ def _plain(value: Any, depth: int, clean_bytes: Callable[[bytes], bytes]) -> Any
         raise BadItemError(f"an attribute is nested deeper than {MAX_DEPTH} levels")
     which, content = _which(value)
     if which == "stringValue":
-        return text(value, which)
+        return text({which: content}, which)
     if which == "boolValue":
         return boolean(content)
     if which == "intValue":
@@ -255,7 +255,7 @@ def _plain(value: Any, depth: int, clean_bytes: Callable[[bytes], bytes]) -> Any
     if which == "doubleValue":
         return finite(double(content))
     if which == "bytesValue":
-        return base64.b64encode(clean_bytes(_bytes(text(value, which)))).decode("ascii")
+        return base64.b64encode(clean_bytes(_bytes(text({which: content}, which)))).decode("ascii")
     if which == "arrayValue":
         return [_plain(element, depth + 1, clean_bytes) for element in objects(content, "values")]
     if which == "kvlistValue":

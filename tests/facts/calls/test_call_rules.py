@@ -154,3 +154,13 @@ def test_a_span_that_is_counted_alone_needs_no_rule(lab: Lab, rule: str) -> None
     lab.put(replace(first, parent=""))
 
     assert lab.rows("SELECT counted_by FROM spans") == [(None,)]
+
+
+def test_what_asks_no_model_is_no_model_call() -> None:
+    """OpenInference's OpenAI SDK calls each request an LLM, also a moderation, an upload and a batch."""
+    scope, kind = "openinference.instrumentation.openai", {"openinference.span.kind": "LLM", "input.value": "{}"}
+    others = ("ModerationCreateResponse", "FileObject", "Batch", "AsyncCursorPage")
+    spans = [S(f"s{at}", "", at, at + 1, name, kind, scope=scope) for at, name in enumerate(others, start=3)]
+    asked = S("m", "", 1, 2, "ChatCompletion", {**kind, "llm.model_name": "gpt-4o"}, scope=scope)
+
+    assert len(Lab().put(asked, *spans).rows("SELECT span_id FROM llm_calls")) == 1

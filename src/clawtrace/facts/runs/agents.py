@@ -116,8 +116,10 @@ def activations(run: RunSpans, requested: Mapping[int, int | None], calls: Seque
         else:
             via = "nesting" if run.tool[index] is None and span.emits is None else "tool"
         rows.append(Activation(index, numbers[index], parent, via))
+    last_ns = _last_new_name_ns(run, found) if lost else 0
     for handoff, giver in lost.items():
-        stated = run.spans[handoff].handoff_to or None
+        span = run.spans[handoff]
+        stated = None if last_ns > span.start_ns else span.handoff_to or None
         rows.append(Activation(handoff, len(rows) + 1, numbers[giver], "handoff", seen=False, stated=stated))
         if stated is not None:
             rows[-1].doubt("handoff-to-unseen")
@@ -311,6 +313,16 @@ def _handed(run: RunSpans, found: list[int]) -> tuple[dict[int, int], dict[int, 
             lost[handoff] = giver
     latest = {index: max((spans[one].start_ns, one) for one in others)[1] for index, others in sources.items()}
     return latest, lost
+
+
+def _last_new_name_ns(run: RunSpans, found: Sequence[int]) -> int:
+    """Return when the last agent whose name was new came to work: a handoff before it may be to that one, whatever it states."""
+    starts = dict[object, int]()
+    for index in found:
+        span = run.spans[index]
+        name = span.agent_name or index
+        starts[name] = min(span.start_ns, starts.get(name, span.start_ns))
+    return max(starts.values(), default=0)
 
 
 class _Sought:

@@ -12,7 +12,7 @@ from clawtrace.facts.calls.evidence.dispatchers import dispatched
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.in_order import InOrder
-from clawtrace.facts.spans.span import SimilarNames, last_word
+from clawtrace.facts.spans.span import last_word, similar_names
 from clawtrace.facts.tools.tool_call import Execution
 
 __all__ = ["Readers", "ToolRequest", "match", "requests"]
@@ -92,9 +92,9 @@ def match(
             sound = [one for one in positions if not lacks(asked[one])]
             waiting[name] = sound if len(sound) == len(of_name) else positions
     if waiting and running:
-        names = SimilarNames(running)
+        names = similar_names(running)
         # Models are offered `mcp__weather__get` for `get`.
-        of = {name: next(iter(names.of(name)), name) for name in waiting if name not in running}
+        of = {name: next(iter(names(name)), name) for name in waiting if name not in running}
         alike = [(waiting.get(name, []), of_name, key) for key in _KEYS for name, of_name in running.items()]
         alike += [(waiting[name], running.get(other, []), _anything) for name, other in of.items()]
         for positions, of_name, key in alike:

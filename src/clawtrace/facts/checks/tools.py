@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Sequence
 
 from clawtrace.dialects.call_ids import canonical, id_kind
 from clawtrace.dialects.message_parts import Part
 from clawtrace.facts.calls.llm_calls import LlmCall
-from clawtrace.facts.calls.rules import LAYER_OF_TOOL, NAMELESS_TOOL_SPAN
+from clawtrace.facts.calls.rules import NAMELESS_TOOL_SPAN
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
-from clawtrace.facts.doubts import Doubt
 from clawtrace.facts.spans.span import Span, same_tool
 from clawtrace.facts.tools.definitions import provided
-from clawtrace.facts.tools.tool_call import Execution, ToolCallRow
+from clawtrace.facts.tools.tool_call import Execution
 from clawtrace.facts.tools.tool_calls import ToolCalls
 
 __all__ = ["check_tools"]
@@ -27,10 +25,7 @@ _REQUESTS = frozenset(("tool_call", "server_tool_call"))
 
 def check_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings) -> None:
     """Doubt the rows that may be no attempts, and find the attempts and failures that may have left no row."""
-    _doubt_other_spans(run, tools, findings)
-    _doubt_without_client(run, tools.executions)
-    _find_several_in_one(run, findings)
-    _find_called_inside(run, tools.executions, findings)
+    _find_calls_inside(run, tools.executions, findings)
     _find_served(run, models, findings)
     _find_asked_in_silence(run, models, findings)
     _find_ends(run, models, tools, findings)
@@ -42,101 +37,27 @@ def _name(run: RunSpans, agent: int | None) -> str | None:
     return None if agent is None else run.spans[agent].agent_name
 
 
-def _doubt_other_spans(run: RunSpans, tools: ToolCalls, findings: Findings) -> None:
-    """Doubt what became of requests that a span may have executed which is read as no tool call."""
-    reason = "request-in-other-span"
-    unrun = [request for request in tools.requests if request.reason == "not-run"]
-    told = [call for call in tools.calls if call.source == "message"]
-    if not (unrun or told) or not any(findings.holds(reason, index) for index in run.kinds.get("llm", ())):
-        return
-    last_ns: dict[str | None, tuple[int, int]] = {}
-    for index in run.every("other", "chain"):
-        span = run.spans[index]
-        if findings.holds(reason, index):
-            last_ns[span.name] = max(last_ns.get(span.name, (-1, -1)), (span.start_ns, index))
-    for call in told:
-        at_ns, index = last_ns.get(call.name, (-1, -1))
-        if at_ns >= call.start_ns:
-            call.outcome = None
-            call.doubt(reason, span=index)
-    moved: set[int] = set()
-    for request in unrun:
-        at_ns, index = last_ns.get(request.name, (-1, -1))
-        if at_ns >= request.asked_ns:
-            moved.add(id(request))
-            call = ToolCallRow(
-                None, request.call_id, request.name, request.agent, request.turn, request.asked_ns, None,
-                request.arguments, request.result, None, None, "message", None, None, [Doubt(None, reason, index)],
-            )  # fmt: skip
-            tools.calls.append(call)
-    if not moved:
-        return
-    tools.requests[:] = [request for request in tools.requests if id(request) not in moved]
-    tools.calls.sort(key=lambda call: (call.start_ns, len(run.spans) if call.index is None else call.index))
-
-
-def _doubt_without_client(run: RunSpans, executions: Iterable[Execution]) -> None:
-    """Doubt name and end of calls that only their server recorded, while calls of a client have other layers of that scope."""
-    scopes = {span.scope for span, rule in zip(run.spans, run.rule, strict=True) if rule is LAYER_OF_TOOL}
-    for one in executions if scopes else ():
-        if (
-            run.rule[one.index] is not LAYER_OF_TOOL
-            and run.spans[one.index].scope in scopes
-            and any(fnmatchcase(run.spans[one.index].name, layer.span) for layer in run.words(one.index).layers)
-        ):
-            one.forget("server-span-alone", "name", "outcome")
-
-
-def _find_several_in_one(run: RunSpans, findings: Findings) -> None:
-    """Find calls with layers side by side that name no tool: they may be calls that its tool made."""
-    layers: dict[int | None, list[int]] = {}
-    for index, rule in enumerate(run.rule):
-        if rule is NAMELESS_TOOL_SPAN:
-            layers.setdefault(run.group[index], []).append(index)
-    for nameless in layers.values():
-        if len(nameless) > 1 and len(run.topmost(nameless)) > 1:
-            where = {"agent": _name(run, run.agent[nameless[0]]), "turn": run.turn[nameless[0]]}
-            findings.gap("tool_calls", "several-in-one", nameless[0], at_most=len(nameless), **where)
-            failed = sum(run.spans[index].failed for index in nameless)
-            if failed:
-                findings.gap("errors", "several-in-one", nameless[0], at_most=failed, **where)
-
-
-def _find_called_inside(run: RunSpans, executions: Sequence[Execution], findings: Findings) -> None:
-    """Find calls that hold a span of their name and scope without an id that may be another call.
-
-    It has other arguments, or a model had answered before it began.
-    """
+def _find_calls_inside(run: RunSpans, executions: Sequence[Execution], findings: Findings) -> None:
+    """Find calls with spans inside that may be other calls: of its tool with other arguments, or side by side without a name."""
     groups = run.groups("tool")
     for call in executions:
-        outer = run.spans[call.index]
-        same = [
-            index
-            for index in groups.get(call.group, ())
-            if index != call.index and (span := run.spans[index]).scope == outer.scope and span.tool_call_id is None
-        ]
-        asked_ns = (
-            min((run.spans[index].last_ns for index in run.within(call.index, "llm")), default=None) if same else None
-        )
-        inner = [
-            index
-            for index in same
-            if (asked_ns is not None and run.spans[index].start_ns >= asked_ns) or _given_other(run.spans[index], outer)
-        ]
-        if not inner:
-            continue
-        where = {"name": call.name, "agent": _name(run, run.agent[inner[0]]), "turn": run.turn[inner[0]]}
-        findings.gap("tool_calls", "called-inside-itself", inner[0], at_most=len(inner), **where)
-        if call.outcome != "ok":
-            call.forget("called-inside-itself", "outcome")
-        if outer.tool_arguments is None and call.arguments is not None:
-            call.forget("called-inside-itself", "arguments")
+        members, outer = groups.get(call.group, ()), run.spans[call.index]
+        inner = [index for index in members if _is_another(run.spans[index], outer)]
+        if inner:
+            where = {"name": call.name, "agent": _name(run, run.agent[inner[0]]), "turn": run.turn[inner[0]]}
+            findings.gap("tool_calls", "called-inside-itself", inner[0], at_most=len(inner), **where)
+            if call.outcome != "ok":
+                call.forget("called-inside-itself", "outcome")
+        nameless = [index for index in members if run.rule[index] is NAMELESS_TOOL_SPAN]
+        if len(nameless) > 1 and len(run.topmost(nameless)) > 1:
+            findings.gap("tool_calls", "several-in-one", nameless[0], at_most=len(nameless))
 
 
-def _given_other(inner: Span, outer: Span) -> bool:
-    """Return whether two spans of one tool record different arguments."""
+def _is_another(inner: Span, outer: Span) -> bool:
+    """Return whether two spans of one instrumentation record one tool with different arguments, and no id of the inner one."""
     given = {canonical(inner.tool_arguments), canonical(outer.tool_arguments)}
-    return inner.tool_name == outer.tool_name and None not in given and len(given) > 1
+    alike = inner.scope == outer.scope and inner.tool_name == outer.tool_name
+    return alike and inner.tool_call_id is None and None not in given and len(given) > 1
 
 
 def _find_served(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -17,11 +17,11 @@ __all__ = [
     "LOCAL_PARENT",
     "NO_TIME",
     "REMOTE_PARENT",
-    "SimilarNames",
     "Span",
     "last_word",
     "merged",
     "same_tool",
+    "similar_names",
     "with_cached_input",
 ]
 
@@ -234,39 +234,12 @@ def last_word(name: str) -> str:
     return _as_offered(name).rpartition("_")[2]
 
 
-class SimilarNames:
-    """Finds those among many names of tools that may be one tool's with another (`same_tool`), without comparing each.
-
-    Args:
-        names: in any order, any number of times.
-    """
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._order = {name: place for place, name in enumerate(dict.fromkeys(names))}
-        self._whole: dict[str, list[str]] = defaultdict(list)
-        self._behind: dict[str, list[str]] = defaultdict(list)
-        """Names by what they have behind a prefix."""
-        for name in self._order:
-            offered = _as_offered(name)
-            self._whole[offered].append(name)
-            for rest in _behind_prefixes(offered):
-                self._behind[rest].append(name)
-
-    def of(self, name: str) -> list[str]:
-        """Return the names that may be this tool's, in the order in which they were given."""
-        offered = _as_offered(name)
-        found = {name} & self._order.keys()
-        if offered:
-            found.update(self._whole[offered], self._behind[offered])
-            found.update(*(self._whole[rest] for rest in _behind_prefixes(offered)))
-        return sorted(found, key=self._order.__getitem__)
-
-
-def _behind_prefixes(offered: str) -> Iterator[str]:
-    place = offered.find("_") + 1
-    while place:
-        yield offered[place:]
-        place = offered.find("_", place) + 1
+def similar_names(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """Return what finds those among some names that may be one tool's with another (`same_tool`), in their order."""
+    alike: dict[str, list[str]] = defaultdict(list)
+    for name in dict.fromkeys(names):
+        alike[last_word(name)].append(name)
+    return lambda name: [one for one in alike.get(last_word(name), ()) if same_tool(one, name)]
 
 
 @lru_cache(maxsize=_CACHED_NAMES)

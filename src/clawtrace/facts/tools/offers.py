@@ -73,6 +73,12 @@ class Written:
         self._last = {call.agent: call.group for call in models}
         self._writers = run.groups("llm")
         """The spans of each model call."""
+        self._named: dict[str, int] = {}
+        """The latest starts of spans by names that may be tools': only general rules read them, as nothing in particular."""
+        for index in run.every("other", "chain") if run.messages else ():
+            if run.evidence(index) == "generic":
+                span = run.spans[index]
+                self._named[span.name] = max(self._named.get(span.name, 0), span.start_ns)
         self._proved = {(run.spans[one.index].scope, request.agent is None) for request, one in carried_out}
 
     def none(self, request: ToolRequest, answer: Result | None) -> bool:
@@ -82,6 +88,8 @@ class Written:
         have reached the agent at work, where others of its tools have spans; and without one the agent must have ended.
         """
         if request.served or "spans" not in self._said(request) or (answer is not None and answer.failed is False):
+            return False
+        if self._named.get(request.name, -1) >= request.start_ns:
             return False
         if answer is not None:
             return answer.inside and self._is_proved(request)
@@ -100,7 +108,8 @@ class Written:
         said = self._said(request)
         forced = any(self._run.spans[index].forced_tool == request.name for index in self._writers[request.group])
         silent = "none" in said and "spans" not in said and not self._is_proved(request)
-        return silent and request.name not in spanned and not forced
+        unread = self._named.get(request.name, -1) >= request.start_ns
+        return silent and request.name not in spanned and not forced and not unread
 
     def _around(self, request: ToolRequest) -> set[int]:
         return {*self._writers[request.group], *(() if request.agent is None else (request.agent,))}

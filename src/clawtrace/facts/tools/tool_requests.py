@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
-from clawtrace.dialects.call_ids import canonical, id_kind, of_one_kind
+from clawtrace.dialects.call_ids import canonical, id_kind
 from clawtrace.facts.calls.evidence.dispatchers import dispatched
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.in_order import InOrder
-from clawtrace.facts.spans.span import SimilarNames, last_word
+from clawtrace.facts.spans.span import last_word, similar_names
 from clawtrace.facts.tools.definitions import FROM_A_PROVIDER, provided
 from clawtrace.facts.tools.tool_call import Execution
 
@@ -80,8 +80,6 @@ def match(
         return {}
     matched = _by_id(asked, executions)
     taken = set(matched.values())
-    # Else by name: those with the same arguments, of one agent before others, then what the execution's agent requested last,
-    # then the k-th unmatched request and the k-th unmatched execution.
     waiting: dict[str, list[int]] = defaultdict(list)
     for position, request in enumerate(asked):
         if position not in matched:
@@ -92,31 +90,77 @@ def match(
         if position not in taken and name is not None:
             running[name].append(position)
     for name, positions in waiting.items():
-        of_name = running.get(name, ())
+        of_name = running.get(name, [])
         if 0 < len(of_name) < len(positions):
             sound = [one for one in positions if not lacks(asked[one])]
-            positions = sound if len(sound) == len(of_name) else positions
-        matched.update(_paired(asked, executions, positions, of_name))
-    # Else the next one of a name that lacks, or has, a server's prefix: models are offered `mcp__weather__get` for `get`.
-    taken = set(matched.values())
-    names = SimilarNames(running)
-    left = {name: _executions_left(executions, of_name) for name, of_name in running.items()}
-    for name, positions in waiting.items():
-        alike = names.of(name)
-        for one in (one for one in positions if one not in matched):
-            firsts = (left[other].first(asked[one].call_id, asked[one].asked_ns, taken) for other in alike)
-            found = next((first for first in firsts if first is not None), None)
-            if found is not None:
-                matched[one] = found[-1]
-                taken.add(found[-1])
+            waiting[name] = sound if len(sound) == len(of_name) else positions
+    if waiting and running:
+        names = similar_names(running)
+        # Models are offered `mcp__weather__get` for `get`.
+        of = {name: next(iter(names(name)), name) for name in waiting if name not in running}
+        alike = [(waiting.get(name, []), of_name, key) for key in _KEYS for name, of_name in running.items()]
+        alike += [(waiting[name], running.get(other, []), _anything) for name, other in of.items()]
+        for positions, of_name, key in alike:
+            open_ones = [one for one in positions if one not in matched]
+            free = [other for other in of_name if other not in taken]
+            pairs = _paired(asked, executions, open_ones, free, key)
+            matched |= pairs
+            taken.update(pairs.values())
     return matched
 
 
+def _agent_and_arguments(call: ToolRequest | Execution) -> Hashable:
+    return None if call.agent is None or call.arguments is None else (call.agent, canonical(call.arguments))
+
+
+def _arguments(call: ToolRequest | Execution) -> Hashable:
+    return canonical(call.arguments)
+
+
+def _agent(call: ToolRequest | Execution) -> Hashable:
+    return call.agent
+
+
+def _anything(call: ToolRequest | Execution) -> Hashable:  # noqa: ARG001 - compared by name alone
+    return True
+
+
+_KEYS = (_agent_and_arguments, _arguments, _agent, _anything)
+"""What requests and executions of one name have in common, the surest first; None says nothing."""
+
+
+def _paired(
+    asked: Sequence[ToolRequest],
+    executions: Sequence[Execution],
+    waiting: Sequence[int],
+    running: Sequence[int],
+    key: Callable[[ToolRequest | Execution], Hashable],
+) -> dict[int, int]:
+    """Return which of the requests before them the executions carried out, in order, of those with an equal `key`.
+
+    That is the first one; of an agent the first of its last answer: what it requested before that was answered.
+    """
+    sign = -1 if key is _agent else 1
+    alike: dict[Hashable, list[tuple[str | None, tuple[int, ...]]]] = defaultdict(list)
+    for one in waiting if running else ():
+        if (of_key := key(asked[one])) is not None:
+            alike[of_key].append((asked[one].call_id, (sign * asked[one].asked_ns, one)))
+    left = {of_key: _Left(entries) for of_key, entries in alike.items()}
+    pairs: dict[int, int] = {}
+    for other in running if left else ():
+        execution = executions[other]
+        of_other = left.get(key(execution))
+        found = of_other and of_other.first(execution.call_id, min(sign * execution.start_ns, 0), pairs)
+        if found and asked[found[-1]].asked_ns <= execution.start_ns:
+            pairs[found[-1]] = other
+    return pairs
+
+
 class _Left:
-    """Requests or executions that nothing was matched with yet: one whose id is of the same kind is another call's.
+    """Requests that nothing was matched with yet: one whose id is of the same kind as an execution's is another call's.
 
     Args:
-        entries: ids of calls, each with what begins with a time and ends with the number of the request or execution.
+        entries: ids of calls, each with what begins with a time and ends with the number of the request.
     """
 
     def __init__(self, entries: Iterable[tuple[str | None, tuple[int, ...]]]) -> None:
@@ -125,80 +169,12 @@ class _Left:
             kinds[_kind(call_id)].append(entry)
         self._kinds = {kind: InOrder(sorted(of_kind)) for kind, of_kind in kinds.items()}
 
-    def kinds_for(self, call_id: str | None) -> list[str | None]:
-        """Return the kinds of ids that may be those of the same call as another one."""
-        own = _kind(call_id)
-        return [kind for kind in self._kinds if kind is None or kind != own]
-
     def first(self, call_id: str | None, since: int, taken: Container[int]) -> tuple[int, ...] | None:
         """Return the first entry from a time on that may belong to a call, without those that are taken."""
-        firsts = (self._kinds[kind].first_from((since,), taken) for kind in self.kinds_for(call_id))
+        own = _kind(call_id)
+        fitting = (of_kind for kind, of_kind in self._kinds.items() if kind is None or kind != own)
+        firsts = (of_kind.first_from((since,), taken) for of_kind in fitting)
         return min((first for first in firsts if first is not None), default=None)
-
-
-def _executions_left(executions: Sequence[Execution], positions: Iterable[int]) -> _Left:
-    """Return executions in order of start."""
-    some = ((position, executions[position]) for position in positions)
-    return _Left((one.call_id, (one.start_ns, one.index, position)) for position, one in some)
-
-
-def _paired(
-    asked: Sequence[ToolRequest], executions: Sequence[Execution], waiting: Sequence[int], running: Sequence[int]
-) -> Iterator[tuple[int, int]]:
-    """Yield which requests and executions of one name belong together: not every request need have an execution."""
-    gone: set[int] = set()
-    rest = list(waiting)
-    if len(waiting) > 1 or len(running) > 1:
-        requested = {one: canonical(asked[one].arguments) for one in waiting}
-        executed = {other: canonical(executions[other].arguments) for other in running}
-        # Of two agents that request the same, each first what it executed itself.
-        for by_agent in (True, False):
-            same: dict[tuple[int | None, str | None], list[int]] = defaultdict(list)
-            for other in running:
-                agent = executions[other].agent
-                if other not in gone and executed[other] is not None and not (by_agent and agent is None):
-                    same[agent if by_agent else None, executed[other]].append(other)
-            left = {key: _executions_left(executions, positions) for key, positions in same.items()}
-            unmatched = []
-            for one in rest:
-                alike = left.get((asked[one].agent if by_agent else None, requested[one]))
-                found = None if alike is None else alike.first(asked[one].call_id, asked[one].asked_ns, gone)
-                if found is None:
-                    unmatched.append(one)
-                else:
-                    gone.add(found[-1])
-                    yield one, found[-1]
-            rest = unmatched
-    taken: set[int] = set()
-    for one, other in _asked_last(asked, executions, rest, [other for other in running if other not in gone]):
-        taken.add(one)
-        gone.add(other)
-        yield one, other
-    open_ones = [one for one in rest if one not in taken]
-    free = [other for other in running if other not in gone]
-    for one, other in zip(open_ones, free, strict=False):
-        request, execution = asked[one], executions[other]
-        # Two ids of one kind are not equal, so they are two calls.
-        if execution.start_ns >= request.asked_ns and not of_one_kind(request.call_id, execution.call_id):
-            yield one, other
-
-
-def _asked_last(
-    asked: Sequence[ToolRequest], executions: Sequence[Execution], waiting: Sequence[int], running: Sequence[int]
-) -> Iterator[tuple[int, int]]:
-    """Yield the executions of an agent with what it requested last: what it requested before that was answered."""
-    by_agent: dict[int | None, list[tuple[str | None, tuple[int, ...]]]] = defaultdict(list)
-    for number in waiting:
-        if asked[number].agent is not None:  # what was asked last first: times are negative
-            by_agent[asked[number].agent].append((asked[number].call_id, (-asked[number].asked_ns, number)))
-    left = {agent: _Left(requests) for agent, requests in by_agent.items()}
-    taken: set[int] = set()
-    for other in running:
-        one = executions[other]
-        last = left[one.agent].first(one.call_id, -one.start_ns, taken) if one.agent in left else None
-        if last is not None:
-            taken.add(last[-1])
-            yield last[-1], other
 
 
 def _by_id(asked: Sequence[ToolRequest], executions: Sequence[Execution]) -> dict[int, int]:

@@ -91,47 +91,36 @@ def _stopped(span: Span) -> bool:
 
 
 def _called(spans: Sequence[Span], named: Mapping[int, tuple[str, str] | None]) -> dict[int, int]:
-    """Return for each dispatcher the span of the tool that it called, each once.
+    """Return for each dispatcher the span of the tool that it called, each once: a child, else a sibling.
 
     Of several that may be it, the one that ended last. In order of start, latest first, as many as possible find theirs.
     """
-    outer: dict[Any, list[int]] = defaultdict(list)
     inner: dict[Any, list[int]] = defaultdict(list)
     sids = {spans[index].sid for index in named}
     for index, span in enumerate(spans):
-        if _is_call(span) and not (span.tool_blocked and index in named):  # a blocked dispatcher called nothing
-            below = span.parent_sid in sids and index not in named
-            place = span.parent_sid if below else (span.trace_id, span.parent_sid, span.parent_span_id)
-            (outer if index in named else inner)[place].append(index)
+        if _is_call(span) and index not in named and span.tool_name is not None:
+            inner[span.parent_sid if span.parent_sid in sids else _home(span)].append(index)
     found: dict[int, int] = {}
-    for place, dispatchers in outer.items():
-        for index in dispatchers:
-            _match(spans, named, [index], inner.get(spans[index].sid, ()), found)
-        left = [index for index in dispatchers if index not in found]
-        _match(spans, named, left, inner.get(place, ()), found)
-    return found
-
-
-def _match(
-    spans: Sequence[Span],
-    named: Mapping[int, tuple[str, str] | None],
-    outer: Sequence[int],
-    inner: Sequence[int],
-    found: dict[int, int],
-) -> None:
-    free = [index for index in inner if spans[index].tool_name is not None]
-    for index in sorted(outer, key=lambda n: (-spans[n].start_ns, spans[n].last_ns)):
+    taken: set[int] = set()
+    for index in sorted(named, key=lambda n: (-spans[n].start_ns, spans[n].last_ns)):
         span, call = spans[index], named[index]
         last_ns = NO_TIME if span.end_ns is None else span.last_ns
         fitting = [
-            (other.last_ns, n)
-            for n in free
-            if span.start_ns <= (other := spans[n]).start_ns and other.last_ns <= last_ns
+            (place == span.sid, other.last_ns, n)
+            for place in (span.sid, _home(span))
+            for n in inner.get(place, ())
+            if n not in taken and span.start_ns <= (other := spans[n]).start_ns and other.last_ns <= last_ns
             and (_stopped(other) == span.failed if call is None else same_tool(call[0], other.tool_name))
         ]  # fmt: skip
-        if fitting:
-            _, found[index] = max(fitting)
-            free.remove(found[index])
+        if fitting and not span.tool_blocked:  # a blocked dispatcher called nothing
+            *_, found[index] = max(fitting)
+            taken.add(found[index])
+    return found
+
+
+def _home(span: Span) -> tuple[str, int | None, str | None]:
+    """Return what siblings have in common."""
+    return span.trace_id, span.parent_sid, span.parent_span_id
 
 
 def _object(text: str | None) -> dict[str, Any] | None:

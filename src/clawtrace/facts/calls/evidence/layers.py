@@ -16,7 +16,7 @@ from typing import Any
 from clawtrace.dialects.load import Dialect
 from clawtrace.dialects.rules import LayerRule
 from clawtrace.facts.calls.rules import LAYER_OF_TOOL, SAME_EXCHANGE, CallRule
-from clawtrace.facts.spans.span import SimilarNames, Span
+from clawtrace.facts.spans.span import Span, similar_names
 
 __all__ = ["with_layers"]
 
@@ -55,7 +55,7 @@ def _held(spans: Sequence[Span], rules: Mapping[str, Sequence[LayerRule]], gone:
         return {}
     by_sid = {span.sid: index for index, span in enumerate(spans)}
     outer = sorted(tools - asked.keys())
-    names = SimilarNames(name for index in outer if (name := spans[index].tool_name) is not None)
+    names = similar_names(name for index in outer if (name := spans[index].tool_name) is not None)
     holding: dict[int, int] = {}
     """Layers by the tools that hold them."""
     free: dict[int, Sequence[str | bool]] = {}
@@ -63,7 +63,7 @@ def _held(spans: Sequence[Span], rules: Mapping[str, Sequence[LayerRule]], gone:
     for index in sorted(asked.keys() - gone, key=lambda index: (spans[index].last_ns, index)):
         span = spans[index]
         parent = None if span.parent_sid is None else by_sid.get(span.parent_sid)
-        wanted = asked[index].tools or names.of(span.tool_name or "")
+        wanted = asked[index].tools or names(span.tool_name or "")
         if parent is None or parent not in tools:
             free[index] = [span.failed or span.tool_failed] if wanted == ["*"] else wanted
         elif parent not in asked and spans[parent].tool_name in wanted and _around(spans[parent], span):

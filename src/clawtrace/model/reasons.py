@@ -85,6 +85,11 @@ _OF_CALLS = (
         "a total is the sum of its parts", _NUMBERS, always=True,
     ),
     Reason(
+        "same-response-other-usage",
+        "Another model span carries the same response id and a different number of tokens.",
+        "semconv: `gen_ai.response.id` names one answer, which used its tokens once", _NUMBERS, always=True,
+    ),
+    Reason(
         "details-beyond-whole",
         "More reasoning tokens than output tokens, or more cached than input tokens, are recorded.",
         "semconv: `gen_ai.usage.output_tokens` includes reasoning, `gen_ai.usage.input_tokens` includes cached tokens",
@@ -306,9 +311,16 @@ _OF_TOOLS = (
     ),
     Reason(
         "called-inside-itself",
-        "A tool span is inside of one of its name and instrumentation, without an id, and has other arguments: it may be another "
-        "call of the tool.",
+        "A tool span is inside of one of its name and instrumentation, without an id, and has other arguments, or a model answered "
+        "in between: it may be another call of the tool.",
         "a tool, or a model that it asks, may call that tool again", _TOOLS, always=True,
+    ),
+    Reason(
+        "server-span-alone",
+        "A tool's server wrote a span of a call in the time of no call of that tool, while other spans of it are layers of "
+        "calls: the client's span was not recorded, and with it the tool's full name, and whether the server refused the call.",
+        "a server's span is a layer of the call that its client records",
+        "An instrumentation that records each tool call of the client.", always=True,
     ),
     Reason(
         "failed-beside-request",

@@ -37,6 +37,10 @@ class Smallest(NamedTuple):
     agrees: tuple[S, ...]
 
 
+def usage(id: str, at: int, tokens: int) -> S:
+    return chat(id, at=at, **{"gen_ai.response.id": "r", INPUT_TOKENS: tokens})
+
+
 def again(id: str, at: int, **more: Any) -> S:
     """A model call that repeats a request and its answer."""
     return chat(id, at=at, **{"gen_ai.response.id": "r", INPUT: says("Hi?"), OUTPUT: says("Hi.")} | more)
@@ -85,6 +89,12 @@ def asked_next(id: str, at: int) -> S:
     return S(id, "", at, at + 5, "AgentWorkflow.task", attributes, scope="opentelemetry.instrumentation.llamaindex")
 
 
+def served(id: str, at: int) -> S:
+    """What an MCP server wrote of a call, in another trace."""
+    attributes = {"mcp.method.name": "tools/call", "gen_ai.tool.name": "get_weather"}
+    return S(id, "", at, at + 1, "tools/call get_weather", attributes, scope="mcp-python-sdk", trace="b" * 32)
+
+
 def smolagents(parent: str) -> tuple[S, ...]:
     """An agent at work, and a step of another one below `parent`."""
     scope, kind = "openinference.instrumentation.smolagents", "openinference.span.kind"
@@ -110,6 +120,9 @@ SPENT = {INPUT_TOKENS: 100, OUTPUT_TOKENS: 10}
 SMALLEST = {
     "total-unlike-parts": Smallest(
         (chat("m", **{"gen_ai.usage.total_tokens": 111}),), (chat("m", **{"gen_ai.usage.total_tokens": 110}),)
+    ),
+    "same-response-other-usage": Smallest(
+        (usage("m", 0, 100), usage("n", 20, 99)), (usage("m", 0, 100), usage("n", 20, 100))
     ),
     "details-beyond-whole": Smallest(
         (chat("m", **{"gen_ai.usage.reasoning_tokens": 11}),), (chat("m", **{"gen_ai.usage.reasoning_tokens": 10}),)
@@ -169,6 +182,10 @@ SMALLEST = {
     "asked-nowhere": Smallest(
         (agent("a"), chat("m", "a", at=1, **{INPUT: ASKED, OUTPUT: says("21")}), tool("t", "a", at=0)),
         (agent("a"), chat("m", "a", at=1, **{INPUT: ASKED, OUTPUT: says("21")}), tool("u", "a", at=0, **{"gen_ai.tool.name": "other"})),
+    ),
+    "server-span-alone": Smallest(
+        (agent("a"), tool("t", "a", at=10), tool("u", "a", at=20), served("v", 10), served("w", 15)),
+        (agent("a"), tool("t", "a", at=10), tool("u", "a", at=20), served("v", 10), served("w", 20)),
     ),
     "failed-beside-request": Smallest(
         (FAILED, replace(TWICE), BROKEN_TOOL),
@@ -442,3 +459,26 @@ def test_a_last_call_without_an_answer_counts_only_where_its_program_records_no_
     assert reasons(lab, *spans) & {"given-up-call"} == expected
 
     assert reasons(lab, *spans) & {"given-up-call"} == expected
+
+
+def test_a_tool_may_have_been_called_again_from_inside() -> None:
+    """Without arguments and ids, a model that answered in between is what tells it from a second span of one call."""
+    inner = (chat("m", "t", at=11), tool("u", "t", at=30, **{"gen_ai.tool.call.id": None}))
+    gaps = "SELECT name, at_most FROM gaps WHERE reason = 'called-inside-itself'"
+
+    assert Lab().put(agent("a"), replace(tool("t", "a", at=10), to=60), *inner).rows(gaps) == [("get_weather", 1)]
+    assert Lab().put(agent("a"), replace(tool("t", "a", at=10), to=60), inner[1]).rows(gaps) == []
+
+
+def test_several_spans_without_a_name_may_be_several_failures() -> None:
+    """They may be calls that the tool around them made, of which more than the one that is counted may have failed."""
+    nameless = [
+        S(id, "t", at, at + 5, "execute_tool", {"gen_ai.operation.name": "execute_tool"}, error="boom")
+        for id, at in (("u", 20), ("v", 30))
+    ]
+    lab = Lab().put(agent("a"), replace(tool("t", "a", at=10), to=60), *nameless)
+
+    assert lab.rows("SELECT relation, at_most FROM gaps WHERE reason = 'several-in-one' ORDER BY 1") == [
+        ("errors", 2),
+        ("tool_calls", 2),
+    ]

@@ -119,3 +119,16 @@ def test_flags_of_frameworks(part: dict[str, Any]) -> None:
     (read,) = parse_messages("genai_parts", json.dumps([{"role": "assistant", "parts": [part]}]), "output")
 
     assert (read.type, read.call_id, read.name, read.text) == ("server_tool_call", "w", "web_search", '{"q":1}')
+
+
+def test_its_failure_is_in_the_answer_that_asked_for_it() -> None:
+    """The provider writes what its tool answered next to the request; no later request repeats it."""
+    parts = [
+        {"type": "server_tool_call", "id": "s", "name": "web_search", "arguments": {}},
+        {"type": "tool_call_response", "id": "s", "response": "too many searches", "is_error": True},
+        {"type": "text", "content": "I could not look it up."},
+    ]
+    lab = offered(answer=json.dumps([{"role": "assistant", "parts": parts, "finish_reason": "stop"}]))
+
+    assert lab.rows("SELECT name, outcome, result FROM tool_calls") == [("web_search", "error", "too many searches")]
+    assert status(lab, type="no_span_errors") is Status.FAIL

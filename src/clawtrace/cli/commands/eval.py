@@ -98,9 +98,9 @@ def command(
 ) -> int:
     """Judge agents by their traces.
 
-    With --suite, or where the project has one suite, every case is run, its spans are received (with --server by a running `clawtrace serve`), and its assertions
-    are asked. With --traces the runs are recordings, with --store those of a span store, with --server those of a running `clawtrace serve`, and --assertions says
-    what must be true of each.
+    With --suite, or where the project has one suite, every case is run, its spans are received (with --server by a running
+    `clawtrace serve`), and its assertions are asked. With --traces the runs are recordings, with --store those of a span
+    store, with --server those of a running `clawtrace serve`, and --assertions says what must be true of each.
 
     Exit codes: 0 everything passed; 1 something failed; 2 usage or configuration, nothing was judged; 3 nothing
     failed, but something was skipped, inconclusive or not asked; 4 an agent, a precondition, a hook or the store broke.

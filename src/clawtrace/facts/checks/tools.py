@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 
 from clawtrace.dialects.call_ids import canonical, id_kind
 from clawtrace.dialects.message_parts import Part
 from clawtrace.facts.calls.llm_calls import LlmCall
-from clawtrace.facts.calls.rules import NAMELESS_TOOL_SPAN
+from clawtrace.facts.calls.rules import LAYER_OF_TOOL, NAMELESS_TOOL_SPAN
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
 from clawtrace.facts.spans.span import Span, same_tool
@@ -25,6 +26,7 @@ _REQUESTS = frozenset(("tool_call", "server_tool_call"))
 
 def check_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings) -> None:
     """Doubt the rows that may be no attempts, and find the attempts and failures that may have left no row."""
+    _doubt_without_client(run, tools.executions)
     _find_calls_inside(run, tools.executions, findings)
     _find_served(run, models, findings)
     _find_asked_in_silence(run, models, findings)
@@ -37,27 +39,59 @@ def _name(run: RunSpans, agent: int | None) -> str | None:
     return None if agent is None else run.spans[agent].agent_name
 
 
+def _doubt_without_client(run: RunSpans, executions: Iterable[Execution]) -> None:
+    """Doubt name and end of calls that only their server recorded, while calls of a client have other layers of that scope."""
+    scopes = {span.scope for span, rule in zip(run.spans, run.rule, strict=True) if rule is LAYER_OF_TOOL}
+    for one in executions if scopes else ():
+        if (
+            run.rule[one.index] is not LAYER_OF_TOOL
+            and run.spans[one.index].scope in scopes
+            and any(fnmatchcase(run.spans[one.index].name, layer.span) for layer in run.words(one.index).layers)
+        ):
+            one.forget("server-span-alone", "name", "outcome")
+
+
 def _find_calls_inside(run: RunSpans, executions: Sequence[Execution], findings: Findings) -> None:
-    """Find calls with spans inside that may be other calls: of its tool with other arguments, or side by side without a name."""
+    """Find calls with spans inside that may be other calls.
+
+    Those are spans of its tool with other arguments, or after a model had answered inside, and spans side by side without a name.
+    """
     groups = run.groups("tool")
     for call in executions:
         members, outer = groups.get(call.group, ()), run.spans[call.index]
-        inner = [index for index in members if _is_another(run.spans[index], outer)]
+        same = [index for index in members if index != call.index and _is_alike(run.spans[index], outer)]
+        answers = (run.spans[index].last_ns for index in run.within(call.index, "llm")) if same else ()
+        answered_ns = min(answers, default=None)
+        inner = [
+            index
+            for index in same
+            if (answered_ns is not None and run.spans[index].start_ns >= answered_ns)
+            or _is_given_other(run.spans[index], outer)
+        ]
         if inner:
             where = {"name": call.name, "agent": _name(run, run.agent[inner[0]]), "turn": run.turn[inner[0]]}
             findings.gap("tool_calls", "called-inside-itself", inner[0], at_most=len(inner), **where)
             if call.outcome != "ok":
                 call.forget("called-inside-itself", "outcome")
+            if outer.tool_arguments is None and call.arguments is not None:
+                call.forget("called-inside-itself", "arguments")
         nameless = [index for index in members if run.rule[index] is NAMELESS_TOOL_SPAN]
         if len(nameless) > 1 and len(run.topmost(nameless)) > 1:
-            findings.gap("tool_calls", "several-in-one", nameless[0], at_most=len(nameless))
+            where = {"agent": _name(run, run.agent[nameless[0]]), "turn": run.turn[nameless[0]]}
+            findings.gap("tool_calls", "several-in-one", nameless[0], at_most=len(nameless), **where)
+            if failed := sum(run.spans[index].failed for index in nameless):
+                findings.gap("errors", "several-in-one", nameless[0], at_most=failed, **where)
 
 
-def _is_another(inner: Span, outer: Span) -> bool:
-    """Return whether two spans of one instrumentation record one tool with different arguments, and no id of the inner one."""
+def _is_alike(inner: Span, outer: Span) -> bool:
+    """Return whether two spans of one instrumentation may be of two calls: the inner one has no id."""
+    return inner.scope == outer.scope and inner.tool_call_id is None
+
+
+def _is_given_other(inner: Span, outer: Span) -> bool:
+    """Return whether two spans of one tool record different arguments."""
     given = {canonical(inner.tool_arguments), canonical(outer.tool_arguments)}
-    alike = inner.scope == outer.scope and inner.tool_name == outer.tool_name
-    return alike and inner.tool_call_id is None and None not in given and len(given) > 1
+    return inner.tool_name == outer.tool_name and None not in given and len(given) > 1
 
 
 def _find_served(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:

@@ -25,11 +25,14 @@ _OWN_WORDS = frozenset(("text", "tool_call"))
 
 def check_usage(run: RunSpans, models: Sequence[LlmCall]) -> None:
     """Make the usage of those model calls unknown that contradicts what else the trace says of them."""
+    others = _with_different_usage(run)
     for call in models:
         if call.input_tokens is None and call.output_tokens is None:
             continue
         if run.spans[call.index].unlike_total:
             call.forget("total-unlike-parts", *_USAGE)
+        elif call.group in others:
+            call.forget("same-response-other-usage", *_USAGE)
         elif _beyond(call.reasoning_tokens, call.output_tokens) or _beyond(call.cache_read_tokens, call.input_tokens):
             call.forget("details-beyond-whole", *_USAGE)
         elif (
@@ -80,6 +83,21 @@ def check_stated(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
         if first < end and silent[first] == silent[end] and more:
             findings.gap("llm_calls", "stated-beyond-calls", index)
             return
+
+
+def _with_different_usage(run: RunSpans) -> set[int | None]:
+    """Return the calls whose response id is recorded with different usage; where the SDK's own span is one, its numbers hold."""
+    usages_of: dict[str, set[tuple[int, int]]] = {}
+    calls: dict[str, set[int | None]] = {}
+    for index in run.kinds.get("llm", ()):
+        span = run.spans[index]
+        if span.response_id is not None and span.input_tokens is not None and span.output_tokens is not None:
+            usages_of.setdefault(span.response_id, set()).add((span.input_tokens, span.output_tokens))
+            calls.setdefault(span.response_id, set()).add(run.group[index])
+    found = {group for response_id, usages in usages_of.items() if len(usages) > 1 for group in calls[response_id]}
+    if found:
+        found -= {run.group[index] for index in run.kinds["llm"] if run.words(index).sdk}
+    return found
 
 
 def _beyond(part: int | None, whole: int | None) -> bool:

@@ -18,6 +18,9 @@ from clawtrace.facts.tools.tool_call import ToolCallRow
 
 __all__ = ["Command", "commands", "unsplit"]
 
+_PERHAPS_BLOCKED = frozenset(("tool-cancelled", "server-span-alone"))
+"""Reasons for which it is unknown how a call ended, and with it whether its command began."""
+
 _LONGEST_WORD = 4096
 """Characters of a program's path (PATH_MAX); a longer first word names no program."""
 
@@ -72,7 +75,7 @@ def _with_doubts(found: Iterator[Command], call: ToolCallRow) -> Iterator[Comman
 
     The call may be none, or have been stopped before. Where no command is recorded, what was not carried out may have named none.
     """
-    reasons = [one for one in call.doubts if one.column is None or one.reason == "tool-cancelled"]
+    reasons = [one for one in call.doubts if one.column is None or one.reason in _PERHAPS_BLOCKED]
     doubts = [one._replace(column=None) for one in reasons]
     for one in found:
         if one.text is None and call.outcome != "ok":

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from clawtrace.dialects.call_ids import of_one_kind
 from clawtrace.dialects.message_parts import Part
+from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.span import same_tool
 from clawtrace.facts.tools.tool_requests import Readers, ToolRequest
@@ -30,13 +31,13 @@ class Result(NamedTuple):
     """It was told to the agent that asked, and not to another activation."""
 
 
-def results(run: RunSpans, asked: Sequence[ToolRequest]) -> dict[int, Result]:
+def results(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[ToolRequest]) -> dict[int, Result]:
     """Return by request number the result that the messages carry: a key says that the call was answered."""
     found = _by_id(run, asked)
     if len(found) < len(asked):
         found |= _by_name(run, [request for request in asked if request.number not in found])
-    # What the provider executed itself was carried out; its result may be in the same answer.
-    found = {request.number: Result(None) for request in asked if request.served} | found
+    if any(request.served for request in asked):
+        found = _served(run, models, asked) | found
     if len(found) < len(asked):
         known = {request.call_id for request in asked} - {None}
         found |= _unnamed(run, [request for request in asked if request.number not in found], known)
@@ -175,3 +176,16 @@ def _nameless(run: RunSpans, index: int, name: str | None, known: Set[str | None
         and part.name == name
         and (part.call_id is None or (known is not None and part.call_id not in known))
     ]
+
+
+def _served(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[ToolRequest]) -> dict[int, Result]:
+    """Return the results of what the provider executed itself, which the same answer may carry."""
+    voices = {call.group: call.voice for call in models}
+    found: dict[int, Result] = {}
+    for request in asked:
+        voice = voices.get(request.group)
+        if request.served and voice is not None:
+            parts = [part for part in run.said(voice, "output") if part.type == "tool_call_response"]
+            answers = [part for part in parts if part.call_id is not None and part.call_id == request.call_id]
+            found[request.number] = Result(answers[0].text, answers[0].failed) if answers else Result(None)
+    return found

@@ -61,7 +61,7 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
     executions = _without_resumed(executions)
     asked = [one for one in requests(run, models) if one.name not in finals]
     asked = [one._replace(number=number) for number, one in enumerate(asked)] if finals else asked
-    answers = results(run, asked)
+    answers = results(run, models, asked)
     conversations = histories(run)
     offers = Offers(run)
     matched = match(asked, executions, offers.lack)

@@ -25,7 +25,8 @@ def outlook(record=RECORD, tally=NOTHING, signs=None, settings=None, elsewhere=F
         return signs
 
     others = {"gone": True, "carried": lambda: carried, "forwarded": lambda: forwarded}
-    found = Expected(record, settings or SessionSettings(), lambda: elsewhere, read, **others).outlook(tally)
+    total = Tally(foreign=int(elsewhere))
+    found = Expected(record, settings or SessionSettings(), lambda: total, read, **others).outlook(tally)
     return found.exit_closes, found.settle_ms
 
 
@@ -53,6 +54,16 @@ class TestAnAddressThatOthersKnow:
     def test_a_command_that_failed(self, settings, elsewhere, status):
         """It is red, whatever it sent to an agent: a program that could not run keeps no run waiting."""
         assert outlook(RECORD._replace(run_status=status), settings=settings, elsewhere=elsewhere) == (True, 2_000)
+
+
+@pytest.mark.parametrize("unattributed", [0, 3])
+def test_what_is_said_while_nothing_of_the_run_is_there(unattributed):
+    """Another run's spans, or this run's that are counted just now, came from outside as well and name their run."""
+    total = Tally(foreign=3, unattributed=unattributed)
+    others = {"gone": True, "carried": lambda: False, "forwarded": lambda: False}
+    found = Expected(RECORD, SessionSettings(), lambda: total, ClosingSigns, **others).outlook(NOTHING)
+
+    assert found.awaited.startswith("what arrived names no run" if unattributed else "nothing has arrived for this run")
 
 
 def test_spans_from_outside():

@@ -35,7 +35,7 @@ class Expected:
 
     Args:
         record: how the run was sent, and how its command ended.
-        elsewhere: returns whether a process without a run's environment exported to this receiver.
+        total: returns what was counted of all that this receiver was sent.
         signs: reads the spans that the run has so far.
         gone: whether every process of the run has exited.
         carried: returns whether a connection is open that carried something of the run.
@@ -46,7 +46,7 @@ class Expected:
         self,
         record: RunRecord,
         settings: SessionSettings,
-        elsewhere: Callable[[], bool],
+        total: Callable[[], Tally],
         signs: Callable[[], ClosingSigns],
         *,
         gone: bool,
@@ -55,7 +55,7 @@ class Expected:
     ) -> None:
         self._record = record
         self._settings = settings
-        self._elsewhere = elsewhere
+        self._total = total
         self._read = signs
         self._signs: tuple[tuple[int, int], ClosingSigns] | None = None
         self._gone = gone
@@ -99,7 +99,7 @@ class Expected:
 
     def _is_known(self) -> bool:
         """Return whether others than the command can know the receiver's address: it was fixed before, or they exported."""
-        return bool(self._settings.receiver.grpc_port or self._settings.receiver.http_port) or self._elsewhere()
+        return bool(self._settings.receiver.grpc_port or self._settings.receiver.http_port or self._total().foreign)
 
     def _of_its_processes(self, tally: Tally) -> Outlook:
         if not self._may_run(tally):
@@ -135,7 +135,7 @@ class Expected:
         return self._signs[1]
 
     def _awaited(self, tally: Tally, signs: ClosingSigns) -> str:
-        if not tally.accepted and self._elsewhere():
+        if not tally.accepted and self._total().unattributed:
             return "what arrived names no run: pass on the `traceparent` of each request, or CLAWTRACE_RUN_ID"
         if not tally.accepted:
             return (

@@ -250,7 +250,7 @@ class Session(SessionContents):
 
         receiver = self._taking() if end_run else self._receiving()
         expected = Expected(
-            record, self.settings, lambda: receiver.counters().foreign > 0, lambda: self._closing_signs(record),
+            record, self.settings, receiver.counters, lambda: self._closing_signs(record),
             gone=processes_gone,
             carried=lambda: receiver.is_carried(record.run_id),
             forwarded=lambda: receiver.is_forwarded(record.run_id),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from tests.config.conftest import CASE
 
@@ -38,7 +40,12 @@ class TestPlaces:
     @pytest.mark.parametrize("name", ["clawtrace.yaml", "configs/suites/main.yaml", "configs/cases/a/test.yaml"])
     @pytest.mark.parametrize(
         ("kind", "why"),
-        [("folder", "Is a directory"), ("lost", "No such file"), ("loop", "Too many levels of symbolic links")],
+        [
+            ("folder", "Is a directory"),
+            ("pipe", "it is a pipe, a socket or a device, not a file"),
+            ("lost", "No such file"),
+            ("loop", "Too many levels of symbolic links"),
+        ],
     )
     def test_a_name_without_a_file_behind_it_is_reported(self, files, name, kind, why):
         """What has the name of a configuration file and is none is an error: nothing goes on as if it were not there."""
@@ -49,6 +56,8 @@ class TestPlaces:
         path.unlink(missing_ok=True)
         if kind == "folder":
             path.mkdir()
+        elif kind == "pipe":
+            os.mkfifo(path)
         else:
             path.symlink_to("gone" if kind == "lost" else path.name)
 
@@ -94,6 +103,17 @@ class TestPlaces:
 
         (problem,) = files.problems()
         assert "the case 'a' is used twice" in problem
+
+    def test_a_link_to_a_folder_of_cases_shows_none_again(self, files):
+        """Not even a link to the folder that it lies in; a link to a case that lies elsewhere is a case."""
+        files.suite()
+        files.case("b")
+        files.case("c").parent.rename(files.root / "c")
+        cases = files.root / "configs/cases"
+        for name, target in (("a", "b"), ("again", "../cases"), ("c", "../../c")):
+            (cases / name).symlink_to(target)
+
+        assert ids(files.load()) == ["b", "c"]
 
     def test_the_project_file_is_found_upwards(self, files):
         """`clawtrace.yaml` of a parent folder holds; configs are next to it, whatever the current folder."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ __all__ = [
     "problem_at",
     "read_document",
     "read_documents",
+    "regular_text",
     "unreadable",
     "with_either_suffix",
 ]
@@ -157,9 +159,16 @@ def read_documents(path: Path) -> Iterator[Document]:
 
 def _text_of(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return regular_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(unreadable(path, error)) from error
+
+
+def regular_text(path: Path) -> str:
+    """Return the text of a file; a pipe or device among a project's files would never end, and is an OSError."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(errno.EINVAL, "it is a pipe, a socket or a device, not a file")
+    return path.read_text(encoding="utf-8-sig")
 
 
 def unreadable(path: Path, error: OSError | UnicodeDecodeError) -> ConfigProblem:

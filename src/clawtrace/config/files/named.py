@@ -59,13 +59,19 @@ def case_files(cases: Path) -> dict[str, list[Path]]:
         UsageError: a folder holds both test.yaml and test.yml.
     """
     found: dict[str, list[Path]] = {}
-    for folder in sorted(path for path in cases.glob("*") if path.is_dir()):
+    seen: set[str] = set()
+    folders = _folders(cases)
+    while folders:
+        folder = folders.pop(0)
         file = with_either_suffix(folder / "test")
-        if file is not None:
+        if file is None:
+            folders += _folders(folder) if folder.parent == cases else ()
+        elif os.path.realpath(file) not in seen:  # a link to the folder of cases shows each of them again
+            seen.add(os.path.realpath(file))
             found.setdefault(folder.name, []).append(file)
-            continue
-        for inner in sorted(path for path in folder.glob("*") if path.is_dir()):
-            file = with_either_suffix(inner / "test")
-            if file is not None:
-                found.setdefault(inner.name, []).append(file)
     return found
+
+
+def _folders(parent: Path) -> list[Path]:
+    """Return the folders in one, links last: a link is left out where the folder itself is there."""
+    return sorted((path for path in parent.glob("*") if path.is_dir()), key=lambda path: (path.is_symlink(), path))

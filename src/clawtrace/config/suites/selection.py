@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from clawtrace.config.base import CaseSelection
-from clawtrace.config.files.document import Document, display, read_document
+from clawtrace.config.files.document import Document, display, read_document, regular_text
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.support.did_you_mean import did_you_mean
 
@@ -120,7 +120,7 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def tags_of_broken(path: Path) -> set[str] | None:
     """Return the tags that a case file lists before the place where it breaks; None where it does not get so far."""
     try:
-        events = yaml.parse(path.read_text(encoding="utf-8-sig"), _Loader)
+        events = yaml.parse(regular_text(path), _Loader)
         found = [_texts(value) for key, value in _entries(iter(events)) if key == "tags"]
     except (OSError, ValueError):
         return None

@@ -43,7 +43,7 @@ def test_an_unknown_value_says_why(invoke, recordings) -> None:
 
     assert (run["totals"]["input_tokens"], run["totals"]["llm_calls"]) == (None, 2)
     assert reasons == {"tokens-not-recorded"}
-    assert "llm_calls: input_tokens unknown of all: reason `tokens-not-recorded`" in text
+    assert "llm_calls: input_tokens unknown: reason `tokens-not-recorded`" in text
     assert text.count("reason tokens-not-recorded: The spans of this call record no usage.") == 1
 
 

@@ -72,7 +72,8 @@ class TraceCost(Assertion):
 
     def actual(self, outcome: Outcome) -> Any:
         """Return the cost in US dollars, or its bounds."""
-        return number_or_bounds(outcome.row["low"], outcome.row["high"]) if outcome.row["priced"] else None
+        low, high = (None if usd is None else round(usd, 12) for usd in (outcome.row["low"], outcome.row["high"]))
+        return number_or_bounds(low or 0, high) if outcome.row["priced"] else None
 
     def explain(self, outcome: Outcome) -> str:
         """Say the cost against the limit, and which models have no price."""

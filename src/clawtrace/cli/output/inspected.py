@@ -92,9 +92,9 @@ def print_reasons(run: Mapping[str, Any], console: ConsoleOutput) -> None:
         if doubt["row_no"] is None:
             every.add(key)
     for (relation, column, reason), number in alike.items():
-        rows = "all" if (relation, column, reason) in every else str(number)
+        rows = "" if (relation, column, reason) in every else f" of {number}"
         what = "not certain" if column is None else f"{column} unknown"
-        console.paragraph(f"{relation}: {what} of {rows}: reason `{reason}`", first="  ", indent="    ", style="yellow")
+        console.paragraph(f"{relation}: {what}{rows}: reason `{reason}`", first="  ", indent="    ", style="yellow")
     for gap, number in Counter((_missing(one), one["reason"]) for one in run["gaps"]).items():
         times = f" ({number} times)" if number > 1 else ""
         console.paragraph(

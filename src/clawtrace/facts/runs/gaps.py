@@ -247,7 +247,10 @@ def _doubt_side_by_side(run: RunSpans, orphans: Collection[int], tools: Sequence
 def null_reasons(
     models: Sequence[LlmCall], tools: Sequence[ToolCallRow], agents: Sequence[Activation], run: RunSpans
 ) -> Iterator[tuple[str, str, str, int | None]]:
-    """Yield the columns that are NULL where that matters: relation, column, reason, and the first span that shows it."""
+    """Yield the columns that are NULL where that matters: relation, column, reason, and the first span that shows it.
+
+    A row that has a doubt of a separate reason for its column is not meant.
+    """
     used = [call for call in models if call.has_usage]
     asked: dict[str, tuple[Sequence[tuple[str, str]], Sequence[LlmCall | ToolCallRow]]] = {
         "llm_calls": (_MODEL_COLUMNS, used),
@@ -255,17 +258,23 @@ def null_reasons(
     }
     for relation, (columns, rows) in asked.items():
         for column, reason in columns:
-            row = next((one for one in rows if getattr(one, column) is None), None)
+            row = next((one for one in rows if getattr(one, column) is None and not _reason(one, column)), None)
             if row is not None:
                 yield relation, column, reason, row.index
     unpriced = next((one for one in used if one.cost_usd is None), None)
     if unpriced is not None:
-        silent = unpriced.input_tokens is None or unpriced.output_tokens is None
-        yield "llm_calls", "cost_usd", "tokens-not-recorded" if silent else "no-price", unpriced.index
+        unknown = [column for column in ("input_tokens", "output_tokens") if getattr(unpriced, column) is None]
+        why = next(filter(None, (_reason(unpriced, column) for column in unknown)), "tokens-not-recorded")
+        yield "llm_calls", "cost_usd", why if unknown else "no-price", unpriced.index
     for one in agents:
         if (run.spans[one.index].agent_name if one.seen else one.stated) is None:
             yield "agents", "name", "name-not-recorded", one.index
             break
+
+
+def _reason(row: LlmCall | ToolCallRow, column: str) -> str:
+    """Return the reason of the row's own doubt of a column, if any."""
+    return next((doubt.reason for doubt in row.doubts if doubt.column == column), "")
 
 
 def _tells_attempts(run: RunSpans, models: Sequence[LlmCall]) -> bool:

@@ -123,8 +123,9 @@ LONG = "gen_ai.output.messages"
 
 @pytest.mark.parametrize(
     ("values", "reasons"),
-    [(ANSWER[:300], ["dropped"]), (ANSWER, []), (ANSWER[:40], []), ("word " * 200, ["dropped"]), ("word " * 201, []), ("a" * 1000, [])],
-    ids=["JSON that breaks off", "JSON", "shorter than others", "text of a usual limit", "text", "an id"],
+    [(ANSWER[:300], ["dropped"]), (ANSWER, []), (ANSWER[:40], []), ("word " * 200, ["dropped"]), ("word " * 201, []), ("a" * 1000, []),
+     (json.dumps(["word " * 199 + "w"]), [])],
+    ids=["JSON that breaks off", "JSON", "shorter than others", "text of a usual limit", "text", "an id", "whole JSON of a usual limit"],
 )  # fmt: skip
 def test_values_that_the_sdk_cut(lab: Lab, values: str, reasons: list[str]) -> None:
     """OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT leaves no mark."""

@@ -1,6 +1,6 @@
 """OTLP with the standard library alone, for agents that must start fast: protobuf and JSON by hand, HTTP and gRPC.
 
-A span is a dict: trace, id (hex), parent, name, attributes (texts), links (trace ids), start, end (nanoseconds), error.
+A span is a dict: trace, id (hex), parent, name, attributes (texts), links (trace ids), flags, start, end (nanoseconds), error.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ def protobuf(spans: list[dict], resource: dict[str, str], scope: str) -> bytes:
         fields += _pairs(9, span.get("attributes", {}))
         for trace in span.get("links", ()):
             fields += _bytes(13, _bytes(1, bytes.fromhex(trace)) + _bytes(2, b"\1" * 8))
+        if span.get("flags"):
+            fields += _varint(16 << 3 | 5) + span["flags"].to_bytes(4, "little")
         if span.get("error"):
             fields += _bytes(15, _bytes(2, span["error"].encode()) + b"\x18\x02")
         made += _bytes(2, fields)
@@ -68,6 +70,7 @@ def as_json(spans: list[dict], resource: dict[str, str], scope: str) -> bytes:
             "endTimeUnixNano": str(span.get("end", 2)),
             "attributes": _listed(span.get("attributes", {})),
             "status": {"code": 2, "message": span["error"]} if span.get("error") else {},
+            "flags": span.get("flags", 0),
             "links": [{"traceId": trace, "spanId": "01" * 8} for trace in span.get("links", ())],
         }
         for span in spans

@@ -222,6 +222,15 @@ class TestDuplicates:
             assert sink.runs()[run] == ["s", "s"]
         assert sorted(row["end_ns"] for row in sink.spans) == [0, 0, 2_000, 2_000]
 
+    def test_a_span_that_was_sent_shortened_may_come_again_whole(self, receiver, sink):
+        """Each form is stored once, whichever comes first."""
+        whole = span("s", attributes={"step": "one"})
+        for _ in range(2):
+            for one in (span("s"), whole):
+                post(receiver.endpoints.http, "/v1/traces", raw(traces(one, resource={RUN: "r1"})))
+
+        assert sink.runs() == {"r1": ["s", "s"]}
+
     def test_the_same_ids_in_two_runs_are_two_spans(self, receiver, sink):
         """Two recordings of one trace, each in its run, are both kept."""
         post(receiver.endpoints.http, "/v1/traces", spans_of("a", run="r1"))

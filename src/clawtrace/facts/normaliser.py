@@ -57,7 +57,7 @@ SELECT run_no, list(DISTINCT "SpanId" ORDER BY "SpanId") FROM (
 
 _ONCE = """
 QUALIFY row_number() OVER (
-    PARTITION BY run_no, trace_id, span_id ORDER BY CASE WHEN end_ns IS NULL THEN 1 ELSE 0 END, arrival_ns, row_id
+    PARTITION BY run_no, trace_id, span_id ORDER BY CASE WHEN end_ns IS NULL THEN 1 ELSE 0 END, start_ns, size DESC, end_ns DESC, arrival_ns, row_id
 ) = 1
 """
 
@@ -65,7 +65,7 @@ _ANY_LOGS = "SELECT 1 FROM otel_logs WHERE run_no IN (SELECT run_no FROM fact_ru
 
 _SCOPES = "SELECT dialect, scope, count(*) FROM fact_keys GROUP BY dialect, scope ORDER BY dialect"
 
-_VERSION = "20"
+_VERSION = "21"
 """Raised when the same raw rows give other facts for a reason outside of the dialect files."""
 
 

@@ -264,10 +264,10 @@ class _Counts:
 def _version(span: SpanItem) -> str:
     """Return what makes a span a repetition.
 
-    A span that was sent open is no repetition of its ended form; a span of another start is another span, whose program
-    made one id twice.
+    A span that was sent open, or with fewer attributes, is no repetition of its whole form; a span of another start is
+    another span, whose program made one id twice.
     """
-    return f"{span.span_id}{span.start_ns}" if span.end_ns else f"{span.span_id}{span.start_ns} open"
+    return f"{span.span_id}{span.start_ns} {span.end_ns - span.start_ns} {len(span.attributes[0])}"
 
 
 def _rejections(rejected: Counter[tuple[Claim, str]]) -> str:

@@ -163,6 +163,18 @@ class TestReusedIds:
 
         assert lab.reasons() == []
 
+    @pytest.mark.parametrize("places", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+    def test_the_fullest_form_of_a_span_counts(self, lab: Lab, places: tuple[int, ...]) -> None:
+        """A Collector that takes attributes out may send what its agent sends as well, and an agent what a span knew half-way."""
+        whole = tool("t", "a", at=1, tool="delete_all")
+        forms = [whole, replace(whole, name="step", attrs={}), replace(whole, name="step", attrs={}, to=2)]
+        lab.put(agent("a"))
+        for arrival, place in enumerate(places, 2):
+            lab.put(forms[place], arrival=arrival)
+
+        assert lab.rows("SELECT name FROM tool_calls") == [("delete_all",)]
+        assert lab.reasons() == []
+
 
 class TestSampling:
     def test_a_threshold_says_that_others_are_missing(self, lab: Lab) -> None:

@@ -83,9 +83,9 @@ class DelegationPath(Assertion):
             columns=("start_ns", "parent_activation_no", "via"),
             resolved=(Resolve("expected_agents", AGENT_NAMES, "name", self._items, names=names),),
             where=Where(
-                f"CASE WHEN {_UNKNOWN} THEN NULL ELSE TRUE END",
+                f"CASE WHEN r.start_ns IS NULL OR {_UNKNOWN} THEN NULL ELSE TRUE END",
                 among("p.name", "expected_agents", None),
-                ("name", "via", "parent_activation_no"),
+                ("name", "via", "parent_activation_no", "start_ns"),
             ),
             shown="""r.activation_no || '. ' || coalesce(r.name, '(agent without a name)') || ', via ' || coalesce(r.via, 'unknown')
          || CASE WHEN r.parent_activation_no IS NULL THEN '' ELSE ' from ' || r.parent_activation_no END""",

@@ -43,6 +43,7 @@ command that may be it is counted, which is the last certain one and all that ma
 
 _COLUMNS = (
     "run_id", "call_no", "command_no", "text", "exit_code", "certain", "most", "kind", "stdout", "stderr", "output", "span_id",
+    "timed",
 )  # fmt: skip
 _MADE = ("part", "fits", "n")
 
@@ -95,7 +96,7 @@ class CommandResult(Assertion):
 
     def _meant(self) -> str:
         """SQL of one row a command that is meant, or may be."""
-        output = "w.stdout AS stdout, w.stderr AS stderr, w.output AS output, k.span_id AS span_id"
+        output = "w.stdout AS stdout, w.stderr AS stderr, w.output AS output, k.span_id AS span_id, k.start_ns IS NOT NULL AS timed"
         calls = "JOIN tool_calls AS k ON k.run_id = w.run_id AND k.call_no = w.tool_call_no"
         if self._pattern is None:
             return f"""
@@ -127,19 +128,19 @@ class CommandResult(Assertion):
     FROM (
       SELECT {read}, CASE WHEN c.command_no > 1 THEN 1 ELSE 0 END AS part, CASE WHEN c.kind = {MATCH} THEN ({fit.sql}) END AS fits,
              count(*) OVER (PARTITION BY c.run_id) AS n,
-             count(CASE WHEN c.certain THEN 1 END) OVER (
+             count(CASE WHEN c.certain AND c.timed THEN 1 END) OVER (
                PARTITION BY c.run_id ORDER BY c.call_no DESC, c.command_no DESC
                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS later
       FROM ({self._meant()}
         UNION ALL
         SELECT u.run_id AS run_id, u.call_no AS call_no, 1 AS command_no, u.text AS text, u.exit_code AS exit_code,
                FALSE AS certain, u.most AS most, u.kind AS kind, u.text AS stdout, u.text AS stderr,
-               u.text AS output, u.span_id AS span_id
+               u.text AS output, u.span_id AS span_id, TRUE AS timed
         FROM ({other_calls()}
         ) AS u
       ) AS c
     ) AS y
-    WHERE {"y.later = 0" if self._of == "last" else "1 = 1"}
+    WHERE {"y.later = 0 OR NOT y.timed" if self._of == "last" else "1 = 1"}
   )"""
         resolve = () if self._pattern is None else resolve_commands(self._pattern)
         fits = fit._replace(

@@ -9,6 +9,7 @@ from clawtrace.dialects.message_parts import Part
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.json_text import read_json
+from clawtrace.facts.runs.clocks import on_another_clock, untimed
 from clawtrace.facts.tools.tool_calls import final_answers
 
 __all__ = ["ended_without_answer", "final_output"]
@@ -74,6 +75,8 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     if tellers and not models:
         return _message(run, [index for index in agents if homes[run.root[index]] == last], tellers)
     call = next((call for call in reversed(models) if homes[run.root[call.index]] == last), None)
+    if untimed(run, on_another_clock(run), (one.index for one in models)):
+        return None  # which one was the last is unknown
     if call is None or call.outcome != "ok" or call.voice is None or _failed_after(run, call):
         return None
     if any(run.words(index).answer_on_agent for index in agents):
@@ -96,7 +99,7 @@ def ended_without_answer(run: RunSpans, models: Sequence[LlmCall]) -> bool:
     agent failed and was the last at work, or nothing was carried out and only models answer in its framework.
     """
     agents = [index for index in run.kinds.get("agent", ()) if run.agent[index] is None]
-    if not agents or not models:
+    if not agents or not models or untimed(run, on_another_clock(run), (call.index for call in models)):
         return False
     top = max(agents, key=lambda index: run.spans[index].start_ns)
     last = max(models, key=lambda call: run.spans[call.index].start_ns)

@@ -17,6 +17,7 @@ from clawtrace.facts.commands.commands import Command, commands, unsplit
 from clawtrace.facts.doubts import Doubt, certain
 from clawtrace.facts.runs.agent_checks import check_agents
 from clawtrace.facts.runs.agents import Activation, activations
+from clawtrace.facts.runs.clocks import on_another_clock, untimed
 from clawtrace.facts.runs.failures import Failure, failures
 from clawtrace.facts.runs.gaps import Unfinished, add_gaps, add_unfinished, doubt_shortened, knows_tools, null_reasons
 from clawtrace.facts.runs.stated import stated
@@ -26,9 +27,6 @@ from clawtrace.facts.tools.tool_calls import ToolCalls, background_calls, tool_c
 from clawtrace.model.relations import RELATIONS
 
 __all__ = ["PLACED", "RunFacts", "in_order"]
-
-SLACK_NS = 1_000_000_000
-"""How much earlier than its parent a span may seem to begin, in nanoseconds: clocks of servers agree within a second."""
 
 PLACED = {
     "sid": "bigint", "root_span_id": "text", "tree_enter": "bigint", "tree_leave": "bigint", "depth": "bigint",
@@ -78,8 +76,8 @@ class RunFacts:
         self.failures: list[Failure] = failures(spans, self.models, self.tools.calls)
         check_ends(spans, self.models, self.findings)
         check_failed_agents(spans, self.models, self.findings)
-        self.shifted: Set[int] = on_another_clock(spans)
-        """Spans of which it is unknown when they ran."""
+        self.shifted: Mapping[int, int] = on_another_clock(spans)
+        """Spans of which it is unknown when they ran, each with the topmost of them around it."""
         self.unfinished: Unfinished | None = None
         """That more spans may come, or got lost."""
         self.answer_unknown: str | None = None
@@ -153,14 +151,20 @@ class RunFacts:
     def _id(self, index: int | None) -> str | None:
         return None if index is None else self.spans.spans[index].span_id
 
+    def _untimed(self, rows: Sequence[ToolCallRow] | Sequence[Activation]) -> Set[int | None]:
+        """Return the spans of `rows` of which it is unknown when they ran, as far as that matters for their order."""
+        tops = untimed(self.spans, self.shifted, (row.index for row in rows))
+        return {row.index for row in rows if row.index is not None and self.shifted.get(row.index) in tops}
+
     def _llm_call_rows(self) -> Iterable[tuple[Any, ...]]:
         for number, c in enumerate(self.models, 1):
             yield (self.run_id, number, self._id(c.index), self._id(c.agent), *_OF_LLM_CALL(c), certain(c.doubts))
 
     def _tool_call_rows(self, calls: Sequence[ToolCallRow], first: int = 1) -> Iterable[tuple[Any, ...]]:
+        unclear = self._untimed(calls)
         for number, c in enumerate(calls, first):
             span_id = None if c.source == "log" else self._id(c.index)
-            times = (None, None) if c.index in self.shifted else (c.start_ns, c.end_ns)
+            times = (None, None) if c.index in unclear else (c.start_ns, c.end_ns)
             yield (
                 self.run_id, number, span_id, c.call_id, c.name, self._id(c.agent), c.turn, *times, *_OF_TOOL_CALL(c),
                 certain(c.doubts),
@@ -177,12 +181,12 @@ class RunFacts:
         return ((self.run_id, *command[:-1], certain(command.doubts)) for command in found)
 
     def _agent_rows(self) -> Iterable[tuple[Any, ...]]:
-        ends = self.spans.ends_of_steps()
+        ends, unclear = self.spans.ends_of_steps(), self._untimed(self.agents)
         for a in self.agents:
             span = self.spans.spans[a.index]
             who = (span.span_id, span.agent_name, span.agent_id) if a.seen else (None, a.stated, None)
-            end_ns = ends.get(a.index, span.end_ns)
-            yield (self.run_id, a.number, *who, a.parent, a.via, span.start_ns, end_ns, certain(a.doubts))
+            times = (None, None) if a.index in unclear else (span.start_ns, ends.get(a.index, span.end_ns))
+            yield (self.run_id, a.number, *who, a.parent, a.via, *times, certain(a.doubts))
 
     def _error_rows(self) -> Iterable[tuple[Any, ...]]:
         for number, f in enumerate(self.failures, 1):
@@ -260,25 +264,3 @@ def _counted_as(run: RunSpans, index: int, call: LlmCall | Execution | None) -> 
 def in_order(relation: str, row: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return a row that names its values in the order of the relation's columns."""
     return tuple(row[name] for name in RELATIONS[relation].column_names)
-
-
-def on_another_clock(run: RunSpans) -> Set[int]:
-    """Return the spans that began more than `SLACK_NS` before the span that they are in, and all inside of them.
-
-    When they ran is unknown. A span that began long after its parent may have been scheduled by it, and shows nothing.
-    """
-    first = run.spans[0].sid
-    early = [
-        index
-        for index, span in enumerate(run.spans)
-        if span.parent_sid is not None
-        and span.parent_sid - first > index  # spans are in order of start
-        and run.spans[span.parent_sid - first].start_ns - span.start_ns > SLACK_NS
-        and span.source != "log"
-        and span.start_ns > 0
-        and not run.cut[index]
-    ]
-    if not early:
-        return frozenset()
-    inside = run.inside(early)
-    return {*early, *(index for index in range(len(run.spans)) if inside(index))}

@@ -142,7 +142,7 @@ def _narrowed(
     most = masked(run, [state >= PERHAPS for state in spans], certain) if perhaps else sure
     found = RunFacts.__new__(RunFacts)
     found.__dict__ |= whole.__dict__
-    found.shifted = {index for index in whole.shifted if spans[index]}
+    found.shifted = {index: top for index, top in whole.shifted.items() if spans[index]}
     found.models = _kept(whole.models, models)
     requests = [one for one in whole.tools.requests if wanted.call(one.agent, one.turn, one.index) != OUT]
     found.tools = whole.tools._replace(calls=_kept(whole.tools.calls, tools), requests=requests)

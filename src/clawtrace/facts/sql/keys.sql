@@ -1,5 +1,5 @@
 -- One row for each distinct span of the batch's runs, numbered in the order that every later step relies on.
--- A span that arrived twice counts once: the ended one, else the first to arrive. The dialect is found before the
+-- A span that arrived twice counts once: the ended one, of several the one with the most attributes, else the first to arrive. The dialect is found before the
 -- windows, so that the wide columns it is found from are not carried through their sorts.
 -- An end of zero or beyond what a clock can show is no end.
 -- OTLP has no field for a value that the SDK cut: it is one of the longest of its service, of which one is JSON that breaks off, or text of a usual limit.
@@ -20,6 +20,7 @@ narrow AS MATERIALIZED (
            least(t.start_ns, 9223372036854775807)::BIGINT AS start_ns,
            CASE WHEN t.end_ns BETWEEN 1 AND 9223372036854775806 THEN t.end_ns::BIGINT END AS end_ns,
            t.arrival_ns AS arrival_ns,
+           cardinality(t."SpanAttributes") AS size,
            t.run_rule AS run_rule,
            t."SpanName" AS name,
            t."ServiceName" AS service,
@@ -58,7 +59,7 @@ distinct_spans AS (
 SELECT row_number() OVER (
            ORDER BY run_no, start_ns, coalesce(end_ns, 9223372036854775807), trace_id, span_id
        ) - 1 AS sid,
-       * EXCLUDE (longest_ones, broken, in_events),
+       * EXCLUDE (longest_ones, broken, in_events, size),
        CASE WHEN len(longest_ones) + in_events > 0 AND sum(broken) OVER service > 0
             THEN CASE WHEN len(list_filter(longest_ones, lambda k: NOT regexp_matches(k, 'input|output|message|argument|result|prompt|completion'))) = 0
                       THEN 'words' ELSE 'facts' END END AS shortened

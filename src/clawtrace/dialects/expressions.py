@@ -107,7 +107,7 @@ class Expressions:
 
     def _join(self, tests: Iterable[Condition], word: Literal["AND", "OR"]) -> str:
         neutral, decisive = ("TRUE", "FALSE") if word == "AND" else ("FALSE", "TRUE")
-        parts = [part for part in map(self.condition, tests) if part != neutral]
+        parts = dict.fromkeys(part for part in map(self.condition, tests) if part != neutral)
         if decisive in parts:
             return decisive
         return "(" + f" {word} ".join(parts) + ")" if parts else neutral
@@ -151,7 +151,8 @@ class Expressions:
         """Return the attributes at hand that fit one of some globs, in order of the globs; parts of a list fit none."""
         if keys not in self._matched:
             seen = sorted(filterfalse(_IN_LIST.search, self._seen.keys)) if self._seen is not None else ()
-            self._matched[keys] = [key for glob in keys.split("|") for key in seen if fits_spelled(key, glob)]
+            fitting = (key for glob in keys.split("|") for key in seen if fits_spelled(key, glob))
+            self._matched[keys] = list(dict.fromkeys(fitting))
         return self._matched[keys]
 
     def _beginnings(self, globs: str) -> list[str]:

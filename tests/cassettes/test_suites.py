@@ -28,6 +28,8 @@ from tapes import (
     write,
 )  # fmt: skip
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -38,6 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.smoke
 @pytest.mark.full
 def test_a_recorded_suite_is_judged_alike_without_a_provider(folder: Path) -> None:
     (before,) = recorded()

@@ -8,6 +8,8 @@ import pytest
 from foreign import ForeignProgram
 from handwritten import compared
 
+pytestmark = pytest.mark.full
+
 
 @pytest.mark.parametrize("seeds", [range(40), pytest.param(range(600), marks=pytest.mark.full)], ids=["some", "many"])
 def test_no_fact_of_a_foreign_program_is_wrong(tmp_path: Path, seeds: range) -> None:

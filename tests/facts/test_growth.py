@@ -24,6 +24,8 @@ from clawtrace.store.duckdb import DuckStore
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from run_shapes import SHAPES, written
 
+pytestmark = pytest.mark.full
+
 FEW, MANY, MORE = 64, 256, 1024
 """Spans of the runs of a shape; the last one is asked only of what grows too much between the others."""
 MOST = (MANY / FEW) ** 1.3

@@ -9,6 +9,8 @@ import pytest
 from exports import STORES, langfuse
 from recordings_of import Facts, check, facts_of, file_of, without
 
+pytestmark = pytest.mark.full
+
 RECORDED = (
     "pydantic-ai/delegation",
     "pydantic-ai/tool_error_retry",

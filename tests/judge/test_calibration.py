@@ -12,6 +12,8 @@ from tests.judge.conftest import answer, failure, says
 from clawtrace.cli.main import cli
 from clawtrace.testing import load_script, scripted_model
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 PEOPLE = {"a": 9, "b": 8, "c": 3, "d": 2}
 EXAMPLES = {
@@ -66,6 +68,7 @@ def agreement(found: dict) -> dict:
     return found["judges"][0]["agreement"]
 
 
+@pytest.mark.smoke
 def test_what_is_measured(calibrate):
     """Agreement on pass and fail, of ranks and of scores; too kind by one; each asked once and once in the reverse order."""
     code, found, asked = calibrate({"a": [10, 9], "b": [9, 8], "c": [4, 3], "d": [3, 2]})

@@ -20,6 +20,8 @@ from clawtrace.receiver.receiver import Receiver
 from clawtrace.receiver.redaction.redact import RedactionSettings
 from clawtrace.store.duckdb import DuckStore
 
+pytestmark = pytest.mark.full
+
 CONTROL = "an ordinary text that must be found"
 VALUE = 'pa"ss\\wörd/' + "of-the-environment-7"
 EVERY = SAMPLES | {"environment": Sample("env", f"login with {VALUE} now", VALUE)}

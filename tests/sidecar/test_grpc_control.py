@@ -19,6 +19,8 @@ from clawtrace.config.loading.assertions_file import load_assertions_text
 from clawtrace.sidecar.control import Control
 from clawtrace.sidecar.grpc_service import _run, _verdict, method_named
 
+pytestmark = pytest.mark.full
+
 CHECKS = "assert:\n- tool_was_called: search\n- tool_not_invoked: delete_all\n"
 EVERYTHING = """
 SELECT 1::BIGINT AS a, NULL AS b, true AS c, 1.5 AS d, 'x' AS e, [1, 2] AS f, 170141183460469231731687303715884105727 AS g,
@@ -67,6 +69,7 @@ def stub(channel, served: Served) -> Stub:
     return Stub(channel, served.token)
 
 
+@pytest.mark.smoke
 def test_a_run_adopts_a_trace_and_is_deleted(stub: Stub, served: Served) -> None:
     stub.call("BeginRun", run_id="r1")
     export(served.http, "search", traceparent=f"00-{9:032x}-{9:016x}-01")

@@ -29,6 +29,8 @@ from clawtrace.sidecar.client import Client
 from clawtrace.sidecar.feed import Feed
 from clawtrace.sidecar.serving import Sends, Service
 
+pytestmark = pytest.mark.full
+
 CHECKS = "assert:\n- tool_was_called: search\n- tool_not_invoked: delete_all\n- token_budget: {max_total_tokens: 5}\n"
 MESSAGES = {"logs": ExportLogsServiceRequest, "metrics": ExportMetricsServiceRequest}
 
@@ -82,6 +84,7 @@ def get(served: Served, path: str, token: str = "control") -> http.client.HTTPRe
     return connection.getresponse()
 
 
+@pytest.mark.smoke
 def test_verdicts_are_events_on_the_trace_that_was_judged(tmp_path: Path, backend: Backend) -> None:
     """On the agent's span; a pass scores 1, a fail 0, and what is undecided has no score."""
     with Session.open(tmp_path / "spans.duckdb") as session:

@@ -105,6 +105,7 @@ class TestPagesInABrowser:
 
 
 class TestSql:
+    @pytest.mark.full
     @pytest.mark.parametrize(
         "sql",
         [

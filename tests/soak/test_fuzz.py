@@ -13,6 +13,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import fuzz
 
+pytestmark = pytest.mark.full
+
 
 @pytest.mark.parametrize("target", fuzz.TARGETS)
 def test_a_target_reads_its_seeds(target: str) -> None:

@@ -6,9 +6,13 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 from measure import Answer, differences, everything, findings, tables
+
+pytestmark = pytest.mark.full
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 

@@ -23,6 +23,8 @@ from clawtrace.model.run import RunRecord
 from clawtrace.store.duckdb import DuckStore
 from clawtrace.store.salvage import salvage
 
+pytestmark = pytest.mark.full
+
 KILLED = """
 import os, sys
 from tests.store.test_damage import fill
@@ -93,6 +95,7 @@ FORMS: dict[str, tuple[str, Callable[[bytes], bytes], type[StoreError], str]] = 
 }  # fmt: skip
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("form", FORMS)
 def test_what_is_damaged_is_named_and_left(path: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What, where, what to do; no file is changed."""

@@ -15,6 +15,8 @@ import anyio
 import pytest
 from click.testing import Result
 
+pytestmark = pytest.mark.full
+
 if TYPE_CHECKING:  # a second to import, which only the worker that runs these tests spends
     from mcp import Client
 
@@ -86,6 +88,7 @@ def served(folder: Path, work: Callable[[Client, Ask], Awaitable[Any]], *flags: 
     return asyncio.run(run())
 
 
+@pytest.mark.smoke
 def test_it_only_reads_unless_it_may_write(judged: Path) -> None:
     async def listed(client: Client, _: Ask) -> Any:
         return (await client.list_tools()).tools, client.instructions

@@ -13,6 +13,8 @@ import yaml
 from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.registry import get
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[3]
 RECORDINGS = ROOT / "tests/recordings"
 CASES = ROOT / "tests/assertions/cases"
@@ -69,6 +71,7 @@ def check_all(ended, results: Path) -> None:
     assert ended.exit_code == 3  # for the probes
 
 
+@pytest.mark.smoke
 @pytest.mark.full
 def test_every_verdict_of_recordings_comes_again(invoke, judged) -> None:
     """Of a recording of a delegation, an assertion of every type and some within an agent or a turn."""

@@ -19,6 +19,8 @@ from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
 from clawtrace.store.questions.question_side import QuestionSide
 
+pytestmark = pytest.mark.full
+
 RECORDINGS = sorted((Path(__file__).parents[2] / "recordings").glob("**/*.otlp.jsonl*"))
 
 
@@ -29,6 +31,7 @@ def loaded(session: Session, recordings: Sequence[Path]) -> list[str]:
     return session.run_ids()
 
 
+@pytest.mark.smoke
 @pytest.mark.full
 def test_spans_read_in_combinations_are_those_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of every client: each fact of each span, those of log records included, whether it is shared or not."""

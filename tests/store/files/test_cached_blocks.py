@@ -14,6 +14,8 @@ from clawtrace.model.run import RunRecord
 from clawtrace.store.duckdb import DuckStore
 from clawtrace.store.files import cached_blocks
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch):
@@ -44,6 +46,7 @@ def limit(store: DuckStore) -> str:
     return now
 
 
+@pytest.mark.smoke
 def test_blocks_that_were_written_are_dropped(store: DuckStore) -> None:
     """The next group that comes drops them; what they hold is read from the file again."""
     before, usual = written(store), limit(store)

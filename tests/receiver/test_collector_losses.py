@@ -13,8 +13,8 @@ from clawtrace.receiver.request import Request
 FULL = "otelcol_exporter_enqueue_failed_spans"
 
 
-def lost(losses, *counters, started=0, signal="metrics", collector="one"):
-    """What one request with these counters (name, exporter, value) says."""
+def lost(losses, *counters, started=0, signal="metrics", collector="one", label="exporter"):
+    """What one request with these counters (name, value of its label, value) says."""
     data = MetricsData()
     group = data.resource_metrics.add()
     group.resource.attributes.add(key="service.instance.id").value.string_value = collector
@@ -22,7 +22,7 @@ def lost(losses, *counters, started=0, signal="metrics", collector="one"):
     for name, exporter, value in (("otelcol_process_uptime", "", 1), *counters):
         point = metrics.add(name=name).sum.data_points.add(as_int=value, start_time_unix_nano=started)
         if exporter:
-            point.attributes.add(key="exporter").value.string_value = exporter
+            point.attributes.add(key=label).value.string_value = exporter
     return list(losses.in_request(Request(signal, "http/protobuf", data.SerializeToString(), False, 0)))
 
 
@@ -57,6 +57,23 @@ def test_what_goes_elsewhere_is_not_counted():
     found = lost(losses, (FULL, "otlp_http/clawtrace", 1), (FULL, "otlp_http/backend", 50))
 
     assert [items for items, _ in found] == [1]
+
+
+def test_what_a_processor_left_out():
+    """Filters and samplers count what they drop; what a sampler kept is not lost."""
+    filtered, sampled = (
+        f"otelcol_processor_{name}" for name in ("filter_spans.filtered", "tail_sampling_global_count_traces_sampled")
+    )
+    losses = CollectorLosses()
+    lost(losses)
+
+    assert lost(losses, (filtered, "filter", 2), label="filter") == [
+        (2, f"a Collector filtered them out (`{filtered}` of `filter`)")
+    ]
+    assert lost(losses, (sampled, "true", 7), label="sampled") == []
+    assert lost(losses, (sampled, "false", 1), label="sampled") == [
+        (1, f"a Collector left their traces out by sampling (`{sampled}`)")
+    ]
 
 
 @pytest.mark.parametrize("signal", ["traces", "logs"])

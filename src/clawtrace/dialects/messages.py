@@ -37,7 +37,7 @@ def parse_messages(form: str, payload: str, direction: str) -> list[Part]:
         return []
     return without_contradictions([
         Part(
-            number, position, _clean(role), _clean(one.type) or "text", _clean(one.call_id), _clean(one.name), _clean(one.text),
+            number, position, _clean(role), _clean(one.type) or "text", _clean(one.call_id), _name(one.name), _clean(one.text),
             one.failed,
         )
         for number, (role, pieces) in enumerate(messages, 1)
@@ -51,6 +51,12 @@ def _clean(value: Any) -> str | None:
     if text is None or is_mask(text):
         return None
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _name(value: Any) -> str | None:
+    """Return a tool's name; one of which a Collector masked a part is unknown."""
+    text = _clean(value)
+    return None if text is not None and "***" in text else text
 
 
 def _genai_parts(payload: str, direction: str) -> Iterator[Message]:

@@ -44,7 +44,7 @@ narrow AS MATERIALIZED (
            len(list_filter(map_values(t."SpanAttributes"), lambda v: length(v) = longest.size AND (
                  (starts_with(v, '{{"') OR starts_with(v, '[{{') OR starts_with(v, '["')) AND NOT ends_with(v, ']') AND NOT ends_with(v, '}}') AND NOT json_valid(v)
                  OR longest.size IN (1000, 1024, 2000, 2048, 4096, 8192, 10000, 16384, 32768, 65535, 65536) AND contains(v, ' ') AND NOT json_valid(v)))) AS broken,
-           len(list_filter(map_values(t."SpanAttributes"), lambda v: regexp_full_match(v, '{mask}'))) > 0 AS masked,
+           len(list_filter(map_values(t."SpanAttributes"), lambda v: regexp_full_match(v, '{mask}|[0-9a-f]{{64}}|.*\*{{3}}.*'))) > 0 AS masked,
            len(list_filter(t."Events.Attributes", lambda a: list_contains(list_transform(map_values(a), lambda v: length(v)), longest.size))) AS in_events,
            CASE WHEN starts_with(t."ScopeName", 'clawtrace.logs.') THEN 'log' ELSE 'otlp' END AS source,
            {detection} AS dialect
@@ -66,11 +66,14 @@ SELECT row_number() OVER (
 FROM distinct_spans
 WINDOW service AS (PARTITION BY run_no, service);
 
--- What an SDK or a Collector wrote in place of a content says nothing of it: as if it had not been recorded.
+-- What an SDK or a Collector wrote in place of a content says nothing of it: as if it had not been recorded. A Collector may hash it, or mask
+-- a part of a name.
 CREATE OR REPLACE TEMP VIEW fact_raw AS
 SELECT k.sid AS sid, k.dialect AS dialect, t.* REPLACE (
            CASE WHEN k.masked
-                THEN map_from_entries(list_filter(map_entries(t."SpanAttributes"), lambda e: NOT regexp_full_match(e.value, '{mask}')))
+                THEN map_from_entries(list_filter(map_entries(t."SpanAttributes"), lambda e: NOT (
+                    regexp_full_match(e.value, '{mask}') OR (ends_with(e.key, 'name') AND contains(e.value, '***')) OR
+                    (regexp_full_match(e.value, '[0-9a-f]{{64}}') AND regexp_matches(e.key, 'name|argument|result|message|content|input|output|prompt')))))
                 ELSE t."SpanAttributes" END AS "SpanAttributes")
 FROM fact_keys AS k
 JOIN otel_traces AS t ON t.rowid = k.row_id

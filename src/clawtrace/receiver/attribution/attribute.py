@@ -1,6 +1,7 @@
 """Which run a span or log record belongs to (spec: span-model.md §2).
 
-Rules, in order: 1 resource attribute, 2 span attribute, 3 header, 4 path, 5 its trace is a run's, 6 a link to such a
+Rules, in order: 1 resource attribute, 2 span attribute, 3 header, 4 path (a trace that a run was started with goes before 1, 3 and 4,
+which say whose process it is), 5 its trace is a run's, 6 a link to such a
 trace, 7 an announced session, 8 the attribute that `run_key` names, 9 none: the trace is a run by itself. Exact
 equality only, never a time window. What arrives before the evidence does is adopted when the evidence comes.
 """
@@ -288,6 +289,9 @@ class Attribution:
         found += [(RunRule.LINK.value, number) for target in claim.links if (number := self._run_linked(target))]
         found += [(RunRule.SESSION.value, self._sessions[one]) for one in claim.sessions if one in self._sessions]
         found += self._named((RunRule.RUN_KEY, claim.key))
+        if trace_id in self._announced and not claim.span:
+            # A process that another run started may be at work for this one: a server that both use.
+            found.sort(key=lambda one: one[1] != self._announced[trace_id])
         for other in found[1:]:
             if other[1] != found[0][1]:
                 self._disagree(found[0], other, trace_id)

@@ -20,8 +20,16 @@ _LOST = {
         ("receiver_refused", "refused them"),
         ("receiver_failed", "could not process them"),
     )
+} | {
+    "otelcol_processor_filter_spans.filtered": "filtered them out",
+    "otelcol_processor_filter_logs.filtered": "filtered them out",
+    "otelcol_processor_probabilistic_sampler_count_traces_sampled": "left them out by sampling",
+    "otelcol_processor_probabilistic_sampler_count_logs_sampled": "left them out by sampling",
+    "otelcol_processor_tail_sampling_global_count_traces_sampled": "left their traces out by sampling",
+    "otelcol_processor_tail_sampling_sampling_trace_dropped_too_early": "left their traces out, having no room to keep them",
+    "otelcol_processor_groupbytrace_traces_evicted": "left their traces out, having no room to keep them",
 }
-"""Counters of what did not get through (Collector, "Internal telemetry"), and what they mean."""
+"""Counters of what did not get through (Collector, "Internal telemetry"; its processors' documentation.yaml), and what they mean."""
 _OURS = "clawtrace"
 """Where an exporter of a Collector has this in its name, the others send elsewhere."""
 _SERIES_LIMIT = 10_000
@@ -53,8 +61,9 @@ class CollectorLosses:
             for name, labels, point in points:
                 more = self._more((str(group.resource), name, *labels.values()), point)
                 if more and (_OURS in labels["exporter"] or not ours or not labels["exporter"]):
-                    whose = labels["exporter"] or labels["receiver"]
-                    yield more, f"a Collector {_LOST[name]} (`{name}` of `{whose}`)"
+                    whose = labels["exporter"] or labels["receiver"] or labels.get("filter")
+                    where = f"`{name}` of `{whose}`" if whose else f"`{name}`"
+                    yield more, f"a Collector {_LOST[name]} ({where})"
             self._collectors.add(str(group.resource))
 
     def _more(self, series: tuple[str, ...], point: Any) -> int:
@@ -74,6 +83,8 @@ def _points(group: Any) -> Iterator[tuple[str, dict[str, str], Any]]:
             if metric.name in _LOST and metric.HasField("sum"):
                 for point in metric.sum.data_points:
                     said = {one.key: one.value.string_value for one in point.attributes}
+                    if said.get("sampled") == "true":
+                        continue
                     yield (
                         metric.name,
                         {"exporter": said.get("exporter", ""), "receiver": said.get("receiver", "")} | said,

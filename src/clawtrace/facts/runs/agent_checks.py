@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 
-from clawtrace.facts.calls.agents.handoff_tools import hands_over
+from clawtrace.facts.calls.agents.handoff_tools import hands_over, named_agents, slug
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
@@ -47,6 +47,8 @@ def check_agents(
             findings.gap("agents", "agent-among-steps", call.index)
     _doubt_given_up(run, models, rows)
     handing = _doubt_handing(run, tools, rows)
+    if _may_have_handed_over(run, tools, rows):
+        findings.gap("agents", "tool-or-handoff")
     if len(rows) < 2:
         return
     inner: dict[int, list[int]] = defaultdict(list)
@@ -163,6 +165,14 @@ def _doubt_handing(
             if unseen or any(None in (call.name, run.spans[one].agent_name) for one in later):
                 call.doubt("tool-or-handoff")
     return handing
+
+
+def _may_have_handed_over(run: RunSpans, tools: Sequence[ToolCallRow], rows: Mapping[int, Activation]) -> bool:
+    """Return whether a call that only messages show may be a handoff to an agent that has no span."""
+    forms = {form for index in rows for form in run.words(index).handoff_tools}
+    known = {slug(run.spans[index].agent_name) for index in rows}
+    named = [named_agents(forms, call.name, call.arguments) for call in tools if call.index is None and call.name]
+    return any(names and names.isdisjoint(known) for names in named)
 
 
 def _doubt_after_another(

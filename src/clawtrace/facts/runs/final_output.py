@@ -24,7 +24,7 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     One that was over before another one, which began earlier, asked its model for the last time is a part of it, or answered before it did.
 
     None where nothing records it, where the topmost agent or the work around it failed, where two conversations side by side have no one answer, where that call is work of
-    a tool, and where work went on after it inside of a span that was not received: the model may have been called again.
+    a tool or a check, and where work went on after it inside of a span that was not received: the model may have been called again.
     """
     starts: dict[int, int] = {}
     ends: dict[int, int] = {}
@@ -85,6 +85,8 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
         return None  # what a started agent says may stand among what this one says
     if run.went_on_unseen(run.spans[call.index].last_ns) or _answers_a_tool(run, models, call):
         return None
+    if run.inside(run.every("guardrail", "evaluator"))(call.index):
+        return None  # it answers a check
     said = run.said(call.voice, "output")
     if len({part.message_no for part in said if part.type == "text" and part.text}) > 1:
         return None  # several choices, of which the program took one

@@ -1,0 +1,63 @@
+"""OpenAI's Agents SDK under Paid: OpenInference's instrumentation in its own span, which keeps no contents."""
+
+import asyncio
+
+import lab
+from paid.tracing import initialize_tracing, paid_autoinstrument, paid_tracing
+
+initialize_tracing(api_key="none", collector_endpoint=f"{lab.ENDPOINT}/v1/traces")
+paid_autoinstrument(libraries=["openai-agents"])
+
+from agents import (  # noqa: E402
+    Agent,
+    Runner,
+    function_tool,
+    set_default_openai_api,
+)
+
+set_default_openai_api("chat_completions")
+TOOLS = [function_tool(tool) for tool in lab.TOOLS]
+
+
+def agent(name: str, instructions: str, tools: list, **more: object) -> Agent:
+    return Agent(name=name, instructions=instructions, tools=tools, model=lab.MODEL, **more)
+
+
+def as_tool(name: str, instructions: str):
+    one = agent(name, instructions, TOOLS)
+
+    async def run(query: str) -> str:
+        with lab.logged(name, {"query": query}, kind="agent_as_tool"):
+            return str((await Runner.run(one, query)).final_output)
+
+    run.__name__ = name
+    run.__doc__ = "Ask another agent."
+    return function_tool(run)
+
+
+async def main() -> str:
+    researcher = ("researcher", lab.RESEARCHER_SYSTEM)
+    if lab.SCENARIO == "handoff":
+        root = agent("assistant", lab.SYSTEM, [], handoffs=[agent(*researcher, TOOLS)])
+    elif lab.SCENARIO == "delegation":
+        root = agent("assistant", lab.SYSTEM, [as_tool(*researcher)])
+    elif lab.SCENARIO == "parallel_agents":
+        root = agent(
+            "assistant", lab.SYSTEM, [as_tool(*researcher), as_tool("statistician", "You are the statistician.")]
+        )
+    else:
+        root = agent("assistant", lab.SYSTEM, TOOLS)
+    if lab.SCENARIO == "streaming":
+        streamed = Runner.run_streamed(root, lab.QUESTION)
+        async for _ in streamed.stream_events():
+            pass
+        return str(streamed.final_output)
+    if lab.SCENARIO == "two_turns":
+        first = await Runner.run(root, lab.QUESTION)
+        turn = [*first.to_input_list(), {"role": "user", "content": "And in Oslo?"}]
+        return str((await Runner.run(root, turn)).final_output)
+    return str((await Runner.run(root, lab.QUESTION)).final_output)
+
+
+with paid_tracing(external_customer_id="customer", external_product_id="weather"):
+    lab.answer(asyncio.run(main()))

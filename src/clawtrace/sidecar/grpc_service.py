@@ -14,8 +14,10 @@ from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from google.protobuf.json_format import MessageToDict, ParseDict
 from pydantic import BaseModel
 
+from clawtrace._pb import message, pool
 from clawtrace.model.verdict import RunResult, Verdict
 from clawtrace.receiver.request import Code
 from clawtrace.receiver.transport.admission import Work
@@ -55,10 +57,10 @@ class HealthService:
         """Return what answers a call; None where there is no such method."""
         return {"Check": self._check, "Watch": self._watch}.get(method)
 
-    def ready(self, ready: bool) -> None:
-        """Tell who watches."""
+    def troubled(self, trouble: bool) -> None:
+        """Tell who watches whether the store cannot be written."""
         with self._changed:
-            self._ready = ready
+            self._ready = not trouble
             self._changed.notify_all()
 
     def stop(self) -> None:
@@ -88,17 +90,18 @@ class HealthService:
             self._watching.add(call)
         when_gone(call, lambda: self._forget(call))
         said, over = None, False
+
+        def differs() -> bool:
+            return self._status_of(service) != said or self._stopped or call not in self._watching
+
         while not over:
             with self._changed:
-                self._changed.wait_for(partial(self._differs, call, service, said))
+                self._changed.wait_for(differs)
                 if call not in self._watching:
                     return
                 before, said, over = said, self._status_of(service), self._stopped
             if said != before:
                 yield _answer(said)
-
-    def _differs(self, call: grpc.ServicerContext, service: str, said: int | None) -> bool:
-        return self._status_of(service) != said or self._stopped or call not in self._watching
 
     def _forget(self, call: grpc.ServicerContext) -> None:
         with self._changed:
@@ -107,14 +110,10 @@ class HealthService:
 
 
 def _service_of(messages: Iterator[bytes]) -> str:
-    from clawtrace._pb import message
-
     return str(message("grpc.health.v1.HealthCheckRequest").FromString(only_message(messages)).service)
 
 
 def _answer(status: int) -> bytes:
-    from clawtrace._pb import message
-
     body: Any = message("grpc.health.v1.HealthCheckResponse")(status=status)
     return bytes(body.SerializeToString())
 
@@ -136,16 +135,8 @@ class ControlGrpc:
 
     def __init__(self, control: Control) -> None:
         self._control = control
-        self._health = HealthService(_CONTROL)
+        self.health = HealthService(_CONTROL)
         self._free = threading.BoundedSemaphore(_CALLS)
-
-    def troubled(self, trouble: bool) -> None:
-        """Tell who watches whether the store cannot be written."""
-        self._health.ready(not trouble)
-
-    def stop(self) -> None:
-        """Tell who watches the health of the service that it ends."""
-        self._health.stop()
 
     def work(self, called: str, metadata: Mapping[str, str], questions: Questions, busy: Busy) -> Work | None:
         """Return what answers a call; None where there is no such method.
@@ -155,7 +146,7 @@ class ControlGrpc:
         """
         service, _, method = called.strip("/").rpartition("/")
         if service == HEALTH:
-            return self._health.work(method)
+            return self.health.work(method)
         if service != _CONTROL and service not in _REFLECTION:
             return None
         if not questions.allowed(metadata):
@@ -190,10 +181,6 @@ def _operate(
     context: grpc.ServicerContext,
 ) -> Iterator[bytes]:
     """Answer a call to one method of the control service; the work is done in a thread of `Questions`."""
-    from google.protobuf.json_format import ParseDict
-
-    from clawtrace._pb import message, pool
-
     described = pool().FindMethodByName(f"{_CONTROL}.{method}")
     request, answer = (message(one.full_name) for one in (described.input_type, described.output_type))
     body = only_message(messages)
@@ -232,8 +219,6 @@ def _operate(
 
 def _reflect(messages: Iterator[bytes], _context: grpc.ServicerContext) -> Iterator[bytes]:
     """``grpc.reflection``: clients such as grpcurl find the methods by it."""
-    from clawtrace._pb import message
-
     for body in each_message(messages):
         request = message("grpc.reflection.v1.ServerReflectionRequest").FromString(body)
         answer = message("grpc.reflection.v1.ServerReflectionResponse")(original_request=request, **_described(request))
@@ -242,8 +227,6 @@ def _reflect(messages: Iterator[bytes], _context: grpc.ServicerContext) -> Itera
 
 def _described(request: Any) -> Mapping[str, Any]:
     """Return the field of the answer that is set."""
-    from clawtrace._pb import pool
-
     kind = request.WhichOneof("message_request")
     if kind == "list_services":
         names = (_CONTROL, HEALTH, _REFLECTION[0])
@@ -318,8 +301,6 @@ def _model(model: type[M], asked: Any, *apart: str, **renamed: str) -> M:
     Raises:
         UsageError: a value is none that the model takes.
     """
-    from google.protobuf.json_format import MessageToDict
-
     given = MessageToDict(asked, preserving_proto_field_name=True)
     return read(
         model, json.dumps({renamed.get(name, name): value for name, value in given.items() if name not in apart})

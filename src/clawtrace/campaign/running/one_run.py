@@ -150,7 +150,7 @@ def run_one(
         judging()
         if outcome.stored is not None:
             with _its_own_input():
-                taken = context.session.take_run(outcome.stored.store, outcome.stored.run_id, record)
+                taken = context.session.take_run(*outcome.stored, record)
             record, outcome = as_stored(taken, record, outcome, context.session)
         else:
             record = with_outcome(record, outcome)

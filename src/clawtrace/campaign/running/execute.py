@@ -18,7 +18,6 @@ from clawtrace.campaign.results.stored import StoredRun, StoredRuns, read_run
 from clawtrace.campaign.results.stored_results import kept_file, mark_what_grew, packed, with_unjudged, write_result
 from clawtrace.campaign.running.at_work import Budget, Place, RunInterruptedError, attempt, interrupts, preparing
 from clawtrace.campaign.running.cassettes import opened_cassettes
-from clawtrace.campaign.running.judged_run import judging_of
 from clawtrace.campaign.running.listener import Listener
 from clawtrace.campaign.running.one_run import RunContext, assertion_problem, failed_result, run_one
 from clawtrace.campaign.running.opening import refusals, write_manifest
@@ -35,6 +34,7 @@ from clawtrace.errors import (
     PreconditionError,
     RunnerError,
 )
+from clawtrace.judge.judging import Judging
 from clawtrace.model.verdict import RunResult
 from clawtrace.pricing.price import Pricing
 from clawtrace.report.results import NotRun
@@ -134,22 +134,12 @@ class _Execution:
         world = World("", gateway=gateway, hooks=hook_policy(plan.suite.evaluation_profile))
         stop = StopSignal()
         panel = panel_of(plan.suite.evaluation_profile)
-        judging = None if panel is None else judging_of(panel, plan, session, env, budget, stop)
-        world = world if judging is None else world._replace(judge=judging.opinions)
-        pricing = plan.suite.project.pricing or Pricing()
-        self._context = RunContext(
-            session,
-            runners,
-            stop,
-            env,
-            project.telemetry_env,
-            plan.folder,
-            plan.execution,
-            world,
-            pricing,
-            budget.add_judging,
-            judging,
-        )
+        judging = None
+        if panel is not None:
+            prices, took = plan.suite.project.pricing or Pricing(), budget.add_judging
+            judging = Judging(panel, env, prices, session.put_judgements, budget.spent, took, lambda: stop.is_set)
+            world = world._replace(judge=judging.opinions)
+        self._context = RunContext(session, runners, stop, env, plan, world, budget, judging)
 
     def run(self) -> CampaignResult:
         started_at, began = time.time(), time.monotonic()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from clawtrace.campaign.running.execute import CampaignResult
     from clawtrace.session.session import Session
 
-__all__ = ["against_the_store", "judged_anew", "keep_history", "not_passed", "undecided_afresh"]
+__all__ = ["against_the_store", "keep_history", "not_passed", "undecided_afresh"]
 
 
 def against_the_store(plan: Plan, decisions: Mapping[str, Decision], session: Session) -> dict[str, Decision]:
@@ -129,11 +129,6 @@ def undecided_afresh(plan: Plan, decisions: Mapping[str, Decision]) -> dict[str,
             decision = replace(decision, stored=None, why="it was not decided last time (`--reuse decided`)")
         found[run.run_id] = decision
     return found
-
-
-def judged_anew(decisions: Mapping[str, Decision]) -> dict[str, Decision]:
-    """Return the decisions with every stored run judged again: also by spans that came after its verdict."""
-    return {run_id: replace(decision, judge_anew=True) for run_id, decision in decisions.items()}
 
 
 def _last(plan: Plan, run: PlannedRun, decision: Decision) -> RunResult | None:

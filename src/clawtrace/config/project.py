@@ -13,21 +13,7 @@ from clawtrace.config.base import ConfigModel, SchemaVersion, Slug
 from clawtrace.errors import UsageError
 from clawtrace.receiver.limits import endpoint_problem, header_problem, is_loopback
 
-__all__ = [
-    "GatewaySection",
-    "KeepSection",
-    "LimitsSection",
-    "MetricsSection",
-    "OtlpSection",
-    "ProjectConfig",
-    "ReceiverSection",
-    "RedactionSection",
-    "ServeSection",
-    "StoreSection",
-    "TeeSection",
-    "TlsSection",
-    "TraceSection",
-]
+__all__ = ["OtlpSection", "ProjectConfig", "RedactionSection"]
 
 
 def _checked(problem: Callable[[Any], str]) -> AfterValidator:

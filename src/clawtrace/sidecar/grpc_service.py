@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import grpc
 from google.protobuf.json_format import MessageToDict, ParseDict
 from pydantic import BaseModel
 
@@ -22,14 +23,10 @@ from clawtrace.model.verdict import RunResult, Verdict
 from clawtrace.receiver.request import Code
 from clawtrace.receiver.transport.admission import Work
 from clawtrace.receiver.transport.grpc_server import RefusedError, each_message, only_message, when_gone
+from clawtrace.receiver.transport.questions import Questions
 from clawtrace.sidecar.control import Control
 from clawtrace.sidecar.operations import OPERATIONS, Operation, plain, refused
 from clawtrace.sidecar.requests import Gating, read
-
-if TYPE_CHECKING:
-    import grpc
-
-    from clawtrace.receiver.transport.questions import Questions
 
 __all__ = ["ControlGrpc", "method_named"]
 

@@ -11,19 +11,17 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.errors import ClawtraceError, UsageError
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.model.verdict import RunResult, Verdict
+from clawtrace.receiver.close import Waiting
 from clawtrace.receiver.limits import Endpoints
 from clawtrace.session.session import Session
 from clawtrace.sidecar.client import Client, NoAnswerError, server_named
 from clawtrace.sidecar.control import RunExistsError
-
-if TYPE_CHECKING:
-    from clawtrace.receiver.close import Waiting
 
 __all__ = ["JoinedSession", "NamedService"]
 

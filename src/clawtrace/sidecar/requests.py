@@ -19,7 +19,6 @@ __all__ = [
     "Gating",
     "PutVerdicts",
     "ReceivedRows",
-    "RunId",
     "WaitComplete",
     "problems",
     "read",

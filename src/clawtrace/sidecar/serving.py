@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from clawtrace import __version__
@@ -29,6 +29,7 @@ from clawtrace.receiver.transport.questions import (
     refusal,
 )
 from clawtrace.session.held_store import answer_question
+from clawtrace.session.session import Session
 from clawtrace.sidecar.control import Control
 from clawtrace.sidecar.feed import Feed, LastVerdicts
 from clawtrace.sidecar.grpc_service import ControlGrpc
@@ -37,9 +38,6 @@ from clawtrace.sidecar.retention import Retention
 from clawtrace.sidecar.telemetry import OwnTelemetry, Sends, prometheus_text
 from clawtrace.store.retention import Keep
 from clawtrace.support.files import whole_text_file
-
-if TYPE_CHECKING:
-    from clawtrace.session.session import Session
 
 __all__ = ["Sends", "Service", "ready_at"]
 

@@ -6,18 +6,16 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 from clawtrace import __version__
 from clawtrace.model.verdict import RunResult, Status, Verdict
 from clawtrace.receiver.attribution.attribute import RUN_ID
+from clawtrace.receiver.limits import TeeSettings
+from clawtrace.receiver.transport.tee import Tee
+from clawtrace.session.session import Session
+from clawtrace.sidecar.retention import Retention
 from clawtrace.store.retention import Limit
-
-if TYPE_CHECKING:
-    from clawtrace.receiver.limits import TeeSettings
-    from clawtrace.receiver.transport.tee import Tee
-    from clawtrace.session.session import Session
-    from clawtrace.sidecar.retention import Retention
 
 __all__ = ["OwnMetric", "OwnTelemetry", "Sends", "SpanOfRun", "prometheus_text"]
 
@@ -169,7 +167,6 @@ def prometheus_text(measured: Sequence[OwnMetric]) -> str:
 def _target(settings: TeeSettings | None, setting: str) -> Tee | None:
     if settings is None:
         return None
-    from clawtrace.receiver.transport.tee import Tee
 
     return Tee(settings, setting, "exports")
 

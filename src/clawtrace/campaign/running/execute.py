@@ -10,7 +10,6 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from clawtrace.assertions.world import Gateway, World
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
@@ -39,10 +38,8 @@ from clawtrace.model.verdict import RunResult
 from clawtrace.pricing.price import Pricing
 from clawtrace.report.results import NotRun
 from clawtrace.runners.base import Runner, StopSignal, runner_types
+from clawtrace.session.session import Session
 from clawtrace.verdicts.gating.gate import Gate
-
-if TYPE_CHECKING:
-    from clawtrace.session.session import Session
 
 __all__ = ["CampaignResult", "execute"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from clawtrace.assertions.world import World
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
@@ -16,9 +15,7 @@ from clawtrace.model.verdict import RunResult, Status, Verdict, run_status_of
 from clawtrace.providers.asking import Wording
 from clawtrace.providers.models import why_unavailable
 from clawtrace.runners.starting.templates import RunValues, render
-
-if TYPE_CHECKING:
-    from clawtrace.session.session import Session
+from clawtrace.session.session import Session
 
 __all__ = ["unavailable_judge", "with_judgement"]
 

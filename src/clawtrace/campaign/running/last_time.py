@@ -10,26 +10,23 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
 from clawtrace.campaign.comparing.history import FILE, KeptCampaign, KeptCase, keep, kept_in, last_green, since_green
 from clawtrace.campaign.comparing.measured import MEASURES, CaseKey, values_of
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
 from clawtrace.campaign.results.stored import edited
 from clawtrace.campaign.results.stored_results import kept_file, rates_of_suite, read_result, with_unjudged
+from clawtrace.campaign.running.execute import CampaignResult
 from clawtrace.campaign.running.reuse import Decision, EditedFiles, evaluation_folder
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status
 from clawtrace.report.base import cases_of
 from clawtrace.report.results import LastGreen
 from clawtrace.runners.inputs.command_inputs import PROJECT_FILES
+from clawtrace.session.session import Session
 from clawtrace.support.figures import utc_text
 from clawtrace.verdicts.gating.gate import Gate
 from clawtrace.verdicts.gating.pass_rate import outcome_of, rate_of
-
-if TYPE_CHECKING:
-    from clawtrace.campaign.running.execute import CampaignResult
-    from clawtrace.session.session import Session
 
 __all__ = ["against_the_store", "keep_history", "not_passed", "undecided_afresh"]
 

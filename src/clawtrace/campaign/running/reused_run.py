@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.probing.files import leads_out
@@ -20,9 +20,7 @@ from clawtrace.campaign.running.one_run import RunContext, run_values
 from clawtrace.campaign.running.simulated_user import read_conversation
 from clawtrace.errors import RunnerError
 from clawtrace.model.verdict import RunResult
-
-if TYPE_CHECKING:
-    from clawtrace.session.session import Session
+from clawtrace.session.session import Session
 
 __all__ = ["at_home", "judge_stored"]
 

@@ -11,9 +11,9 @@ import click
 from clawtrace.cli.output.data import json_option, print_json, stdout_console
 from clawtrace.cli.sources.source import Recordings, TraceSource, server_option, source_of
 from clawtrace.errors import UsageError
+from clawtrace.report.console import ConsoleOutput, TableColumn
 
 if TYPE_CHECKING:
-    from clawtrace.report.console import ConsoleOutput
     from clawtrace.report.difference import Difference, Number, TreeStep
     from clawtrace.verdicts.reading.tree_view import SpanNode
 
@@ -90,7 +90,6 @@ def _run(name: str, store: Path | None, server: str | None, one_run: bool) -> tu
 
 
 def _print(found: Difference, console: ConsoleOutput) -> None:
-    from clawtrace.report.console import TableColumn
 
     for word, side in (("first ", found.first), ("second", found.second)):
         named = side.run_id if side.name == side.run_id else f"{side.name} ({side.run_id})"

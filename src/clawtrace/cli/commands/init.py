@@ -15,6 +15,7 @@ import click
 from clawtrace.cli.output.data import stdout_console
 from clawtrace.cli.sources.source import TraceSource, source_options
 from clawtrace.errors import ExitCode, RunnerError, UsageError
+from clawtrace.report.console import ConsoleOutput
 from clawtrace.support.files import keep_private
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from clawtrace.cli.sources.recorded_run import Observed
     from clawtrace.config.projects.project_file import Project
     from clawtrace.model.verdict import RunResult
-    from clawtrace.report.console import ConsoleOutput
 
 __all__ = ["command"]
 

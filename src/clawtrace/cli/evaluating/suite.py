@@ -16,6 +16,7 @@ from click.core import ParameterSource
 
 from clawtrace.cli.flags import complete_cases, together
 from clawtrace.cli.output.outcome import Output, also_shown, finish
+from clawtrace.report.console import console_for
 from clawtrace.support.files import keep_private
 
 if TYPE_CHECKING:
@@ -248,7 +249,6 @@ def _say_how_to_connect(plan: Plan, done: CampaignResult) -> None:
     """Print what the agent lacks of the first run that has no model call and did not pass: one cause, before its results."""
     from clawtrace.cli.output.connecting import makes_no_model_call, say_how_to_connect
     from clawtrace.model.verdict import Status
-    from clawtrace.report.console import console_for
     from clawtrace.runners.inputs.named_files import rendered
     from clawtrace.runners.starting.command_turn import CommandSettings
 

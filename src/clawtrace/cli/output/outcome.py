@@ -12,6 +12,7 @@ import click
 
 from clawtrace.cli.flags import together
 from clawtrace.errors import ClawtraceError, ExitCode
+from clawtrace.report.console import console_for
 from clawtrace.support.files import shared_folder, whole_text_file
 from clawtrace.verdicts.gating.gate import Gate
 
@@ -270,7 +271,6 @@ def finish(report: CampaignReport, output: Output, *, folder: Path | None = None
     Raises:
         ClawtraceError: a report cannot be written; the others were, and the outcome has been printed.
     """
-    from clawtrace.report.console import console_for
     from clawtrace.report.terminal import print_campaign
 
     ours = in_every_format(folder) if folder else []

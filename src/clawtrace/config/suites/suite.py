@@ -10,13 +10,7 @@ from pydantic import ConfigDict, Field, field_validator
 from clawtrace.config.base import CaseSelection, CassetteSettings, ConfigModel, Metadata, SchemaVersion, Slug, distinct
 from clawtrace.config.openclaw import ProfileAgent, SuiteAgents
 
-__all__ = [
-    "ExecutionPolicy",
-    "ModelConfig",
-    "RunProfile",
-    "SuiteConfig",
-    "Thresholds",
-]
+__all__ = ["ModelConfig", "RunProfile", "SuiteConfig", "Thresholds"]
 
 
 _OF_A_PROFILE = "it is a key of `execution_policy` in a run profile, `configs/run_profiles/ID.yaml`"

@@ -101,7 +101,8 @@ def _judging(results: Sequence[RunResult]) -> JudgingTotals | None:
 def _summed(struct: type[Sums], said: Sequence[Mapping[str, Any]]) -> Sums | None:
     """Return the sum of each field, null where one is not known; None where nothing was said."""
     values = {name: [one[name] for one in said] for name in struct.__dataclass_fields__}
-    return struct(**{name: None if None in of else sum(of) for name, of in values.items()}) if said else None
+    sums: dict[str, Any] = {name: None if None in of else sum(of) for name, of in values.items()}
+    return struct(**sums) if said else None
 
 
 def _case(case_id: str, model_id: str | None, runs: Sequence[RunResult], report: CampaignReport) -> Case:

@@ -30,7 +30,7 @@ __all__ = [
     "fresh_folder",
     "kept_runs",
     "read_run",
-    "why_no_run",
+    "run_or_why",
     "write_json",
 ]
 
@@ -163,29 +163,24 @@ def edited(
 
 def read_run(folder: Path, campaign: Path) -> StoredRun | None:
     """Return the run in a folder; None where none ended there, or its file cannot be read."""
-    try:
-        data = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    if not isinstance(data, dict) or data.get("schema") != RUN_SCHEMA or not isinstance(data.get("run_id"), str):
-        return None
-    if not isinstance(data.get("started_at"), int | float):
-        return None
-    return StoredRun(folder.absolute(), campaign.absolute(), data)
+    found = run_or_why(folder, campaign)
+    return found if isinstance(found, StoredRun) else None
 
 
-def why_no_run(folder: Path) -> str:
-    """Return why there is no run in a folder that `read_run` found none in, in a few words."""
+def run_or_why(folder: Path, campaign: Path) -> StoredRun | str:
+    """Return the run in a folder, or why there is none, in a few words."""
     file = folder / "run.json"
-    if not file.exists():
-        return "it was not run before" if not any(folder.glob("*")) else "it was interrupted before it ended"
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
+        schema = data["schema"]
+        if schema == RUN_SCHEMA and isinstance(data["run_id"], str) and isinstance(data["started_at"], int | float):
+            return StoredRun(folder.absolute(), campaign.absolute(), data)
+    except FileNotFoundError:
+        return "it was not run before" if not any(folder.glob("*")) else "it was interrupted before it ended"
     except OSError as error:
         return f"its `run.json` cannot be read ({error.strerror})"
-    except ValueError:
-        return "its `run.json` is damaged"
-    schema = data.get("schema") if isinstance(data, dict) else None
+    except (ValueError, KeyError, TypeError):
+        schema = RUN_SCHEMA
     if not isinstance(schema, str) or schema == RUN_SCHEMA:
         return "its `run.json` is damaged"
     return f"its `run.json` is of another version ({schema!r}, this one reads {RUN_SCHEMA!r})"

@@ -285,13 +285,13 @@ class _Execution:
         run = read_run(folder, self.plan.folder)
         if run is not None:
             self._stored.put(run, planned.repetition)
-        if is_new and decision.evaluation is not None:
+        if is_new:
             write_result(kept, decision.evaluation, result)
         return result
 
     def _at_home(self, decision: Decision, folder: Path) -> StoredRun | None:
         """Return the run that is reused for one, in this campaign's folder; None where there is none, or it is gone."""
-        if decision.stored is None or decision.evaluation is None:
+        if decision.stored is None:
             return None
         try:
             return at_home(decision.stored, folder, self.plan.folder, self._context.session)
@@ -348,9 +348,7 @@ class _Execution:
         kept = kept_file(self._evaluations, planned.folder)
         result, _ = judge_stored(planned, stored, None, kept, self._context)
         result = result._replace(reused=before.reused, diagnostics=(*result.diagnostics, _GREW))
-        evaluation = self._decisions[planned.run_id].evaluation
-        if evaluation is not None:
-            write_result(kept, evaluation, result)
+        write_result(kept, self._decisions[planned.run_id].evaluation, result)
         return with_unjudged(self.plan, planned, result)._replace(quarantined=before.quarantined)
 
     def _count(self, change: int) -> None:

@@ -130,7 +130,7 @@ def undecided_afresh(plan: Plan, decisions: Mapping[str, Decision]) -> dict[str,
 
 def _last(plan: Plan, run: PlannedRun, decision: Decision) -> RunResult | None:
     """Return what a run came to last time; None where it was edited since, not judged, or not kept."""
-    if decision.stored is None or decision.evaluation is None or decision.judge_anew:
+    if decision.stored is None or decision.judge_anew:
         return None
     found = read_result(kept_file(evaluation_folder(plan), run.folder), decision.evaluation)
     return found if found is not None and found.run_id == decision.stored.run_id else None
@@ -171,10 +171,6 @@ def keep_history(done: CampaignResult, decisions: Mapping[str, Decision], gate: 
     return greens
 
 
-def _parts(decision: Decision) -> dict[str, str]:
-    return {**({} if decision.fingerprint is None else decision.fingerprint.parts), **decision.judged_by}
-
-
 def _edited(
     before: Mapping[str, str], decision: Decision, folders: tuple[Path, Path], edits: EditedFiles
 ) -> tuple[str, ...]:
@@ -183,7 +179,7 @@ def _edited(
     Args:
         folders: those that paths are relative to: the case's; the project's for its own files.
     """
-    now, files = _parts(decision), {} if decision.fingerprint is None else decision.fingerprint.files
+    now, files = decision.parts, decision.fingerprint.files
     named: set[str] = set()
     found = []
     for text in edited(before, now, lambda name, part: edits.between(part, now.get(name, ""), files.get(name))):
@@ -218,7 +214,7 @@ def _case(runs: Sequence[RunResult], not_run: int, decision: Decision, gate: Gat
         reused=sum(run.reused for run in runs),
         fresh=(fresh.passed, fresh.failed),
         measures=_medians(runs),
-        parts=_parts(decision),
+        parts=decision.parts,
         unknown=decision.unknown,
         edited=since,
     )

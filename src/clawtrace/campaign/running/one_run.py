@@ -82,7 +82,7 @@ class RunContext:
 
 def run_one(
     planned: PlannedRun,
-    fingerprint: RunFingerprint | None,
+    fingerprint: RunFingerprint,
     context: RunContext,
     judging: Callable[[], None],
     looked: Callable[[], None],
@@ -92,7 +92,7 @@ def run_one(
     """Run `planned` and judge it.
 
     Args:
-        fingerprint: by which the run is found again; None when it must not be.
+        fingerprint: by which the run is found again.
         judging: called when the agent has ended.
         looked: called when nothing of the run but its stored spans is needed any more: another agent may start.
         retried: why earlier attempts at it failed, one sentence each.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from clawtrace.campaign.planning.expand import Plan, PlannedRun, canonical_digest
 from clawtrace.campaign.planning.fingerprint import agent_files, judging_parts, run_parts
-from clawtrace.campaign.results.stored import StoredRun, StoredRuns, read_run, why_no_run, write_json
+from clawtrace.campaign.results.stored import StoredRun, StoredRuns, run_or_why, write_json
 from clawtrace.config.cases.case_file import LoadedCase
 from clawtrace.config.files.named import case_files
 from clawtrace.config.loading.judges import panel_of
@@ -43,12 +43,12 @@ class RunFingerprint(NamedTuple):
 class Decision:
     """What becomes of one planned run."""
 
-    fingerprint: RunFingerprint | None
-    """Of the run; None where nothing is kept of it."""
+    fingerprint: RunFingerprint
+    """Of the run."""
     judged_by: Mapping[str, str]
     """One digest a part of what judges it, by its name in words."""
-    evaluation: str | None
-    """Of its judgement: of both of the above; None like the run's."""
+    evaluation: str
+    """Of its judgement: of both of the above."""
     stored: StoredRun | None
     """The run that is reused for it; None when its agent is run."""
     why: str
@@ -58,6 +58,11 @@ class Decision:
     unknown: str = ""
     """Why not all is known that can change its agent: then only a run of the same execution is reused. One clause, empty
     where all is known."""
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """One digest a part of what its agent is given and of what judges it, by its name in words."""
+        return {**self.fingerprint.parts, **self.judged_by}
 
 
 def decide(plan: Plan, env: Mapping[str, str], *, reuse: bool) -> dict[str, Decision]:
@@ -87,13 +92,14 @@ def _stored(
     plan: Plan, planned: PlannedRun, fingerprint: RunFingerprint, unknown: str, found: StoredRuns, edits: EditedFiles
 ) -> tuple[StoredRun | None, str]:
     folder = plan.folder / planned.folder
-    own = read_run(folder, plan.folder)
+    found_here = run_or_why(folder, plan.folder)
+    own = found_here if isinstance(found_here, StoredRun) else None
     digest, parts, files = fingerprint
 
     def describe(name: str, before: str | None) -> str:
         return edits.between(before, parts.get(name, ""), files.get(name))
 
-    why = own.why_not(digest, parts, describe) if own is not None else why_no_run(folder)
+    why = found_here if isinstance(found_here, str) else found_here.why_not(digest, parts, describe)
     if own is not None and own.outlived:
         unknown = unknown or OUTLIVED
     if unknown and not why:
@@ -255,7 +261,7 @@ _NAMED = 3
 def remember_inputs(plan: Plan, decisions: Iterable[Decision]) -> None:
     """Record which files the fingerprints were made of, so that later an edit can be reported with its file."""
     folder = plan.outputs / _FOLDER
-    prints = {id(one.fingerprint): one.fingerprint for one in decisions if one.fingerprint is not None}
+    prints = {id(one.fingerprint): one.fingerprint for one in decisions}
     parts = {one.parts[name]: files for one in prints.values() for name, files in one.files.items()}
     for part, files in parts.items():
         place = folder / f"{part}.json"

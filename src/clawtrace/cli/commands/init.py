@@ -285,7 +285,7 @@ def _trial(suite: Any, draft: CaseDraft) -> _Trial:
     models = [suite.config.models[0].model_id] if suite.config.models else []
     plan = expand(suite, cases=[draft.case_id], models=models, repetitions=1)
     decisions = decide(plan, os.environ, reuse=False)
-    prints = [one.fingerprint.digest for one in decisions.values() if one.fingerprint is not None]
+    prints = [one.fingerprint.digest for one in decisions.values()]
     index = plan.outputs / "index"
     results = NewPaths([plan.folder, index / "files", *(index / one[:2] / one for one in prints)])
     with ExitStack() as unless_kept:

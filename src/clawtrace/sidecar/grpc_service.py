@@ -28,7 +28,7 @@ from clawtrace.sidecar.control import Control
 from clawtrace.sidecar.operations import OPERATIONS, Operation, plain, refused
 from clawtrace.sidecar.requests import Gating, read
 
-__all__ = ["ControlGrpc", "method_named"]
+__all__ = ["METHODS", "ControlGrpc"]
 
 HEALTH = "grpc.health.v1.Health"
 _SERVING, _NOT_SERVING, _SERVICE_UNKNOWN = 1, 2, 3
@@ -150,7 +150,7 @@ class ControlGrpc:
             raise RefusedError(Code.UNAUTHENTICATED, _NO_TOKEN)
         if service in _REFLECTION:
             return self._bounded(_reflect) if method == "ServerReflectionInfo" else None
-        answers = method_named(method)
+        answers = METHODS.get(method)
         if answers is None:
             return None
         return self._bounded(partial(_operate, method, partial(answers, self._control), questions, busy))
@@ -250,11 +250,6 @@ Method = Callable[[Control, Any], Iterator[dict[str, Any]]]
 """Takes a request; yields the fields of each message of the answer."""
 
 
-def method_named(name: str) -> Method | None:
-    """Return a method of the service; None where there is none such."""
-    return _METHODS.get(name)
-
-
 def _one_message(operation: Operation, control: Control, asked: Any) -> Iterator[dict[str, Any]]:
     run = (asked.run_id,) if "{run_id}" in operation.path else ()
     request = () if operation.request is None else (_model(operation.request, asked, *("run_id",) * len(run)),)
@@ -281,11 +276,12 @@ def _query(control: Control, asked: Any) -> Iterator[dict[str, Any]]:
         yield {"rows": rows[start : start + _ROWS_A_MESSAGE]}
 
 
-_METHODS: Mapping[str, Method] = {
+METHODS: Mapping[str, Method] = {
     **{one.rpc: partial(_one_message, one) for one in OPERATIONS if one.rpc},
     "Evaluate": _evaluate,
     "Query": _query,
 }
+"""Those of the service, by name."""
 
 
 def _model(model: type[M], asked: Any, *apart: str, **renamed: str) -> M:

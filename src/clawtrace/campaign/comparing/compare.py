@@ -159,11 +159,8 @@ def _with_collapse(test: RateTest) -> RateTest:
     """Return the test of a case, to which the fall from all to none is a regression at any p-value."""
     if statistics.is_collapse(test.first, test.second):
         return replace(test, verdict="regression", reason=statistics.REASON, noticed_at=test.noticed_at or 0)
-    return replace(test, noticed_at=0) if _shows_only_collapse(test) else test
-
-
-def _shows_only_collapse(test: RateTest) -> bool:
-    return test.noticed_at is None and statistics.shows_collapse(test.first, test.second)
+    only_shows_collapse = test.noticed_at is None and statistics.shows_collapse(test.first, test.second)
+    return replace(test, noticed_at=0) if only_shows_collapse else test
 
 
 def _tested_rate(test: RateTest, alpha: float) -> RateTest:
@@ -181,16 +178,12 @@ def _tested_rate(test: RateTest, alpha: float) -> RateTest:
 
 def _corrected_rates(tests: Sequence[RateTest], alpha: float) -> tuple[list[RateTest], int]:
     """Return the tests with their corrected p-values and verdicts, and how many there are in the family."""
-    family = [test for test in tests if test.p_value is not None and not test.reason]
-    adjusted = iter(statistics.holm([test.p_value for test in family if test.p_value is not None]))
-    found = []
-    for test in tests:
-        if test.p_value is None or test.reason:
-            found.append(test)
-            continue
-        value = next(adjusted)
-        found.append(replace(test, adjusted_p_value=value, verdict=_rate_verdict(test, value, alpha)))
-    return found, len(family)
+    adjusted, family = statistics.holm([None if test.reason else test.p_value for test in tests])
+    found = [
+        test if value is None else replace(test, adjusted_p_value=value, verdict=_rate_verdict(test, value, alpha))
+        for test, value in zip(tests, adjusted, strict=True)
+    ]
+    return found, family
 
 
 def _rate_verdict(test: RateTest, adjusted: float, alpha: float) -> Word:
@@ -254,19 +247,10 @@ def _total(outcomes: Sequence[Outcomes]) -> Outcomes:
 
 def _measures(pairs: Sequence[Pair], alpha: float) -> list[list[MeasureTest]]:
     """Return the tests of each case's measures, those of which nothing is known left out."""
-    tests = [[_measured_test(name, pair, alpha) for name in MEASURES] for pair in pairs]
-    family = [test.p_value for of_case in tests for test in of_case if test is not None and test.p_value is not None]
-    adjusted = iter(statistics.holm(family))
-    found = []
-    for of_case in tests:
-        known = [test for test in of_case if test is not None]
-        found.append(
-            [
-                _corrected_measure(test, next(adjusted) if test.p_value is not None else None, len(family), alpha)
-                for test in known
-            ]
-        )
-    return found
+    tests = [[test for name in MEASURES if (test := _measured_test(name, pair, alpha)) is not None] for pair in pairs]
+    adjusted, family = statistics.holm([test.p_value for of_case in tests for test in of_case])
+    values = iter(adjusted)
+    return [[_corrected_measure(test, next(values), family, alpha) for test in of_case] for of_case in tests]
 
 
 def _measured_test(name: str, pair: Pair, alpha: float) -> MeasureTest | None:

@@ -31,6 +31,7 @@ __all__ = [
     "kept_runs",
     "read_run",
     "run_or_why",
+    "tokens_used",
     "write_json",
 ]
 
@@ -42,6 +43,12 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
     with whole_text_file(path, errors="backslashreplace") as stream:
         json.dump(data, stream, indent=1, ensure_ascii=False, default=str)
         stream.write("\n")
+
+
+def tokens_used(totals: Mapping[str, Any]) -> int | None:
+    """Return input and output tokens of a run together; None where either is unknown."""
+    given, made = totals.get("input_tokens"), totals.get("output_tokens")
+    return None if given is None or made is None else int(given + made)
 
 
 def fresh_folder(path: Path) -> Path:

@@ -71,8 +71,8 @@ def _run(name: str, store: Path | None, server: str | None, one_run: bool) -> tu
     recorded = Path(name).exists()
     if not recorded and store is None and server is None and load_project().config.store.url is None:
         raise UsageError(f"{name!r} is not a file; if it is a run id, name its store with --store.")
-    recordings = Recordings((Path(name),) if recorded else (), "one" if one_run and recorded else "rules")
-    source = TraceSource(recordings, None) if recorded else source_of(recordings, store, server)
+    recordings = Recordings((Path(name),), "one" if one_run else "rules")
+    source = TraceSource(recordings) if recorded else source_of(Recordings(), store, server)
     with source.opened() as (asked, known):
         if recorded and len(known) != 1:
             some = f": {', '.join(known[:3])}{', …' if len(known) > 3 else ''}" if known else ""

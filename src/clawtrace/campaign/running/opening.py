@@ -16,6 +16,7 @@ from clawtrace.campaign.running.judged_run import unavailable_judge
 from clawtrace.campaign.running.reuse import Decision
 from clawtrace.campaign.running.run_files import clean_streams
 from clawtrace.config.cases.case_file import LoadedCase
+from clawtrace.config.loading.judges import panel_of
 from clawtrace.config.projects.session_settings import SessionSettings, session_settings
 from clawtrace.providers.models import why_unavailable
 from clawtrace.receiver.redaction.redact import cleaned
@@ -180,8 +181,8 @@ def missing_runtimes(runs: Iterable[PlannedRun], env: Mapping[str, str]) -> dict
 
 def refusals(plan: Plan, decisions: Mapping[str, Decision], env: Mapping[str, str]) -> dict[str, str]:
     """Return, by case id, why a campaign starts nothing; empty when it starts. Cases in quarantine stop nothing."""
-    no_judge = unavailable_judge(plan, env)
-    if no_judge is not None:
+    panel = panel_of(plan.suite.evaluation_profile)
+    if panel is not None and (no_judge := unavailable_judge(panel, env)):
         return {run.case.config.case_id: no_judge for run in plan.runs}
     to_start = [run for run in plan.runs if decisions[run.run_id].stored is None]
     return missing_runtimes([run for run in to_start if not plan.suite.in_quarantine(run.case)], env)

@@ -84,7 +84,7 @@ def compare(first: Measured, second: Measured, names: tuple[str, str], alpha: fl
         only_in_first=only[0],
         only_in_second=only[1],
         not_shown=[
-            *_not_shown(cases, only[0], second, shared),
+            *_not_shown(cases, only[0], second, all_shared=0 < shared == sum(len(runs) for _, runs in common.values())),
             *statistics.unnoticed(
                 cases, alpha / max(1, sum(case.pass_rate.adjusted_p_value is not None for case in cases))
             ),
@@ -157,10 +157,11 @@ def _case_rates(pairs: Sequence[Pair], alpha: float) -> list[RateTest]:
 
 def _with_collapse(test: RateTest) -> RateTest:
     """Return the test of a case, to which the fall from all to none is a regression at any p-value."""
-    if statistics.is_collapse(test.first, test.second):
-        return replace(test, verdict="regression", reason=statistics.REASON, noticed_at=test.noticed_at or 0)
-    only_shows_collapse = test.noticed_at is None and statistics.shows_collapse(test.first, test.second)
-    return replace(test, noticed_at=0) if only_shows_collapse else test
+    if not statistics.shows_collapse(test.first, test.second):
+        return test
+    if not test.second.passed:
+        test = replace(test, verdict="regression", reason=statistics.REASON)
+    return replace(test, noticed_at=test.noticed_at or 0)
 
 
 def _tested_rate(test: RateTest, alpha: float) -> RateTest:
@@ -321,14 +322,11 @@ def _assertions(pair: Pair) -> list[AssertionChange]:
 
 
 def _not_shown(
-    cases: Sequence[CaseComparison],
-    gone: Sequence[CaseName],
-    second: Measured,
-    shared: int,
+    cases: Sequence[CaseComparison], gone: Sequence[CaseName], second: Measured, *, all_shared: bool
 ) -> list[str]:
     """Return why no evidence of a regression is not yet the absence of one."""
     found = []
-    if shared and shared == sum(_ran(case.pass_rate.second) for case in cases):
+    if all_shared:
         found.append(
             "Every run of the second campaign is a run of the first one that was reused, so nothing new was measured. "
             "Run the agents with `clawtrace eval --no-reuse`."
@@ -356,10 +354,6 @@ def _stale(pairs: Iterable[Pair]) -> Iterator[str]:
                 f"{grown} run{'s' if grown > 1 else ''} of the {campaign} campaign received spans after the verdict, which is stale: "
                 "judge again with `clawtrace eval`."
             )
-
-
-def _ran(outcomes: Outcomes) -> int:
-    return outcomes.passed + outcomes.failed + outcomes.undecided + outcomes.broke
 
 
 def _cases(number: int) -> str:

@@ -24,7 +24,6 @@ __all__ = [
     "difference_interval",
     "fisher",
     "holm",
-    "is_collapse",
     "least_delta",
     "least_fisher",
     "least_mann_whitney",
@@ -259,11 +258,6 @@ with a true pass rate of one half collapses so by chance in 1 of 64 comparisons,
 REASON = "it passed every time and fails every time now"
 
 _MOST_REPETITIONS = 1000
-
-
-def is_collapse(first: Outcomes, second: Outcomes) -> bool:
-    """Return whether a case passed in every decided run of the first campaign, and in none of the second."""
-    return shows_collapse(first, second) and not second.passed
 
 
 def shows_collapse(first: Outcomes, second: Outcomes) -> bool:

@@ -96,11 +96,6 @@ def _example(word: str) -> str:
     return f"{word}=results.{ {'junit': 'xml', 'markdown': 'md', 'comment': 'md', 'github': 'txt'}.get(word, word) }"
 
 
-def writes_to_stdout(targets: Sequence[ReportTarget]) -> bool:
-    """Whether standard output carries a report, so that what people read must go to standard error."""
-    return any(path == "-" for _, path in targets)
-
-
 def write_reports(
     targets: Sequence[ReportTarget], report: CampaignReport, private: Sequence[ReportTarget] = ()
 ) -> list[str]:
@@ -278,7 +273,8 @@ def finish(report: CampaignReport, output: Output, *, folder: Path | None = None
     targets = [*output.reports, *ours]
     written = {word: Path(path) for word, path in reversed(targets) if path != "-" and Path(path).is_file()}
     report = report._replace(results_file=written.get("json"), page=written.get("html"))
-    stream = sys.stderr if to_stderr or writes_to_stdout(output.reports) else sys.stdout
+    is_taken = to_stderr or any(path == "-" for _, path in output.reports)
+    stream = sys.stderr if is_taken else sys.stdout
     shown = report._replace(exit_code=ExitCode.BROKEN) if unwritten else report
     print_campaign(shown, console_for(stream), verbose=output.verbose, quiet=output.quiet)
     if unwritten:

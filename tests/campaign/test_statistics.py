@@ -240,9 +240,9 @@ class TestMannWhitney:
 
 def test_holm_published():
     """Holm's step-down of four p-values: 0.01, 0.04, 0.03, 0.005 become 0.03, 0.06, 0.06, 0.02 (R's p.adjust)."""
-    assert statistics.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert statistics.holm([0.7, 0.9]) == [1.0, 1.0]
-    assert statistics.holm([]) == []
+    assert statistics.holm([0.01, 0.04, 0.03, 0.005]) == (pytest.approx([0.03, 0.06, 0.06, 0.02]), 4)
+    assert statistics.holm([0.7, None, 0.9]) == ([1.0, None, 1.0], 2)
+    assert statistics.holm([]) == ([], 0)
 
 
 @pytest.mark.parametrize(

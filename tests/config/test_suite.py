@@ -8,7 +8,7 @@ import pytest
 from tests.config.conftest import CASE
 
 from clawtrace.config.loading.assertions_file import load_assertions_file
-from clawtrace.config.loading.whole_project import check_project
+from clawtrace.config.loading.whole_project import ProjectCheck
 from clawtrace.errors import ConfigError, UsageError
 from clawtrace.runners.base import Message
 
@@ -503,7 +503,7 @@ class TestTagsThatNoCaseHas:
             "`flaky`?",
         )
         assert list(warnings) == [
-            str(one) for one in check_project(files.project(), {}).warnings if "suites" in one.file
+            str(one) for one in ProjectCheck(files.project(), {}).whole().warnings if "suites" in one.file
         ]
 
 

@@ -11,8 +11,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from clawtrace.errors import ConfigError, ConfigProblem
-
 __all__ = [
     "ModelRequest",
     "Play",
@@ -164,14 +162,9 @@ def load_script(source: Path) -> Script:
         ConfigError: the file cannot be read or is no script.
     """
     from clawtrace.config.files.document import read_document
-    from clawtrace.config.files.problems import in_document, validated
+    from clawtrace.config.files.problems import read_as
 
-    document = read_document(source)
-    problems: list[ConfigProblem] = []
-    script = validated(Script, document.data, in_document(document), problems)
-    if script is None:
-        raise ConfigError(problems)
-    return script
+    return read_as(Script, read_document(source))
 
 
 @dataclass(frozen=True, slots=True)

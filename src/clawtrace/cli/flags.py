@@ -70,8 +70,7 @@ def complete_suites(context: click.Context, parameter: click.Parameter, begun: s
 
     del context, parameter
     with suppress(ClawtraceError, OSError):
-        files = (load_project().configs / "suites").glob("*.y*ml")
-        return sorted({path.stem for path in files if path.stem.startswith(begun)})
+        return [suite for suite in load_project().suites if suite.startswith(begun)]
     return []
 
 

@@ -18,7 +18,6 @@ __all__ = [
     "CassetteSettings",
     "ConfigModel",
     "Metadata",
-    "NormaliseRule",
     "SchemaVersion",
     "Slug",
     "distinct",

@@ -17,16 +17,7 @@ from clawtrace.errors import ConfigProblem
 if TYPE_CHECKING:
     from clawtrace.providers.asking import AskedModel
 
-__all__ = [
-    "AskedModelConfig",
-    "Criterion",
-    "Expectation",
-    "Expectations",
-    "Rubric",
-    "RubricScale",
-    "for_judges",
-    "rubric_problems",
-]
+__all__ = ["AskedModelConfig", "Criterion", "Expectation", "Expectations", "Rubric", "for_judges", "rubric_problems"]
 
 
 class Expectation(ConfigModel):

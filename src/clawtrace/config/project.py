@@ -3,58 +3,41 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from itertools import starmap
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from clawtrace.config.base import ConfigModel, SchemaVersion, Slug
 from clawtrace.errors import UsageError
+from clawtrace.receiver.limits import endpoint_problem, header_problem, is_loopback
 
-__all__ = [
-    "GatewaySection",
-    "KeepSection",
-    "LimitsSection",
-    "MetricsSection",
-    "OtlpSection",
-    "ProjectConfig",
-    "ReceiverSection",
-    "RedactionSection",
-    "ServeSection",
-    "StoreSection",
-    "TeeSection",
-    "TlsSection",
-    "TraceSection",
-]
+__all__ = ["OtlpSection", "ProjectConfig", "RedactionSection"]
+
+
+def _checked(problem: Callable[[Any], str]) -> AfterValidator:
+    """Return the validator of a value of which `problem` says what is wrong; empty where nothing is."""
+
+    def check(value: Any) -> Any:
+        if why := problem(value):
+            raise ValueError(why)
+        return value
+
+    return AfterValidator(check)
+
+
+def _first_problem(headers: dict[str, str]) -> str:
+    return next(filter(None, starmap(header_problem, headers.items())), "")
 
 
 class OtlpSection(ConfigModel):
     """An OTLP/HTTP endpoint."""
 
-    endpoint: str | None = None
+    endpoint: Annotated[str, _checked(endpoint_problem)] | None = None
     """Base URL, such as `http://localhost:4318`; null sends nothing."""
-    headers: dict[str, str] = Field(default_factory=dict)
+    headers: Annotated[dict[str, str], _checked(_first_problem)] = Field(default_factory=dict)
     """Headers of every request, such as the endpoint's key."""
-
-    @field_validator("endpoint")
-    @classmethod
-    def _address(cls, endpoint: str | None) -> str | None:
-        from clawtrace.receiver.limits import endpoint_problem
-
-        problem = "" if endpoint is None else endpoint_problem(endpoint)
-        if problem:
-            raise ValueError(problem)
-        return endpoint
-
-    @field_validator("headers")
-    @classmethod
-    def _carried(cls, headers: dict[str, str]) -> dict[str, str]:
-        from clawtrace.receiver.limits import header_problem
-
-        for name, value in headers.items():
-            problem = header_problem(name, value)
-            if problem:
-                raise ValueError(problem)
-        return headers
 
 
 class TeeSection(OtlpSection):
@@ -91,37 +74,35 @@ class LimitsSection(ConfigModel):
         return self
 
 
-def _header_value(token: str) -> str:
-    if not re.fullmatch("[!-~]+", token):
-        raise ValueError("must be printable ASCII without spaces: it is sent as a header")
-    return token
+def _no_header_value(token: str) -> str:
+    sendable = re.fullmatch("[!-~]+", token)
+    return "" if sendable else "must be printable ASCII without spaces: it is sent as a header"
+
+
+def _not_loopback(host: str) -> str:
+    only = "only loopback addresses are supported yet (127.0.0.1, ::1, localhost)"
+    return "" if is_loopback(host) else f"{only}, found {host!r}"
+
+
+Token = Annotated[str, _checked(_no_header_value)]
 
 
 class ReceiverSection(ConfigModel):
     """Where the embedded receiver listens."""
 
-    host: str = "127.0.0.1"
+    host: Annotated[str, _checked(_not_loopback)] = "127.0.0.1"
     """Loopback address to listen on."""
     grpc_port: int = Field(default=0, ge=0, le=65535)
     """Port of OTLP/gRPC; 0 takes a free one."""
     http_port: int = Field(default=0, ge=0, le=65535)
     """Port of OTLP/HTTP; 0 takes a free one."""
-    auth_token: Annotated[str, AfterValidator(_header_value)] | None = None
+    auth_token: Token | None = None
     """What every export request must carry; agents that are started here get it. Without it any program of this
     machine may send."""
     limits: LimitsSection = LimitsSection.model_construct()
     """How much the receiver takes and holds."""
     tee: TeeSection = TeeSection.model_construct()
     """Where everything that is received is also forwarded."""
-
-    @field_validator("host")
-    @classmethod
-    def _loopback(cls, host: str) -> str:
-        from clawtrace.receiver.limits import is_loopback
-
-        if not is_loopback(host):
-            raise ValueError(f"only loopback addresses are supported yet (127.0.0.1, ::1, localhost), found {host!r}")
-        return host
 
 
 class TlsSection(ConfigModel):
@@ -149,7 +130,7 @@ class KeepSection(ConfigModel):
 class ServeSection(ConfigModel):
     """What holds for `clawtrace serve` alone."""
 
-    producers: dict[Slug, Annotated[str, AfterValidator(_header_value)]] = Field(default_factory=dict)
+    producers: dict[Slug, Token] = Field(default_factory=dict)
     """Token of each producer, by a name; with any of them, every export request must carry one. Read again on SIGHUP."""
     tls: TlsSection | None = None
     """Files of TLS; null serves without."""
@@ -218,13 +199,9 @@ class RedactionSection(ConfigModel):
     @field_validator("patterns")
     @classmethod
     def _compiles(cls, patterns: dict[str, str]) -> dict[str, str]:
-        import regex
-
         for kind, pattern in patterns.items():
-            try:
-                regex.compile(pattern)
-            except regex.error as error:
-                raise ValueError(f"the pattern `{kind}` is not a valid regular expression: {error}") from error
+            if why := _why_no_expression(pattern):
+                raise ValueError(f"the pattern `{kind}` {why}")
         return patterns
 
 
@@ -244,23 +221,25 @@ class GatewaySection(ConfigModel):
         return url.rstrip("/")
 
 
-def _pattern(pattern: str) -> str:
+def _pattern_problem(pattern: str) -> str:
     from clawtrace.logs.configured import pattern_problem
 
-    problem = pattern_problem(pattern)
-    if problem:
-        raise ValueError(problem)
-    return pattern
+    return pattern_problem(pattern)
 
 
-def _expression(pattern: str) -> str:
+def _why_no_expression(pattern: str) -> str:
     import regex
 
     try:
         regex.compile(pattern)
     except regex.error as error:
-        raise ValueError(f"{pattern!r} is not a valid regular expression: {error}") from error
-    return pattern
+        return f"is not a valid regular expression: {error}"
+    return ""
+
+
+def _expression_problem(pattern: str) -> str:
+    why = _why_no_expression(pattern)
+    return why and f"{pattern!r} {why}"
 
 
 class LogAdapterSection(ConfigModel):
@@ -268,9 +247,9 @@ class LogAdapterSection(ConfigModel):
 
     name: Slug
     """What messages call it."""
-    patterns: list[Annotated[str, AfterValidator(_pattern)]] = Field(min_length=1)
+    patterns: list[Annotated[str, _checked(_pattern_problem)]] = Field(min_length=1)
     """Regular expressions; the first one that finds something in a line reads it. Their named groups say what is what."""
-    recognise: Annotated[str, AfterValidator(_expression)] | None = None
+    recognise: Annotated[str, _checked(_expression_problem)] | None = None
     """Finds something in one of the first lines of such a log; by default one of `patterns` does."""
 
 

@@ -9,11 +9,10 @@ from typing import Any, TextIO
 
 from clawtrace.errors import ExitCode
 from clawtrace.report._failures import NotPassed, is_decided, not_passed
-from clawtrace.report.base import CampaignReport, Report, case_title, cases_of
-from clawtrace.report.markdown import MARK, culprit, escaped, page_address, sentence, write_failures
+from clawtrace.report.base import CampaignReport, Report, case_title
+from clawtrace.report.markdown import culprit, escaped, headline, page_address, sentence, write_failures
 from clawtrace.report.terminal import MEANING
 from clawtrace.support.figures import amount, count, dollars, duration
-from clawtrace.verdicts.gating.pass_rate import rate_of_runs
 
 __all__ = ["CommentReport"]
 
@@ -42,10 +41,7 @@ class CommentReport(Report):
 
     def write(self, report: CampaignReport, stream: TextIO) -> None:
         """Write GitHub's Markdown, within the length of a comment."""
-        passed = sum(rate_of_runs(runs).passed for runs in cases_of(report.results).values())
-        name = f"{escaped(report.suite_id)}: " if report.suite_id else ""
-        mark = MARK.get(report.exit_code, "💥")
-        title = f"{name}{passed} of {amount(len(report.results), 'run')} passed"
+        mark, title = headline(report)
         head = [f"### {mark} {f'[{title}]({page_address(report)})' if report.page_url else title}"]
         green = report.exit_code is ExitCode.PASSED
         if not green:

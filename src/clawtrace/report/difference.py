@@ -18,7 +18,7 @@ from clawtrace.report.json_text import Struct
 if TYPE_CHECKING:
     from clawtrace.verdicts.reading.tree_view import SpanNode
 
-__all__ = ["Difference", "Figure", "Number", "RunSide", "ToolStep", "TreeStep", "difference_of"]
+__all__ = ["Difference", "Number", "TreeStep", "difference_of"]
 
 Item = TypeVar("Item")
 Change = Literal["same", "removed", "added"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TextIO
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TextIO, TypeVar
 
 from clawtrace import __version__
 from clawtrace.model.verdict import RunResult, Status, Verdict
@@ -30,6 +30,8 @@ from clawtrace.verdicts.gating.pass_rate import PassRate, assertion_rates, outco
 from clawtrace.verdicts.gating.thresholds import SuiteRate
 
 __all__ = ["JsonReport", "assertion_of", "results_of"]
+
+Sums = TypeVar("Sums", JudgingTotals, UserTotals)
 
 
 class JsonReport(Report):
@@ -58,7 +60,7 @@ def results_of(report: CampaignReport) -> Results:
         exit_code=int(report.exit_code),  # type: ignore[arg-type]
         totals=_totals(report.results),
         judging=_judging(report.results),
-        users=_users(report.results),
+        users=_summed(UserTotals, [one.conversation for one in report.results if one.conversation]),
         cases=_Cases(report),
         thresholds=[_threshold(rate, report.gate) for rate in report.thresholds],
         not_run=list(report.left_out),
@@ -91,36 +93,16 @@ def _totals(results: Sequence[RunResult]) -> Totals:
 
 def _judging(results: Sequence[RunResult]) -> JudgingTotals | None:
     of_runs = [result.judgement for result in results if result.judgement]
-    said = [one for one in of_runs if "cost_usd" in one] + [
-        one["by_assertions"] for one in of_runs if "by_assertions" in one
-    ]
-    if not said:
-        return None
-    costs = [one["cost_usd"] for one in said]
-    return JudgingTotals(
-        answers=sum(one.get("answers", 0) for one in said),
-        input_tokens=sum(one["input_tokens"] for one in said),
-        output_tokens=sum(one["output_tokens"] for one in said),
-        cost_usd=None if None in costs else sum(costs),
-    )
+    said = [one for one in of_runs if "cost_usd" in one]
+    said += [{"answers": 0, **one["by_assertions"]} for one in of_runs if "by_assertions" in one]
+    return _summed(JudgingTotals, said)
 
 
-def _users(results: Sequence[RunResult]) -> UserTotals | None:
-    """Return what simulated users took, in reused runs too; None where none played."""
-    said = [result.conversation for result in results if result.conversation]
-    if not said:
-        return None
-
-    def total(name: str) -> Any:
-        values = [one[name] for one in said]
-        return None if None in values else sum(values)
-
-    return UserTotals(
-        answers=total("answers"),
-        input_tokens=total("input_tokens"),
-        output_tokens=total("output_tokens"),
-        cost_usd=total("cost_usd"),
-    )
+def _summed(struct: type[Sums], said: Sequence[Mapping[str, Any]]) -> Sums | None:
+    """Return the sum of each field, null where one is not known; None where nothing was said."""
+    values = {name: [one[name] for one in said] for name in struct.__dataclass_fields__}
+    sums: dict[str, Any] = {name: None if None in of else sum(of) for name, of in values.items()}
+    return struct(**sums) if said else None
 
 
 def _case(case_id: str, model_id: str | None, runs: Sequence[RunResult], report: CampaignReport) -> Case:

@@ -130,10 +130,8 @@ def _left_out(left_out: Sequence[NotRun]) -> ET.Element:
     suite = ET.Element("testsuite", name="(not run)")
     for run in left_out:
         case = _case(suite, _name(run.case_id, run.model_id), f"(run) [repetition {run.repetition}]")
-        if run.quarantined:
-            _outcome(case, "skipped", "quarantined", f"quarantined, not run: {run.reason}", "")
-        else:
-            _outcome(case, "error", "not run", f"Not run: {run.reason}", "")
+        how = ("skipped", "quarantined", "quarantined, not run") if run.quarantined else ("error", "not run", "Not run")
+        _outcome(case, *how[:2], f"{how[2]}: {run.reason}", "")
     return suite
 
 
@@ -163,10 +161,8 @@ def _thresholds(report: CampaignReport) -> ET.Element:
     for found in report.thresholds:
         case = _case(suite, report.suite_id or "suite", _name("pass rate", found.model_id))
         code = found.code(report.gate)
-        if code in _RED:
-            _outcome(case, _RED[code], "threshold", found.sentence, "")
-        elif not found.reached:
-            _outcome(case, "skipped", "threshold", found.sentence, "")
+        if code in _RED or not found.reached:
+            _outcome(case, _RED.get(code, "skipped"), "threshold", found.sentence, "")
         ET.SubElement(case, "system-out").text = _xml(found.sentence)
     return suite
 

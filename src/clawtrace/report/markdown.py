@@ -17,7 +17,7 @@ from clawtrace.report.terminal import MEANING
 from clawtrace.support.figures import UNKNOWN, amount, cost_of, duration, listed, tokens_of
 from clawtrace.verdicts.gating.pass_rate import rate_of_runs
 
-__all__ = ["MARK", "MarkdownReport", "culprit", "escaped", "page_address", "sentence", "write_failures"]
+__all__ = ["MARK", "MarkdownReport", "culprit", "escaped", "headline", "page_address", "sentence", "write_failures"]
 
 _MOST_CASES = 100
 _GRAVEST = [ExitCode.BROKEN, ExitCode.FAILED, ExitCode.UNDECIDED, ExitCode.USAGE, ExitCode.PASSED]
@@ -37,10 +37,7 @@ class MarkdownReport(Report):
 
     def write(self, report: CampaignReport, stream: TextIO) -> None:
         """Write GitHub's Markdown; what comes from a trace is text in it, never markup."""
-        passed = sum(rate_of_runs(runs).passed for runs in cases_of(report.results).values())
-        name = f"{escaped(report.suite_id)}: " if report.suite_id else ""
-        mark = MARK.get(report.exit_code, "💥")
-        stream.write(f"### {mark} {name}{passed} of {amount(len(report.results), 'run')} passed\n\n")
+        stream.write(f"### {' '.join(headline(report))}\n\n")
         took = f" in {duration(report.duration_ms)}" if report.duration_ms is not None else ""
         stream.write(f"Exit code {int(report.exit_code)}: {MEANING[report.exit_code]}{took}.\n")
         cases = list(cases_of(report.results).items())
@@ -55,6 +52,13 @@ class MarkdownReport(Report):
         write_failures(report, stream)
         for rate in report.thresholds:
             stream.write(f"\n{MARK.get(rate.code(report.gate), '💥')} {sentence(rate.sentence)}\n")
+
+
+def headline(report: CampaignReport) -> tuple[str, str]:
+    """Return a mark, and how many runs of the suite passed."""
+    passed = sum(rate_of_runs(runs).passed for runs in cases_of(report.results).values())
+    name = f"{escaped(report.suite_id)}: " if report.suite_id else ""
+    return MARK.get(report.exit_code, "💥"), f"{name}{passed} of {amount(len(report.results), 'run')} passed"
 
 
 def _row(case_id: str, model_id: str | None, runs: Sequence[RunResult]) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from clawtrace.report.results import NotRun
     from clawtrace.verdicts.gating.pass_rate import PassRate
 
-__all__ = ["MEANING", "print_campaign", "print_runs", "print_scores", "print_summary", "print_verdicts"]
+__all__ = ["MEANING", "print_campaign", "print_verdicts"]
 
 MEANING = {
     ExitCode.PASSED: "all assertions passed",

@@ -41,7 +41,6 @@ __all__ = [
     "Runner",
     "RunnerSettings",
     "StopSignal",
-    "StoredSpans",
     "TelemetryTarget",
     "WorkspaceSettings",
     "runner_types",
@@ -261,14 +260,6 @@ class TelemetryTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredSpans:
-    """A run that was stored before, whose spans are to be those of another run."""
-
-    store: Path
-    run_id: str
-
-
-@dataclass(frozen=True, slots=True)
 class RunOutcome:
     """How a run ended, as seen by its runner."""
 
@@ -301,8 +292,8 @@ class RunOutcome:
     """SHA-256 of each regular file of the workspace, by path, ``before`` and ``after`` the agent ran."""
     recordings: tuple[Path, ...] = ()
     """OTLP files that are the run's spans, when no agent was started."""
-    stored: StoredSpans | None = None
-    """The stored run whose spans are this run's, when no agent was started."""
+    stored: tuple[Path, str] | None = None
+    """Store and id of the run whose spans are this run's, when no agent was started."""
     artifacts: tuple[ArtifactFile, ...] = ()
     """Files that the run created or changed, and what is kept of them."""
     turns_started_ns: tuple[int, ...] = ()

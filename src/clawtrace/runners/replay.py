@@ -17,7 +17,6 @@ from clawtrace.runners.base import (
     RunOutcome,
     RunRequest,
     StopSignal,
-    StoredSpans,
     TelemetryTarget,
 )
 from clawtrace.runners.inputs.content import tree
@@ -62,10 +61,6 @@ class ReplaySettings(RunnerSettings):
         """Return the files and folders that hold the spans: of a store also those that its last rows may be in."""
         return self.traces or [f"{self.store}{more}" for more in ("", ".wal", ".journal")]
 
-    def recordings(self, case_dir: Path) -> tuple[Path, ...]:
-        """Return the files and folders of `traces`."""
-        return tuple(case_dir / trace for trace in self.traces or ())
-
 
 class ReplayRunner(Runner):
     """Hands recorded files, or a stored run, to the session; the run is closed because its input is a recording."""
@@ -95,5 +90,6 @@ class ReplayRunner(Runner):
         request.before_agent(None)
         stored = None
         if settings.store is not None and settings.run_id is not None:
-            stored = StoredSpans(request.case_dir / settings.store, settings.run_id)
-        return RunOutcome(run_status=None, recordings=settings.recordings(request.case_dir), stored=stored)
+            stored = request.case_dir / settings.store, settings.run_id
+        recordings = tuple(request.case_dir / trace for trace in settings.traces or ())
+        return RunOutcome(run_status=None, recordings=recordings, stored=stored)

@@ -8,25 +8,26 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.probe import Probe
+from clawtrace.config.loading.assertions_file import load_assertions_text
 from clawtrace.errors import UsageError
 from clawtrace.model.run import ClosedBy, RunRecord, SentTurn
 from clawtrace.model.verdict import RunResult, run_status_of
+from clawtrace.report.base import CampaignReport
 from clawtrace.runners.base import TelemetryTarget
 from clawtrace.runners.starting.environment import telemetry_variables
+from clawtrace.session.held_store import QUERY_SECONDS, bounded_query
+from clawtrace.session.session import Session
 from clawtrace.sidecar.feed import Feed, LastVerdicts
 from clawtrace.sidecar.requests import AdoptTraces, BeginRun, EndRun, Gating, PutVerdicts, ReceivedRows, WaitComplete
 from clawtrace.sidecar.telemetry import OwnTelemetry, SpanOfRun
 from clawtrace.store.api import Answer
-
-if TYPE_CHECKING:
-    from clawtrace.report.base import CampaignReport
-    from clawtrace.session.session import Session
-    from clawtrace.verdicts.reading.run_details import RunDetails
-    from clawtrace.verdicts.reading.run_list import RunList
+from clawtrace.verdicts.gating.gate import Gate
+from clawtrace.verdicts.reading.run_details import RunDetails
+from clawtrace.verdicts.reading.run_list import RunList
 
 __all__ = ["BegunRun", "Control", "NoSuchRunError", "RunDeletedError", "RunExistsError"]
 
@@ -268,8 +269,6 @@ class Control:
 
     def list_runs(self, last: int | None = None) -> RunList:
         """Return a line for each run, or for the last of them, with the verdicts that were given here."""
-        from clawtrace.verdicts.reading.run_list import RunList
-
         known = self._session.run_ids()
         runs = self._session.listed(known if last is None else known[-last:])
         for run in runs:
@@ -282,9 +281,6 @@ class Control:
         Raises:
             NoSuchRunError: there is no such run.
         """
-        from clawtrace.report.base import CampaignReport
-        from clawtrace.verdicts.gating.gate import Gate
-
         self._record(run_id)
         (now,) = self._session.evaluate([run_id], ())
         given = self._judged.of(run_id)
@@ -304,8 +300,6 @@ class Control:
 
     def evaluate(self, assertions: str, gating: Gating) -> CampaignReport:
         """Judge runs by the text of an assertions file; see `judge`."""
-        from clawtrace.report.base import CampaignReport
-
         started, began = datetime.now(UTC), time.perf_counter()
         results = list(self.judge(assertions, gating, at_once=None))
         spent = (time.perf_counter() - began) * 1000
@@ -324,8 +318,6 @@ class Control:
             UsageError: no run matches, or an assertion looks at more than the trace.
             QueryError: the condition is no SQL that the store understands.
         """
-        from clawtrace.config.loading.assertions_file import load_assertions_text
-
         asked = load_assertions_text(assertions, "assertions").parsed
         _refuse_the_world(asked)
         chosen = self._chosen(gating)
@@ -368,8 +360,6 @@ class Control:
         Raises:
             QueryError: it is none, or a bound is reached.
         """
-        from clawtrace.session.held_store import bounded_query
-
         return bounded_query(self._session, sql)
 
     def _chosen(self, gating: Gating) -> list[str]:
@@ -402,8 +392,6 @@ def _refuse_the_world(assertions: tuple[Assertion, ...]) -> None:
     Raises:
         UsageError: one of them does.
     """
-    from clawtrace.session.held_store import QUERY_SECONDS
-
     for one in assertions:
         if getattr(one, "time_limit_s", 0.0) > QUERY_SECONDS:
             raise UsageError(

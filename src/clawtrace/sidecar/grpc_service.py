@@ -12,24 +12,23 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import grpc
+from google.protobuf.json_format import MessageToDict, ParseDict
 from pydantic import BaseModel
 
+from clawtrace._pb import message, pool
 from clawtrace.model.verdict import RunResult, Verdict
 from clawtrace.receiver.request import Code
 from clawtrace.receiver.transport.admission import Work
 from clawtrace.receiver.transport.grpc_server import RefusedError, each_message, only_message, when_gone
+from clawtrace.receiver.transport.questions import Questions
 from clawtrace.sidecar.control import Control
 from clawtrace.sidecar.operations import OPERATIONS, Operation, plain, refused
 from clawtrace.sidecar.requests import Gating, read
 
-if TYPE_CHECKING:
-    import grpc
-
-    from clawtrace.receiver.transport.questions import Questions
-
-__all__ = ["ControlGrpc", "method_named"]
+__all__ = ["METHODS", "ControlGrpc"]
 
 HEALTH = "grpc.health.v1.Health"
 _SERVING, _NOT_SERVING, _SERVICE_UNKNOWN = 1, 2, 3
@@ -55,10 +54,10 @@ class HealthService:
         """Return what answers a call; None where there is no such method."""
         return {"Check": self._check, "Watch": self._watch}.get(method)
 
-    def ready(self, ready: bool) -> None:
-        """Tell who watches."""
+    def troubled(self, trouble: bool) -> None:
+        """Tell who watches whether the store cannot be written."""
         with self._changed:
-            self._ready = ready
+            self._ready = not trouble
             self._changed.notify_all()
 
     def stop(self) -> None:
@@ -88,17 +87,18 @@ class HealthService:
             self._watching.add(call)
         when_gone(call, lambda: self._forget(call))
         said, over = None, False
+
+        def differs() -> bool:
+            return self._status_of(service) != said or self._stopped or call not in self._watching
+
         while not over:
             with self._changed:
-                self._changed.wait_for(partial(self._differs, call, service, said))
+                self._changed.wait_for(differs)
                 if call not in self._watching:
                     return
                 before, said, over = said, self._status_of(service), self._stopped
             if said != before:
                 yield _answer(said)
-
-    def _differs(self, call: grpc.ServicerContext, service: str, said: int | None) -> bool:
-        return self._status_of(service) != said or self._stopped or call not in self._watching
 
     def _forget(self, call: grpc.ServicerContext) -> None:
         with self._changed:
@@ -107,14 +107,10 @@ class HealthService:
 
 
 def _service_of(messages: Iterator[bytes]) -> str:
-    from clawtrace._pb import message
-
     return str(message("grpc.health.v1.HealthCheckRequest").FromString(only_message(messages)).service)
 
 
 def _answer(status: int) -> bytes:
-    from clawtrace._pb import message
-
     body: Any = message("grpc.health.v1.HealthCheckResponse")(status=status)
     return bytes(body.SerializeToString())
 
@@ -136,16 +132,8 @@ class ControlGrpc:
 
     def __init__(self, control: Control) -> None:
         self._control = control
-        self._health = HealthService(_CONTROL)
+        self.health = HealthService(_CONTROL)
         self._free = threading.BoundedSemaphore(_CALLS)
-
-    def troubled(self, trouble: bool) -> None:
-        """Tell who watches whether the store cannot be written."""
-        self._health.ready(not trouble)
-
-    def stop(self) -> None:
-        """Tell who watches the health of the service that it ends."""
-        self._health.stop()
 
     def work(self, called: str, metadata: Mapping[str, str], questions: Questions, busy: Busy) -> Work | None:
         """Return what answers a call; None where there is no such method.
@@ -155,14 +143,14 @@ class ControlGrpc:
         """
         service, _, method = called.strip("/").rpartition("/")
         if service == HEALTH:
-            return self._health.work(method)
+            return self.health.work(method)
         if service != _CONTROL and service not in _REFLECTION:
             return None
         if not questions.allowed(metadata):
             raise RefusedError(Code.UNAUTHENTICATED, _NO_TOKEN)
         if service in _REFLECTION:
             return self._bounded(_reflect) if method == "ServerReflectionInfo" else None
-        answers = method_named(method)
+        answers = METHODS.get(method)
         if answers is None:
             return None
         return self._bounded(partial(_operate, method, partial(answers, self._control), questions, busy))
@@ -190,10 +178,6 @@ def _operate(
     context: grpc.ServicerContext,
 ) -> Iterator[bytes]:
     """Answer a call to one method of the control service; the work is done in a thread of `Questions`."""
-    from google.protobuf.json_format import ParseDict
-
-    from clawtrace._pb import message, pool
-
     described = pool().FindMethodByName(f"{_CONTROL}.{method}")
     request, answer = (message(one.full_name) for one in (described.input_type, described.output_type))
     body = only_message(messages)
@@ -232,8 +216,6 @@ def _operate(
 
 def _reflect(messages: Iterator[bytes], _context: grpc.ServicerContext) -> Iterator[bytes]:
     """``grpc.reflection``: clients such as grpcurl find the methods by it."""
-    from clawtrace._pb import message
-
     for body in each_message(messages):
         request = message("grpc.reflection.v1.ServerReflectionRequest").FromString(body)
         answer = message("grpc.reflection.v1.ServerReflectionResponse")(original_request=request, **_described(request))
@@ -242,8 +224,6 @@ def _reflect(messages: Iterator[bytes], _context: grpc.ServicerContext) -> Itera
 
 def _described(request: Any) -> Mapping[str, Any]:
     """Return the field of the answer that is set."""
-    from clawtrace._pb import pool
-
     kind = request.WhichOneof("message_request")
     if kind == "list_services":
         names = (_CONTROL, HEALTH, _REFLECTION[0])
@@ -268,11 +248,6 @@ _NOT_FINITE = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 M = TypeVar("M", bound=BaseModel)
 Method = Callable[[Control, Any], Iterator[dict[str, Any]]]
 """Takes a request; yields the fields of each message of the answer."""
-
-
-def method_named(name: str) -> Method | None:
-    """Return a method of the service; None where there is none such."""
-    return _METHODS.get(name)
 
 
 def _one_message(operation: Operation, control: Control, asked: Any) -> Iterator[dict[str, Any]]:
@@ -301,11 +276,12 @@ def _query(control: Control, asked: Any) -> Iterator[dict[str, Any]]:
         yield {"rows": rows[start : start + _ROWS_A_MESSAGE]}
 
 
-_METHODS: Mapping[str, Method] = {
+METHODS: Mapping[str, Method] = {
     **{one.rpc: partial(_one_message, one) for one in OPERATIONS if one.rpc},
     "Evaluate": _evaluate,
     "Query": _query,
 }
+"""Those of the service, by name."""
 
 
 def _model(model: type[M], asked: Any, *apart: str, **renamed: str) -> M:
@@ -318,8 +294,6 @@ def _model(model: type[M], asked: Any, *apart: str, **renamed: str) -> M:
     Raises:
         UsageError: a value is none that the model takes.
     """
-    from google.protobuf.json_format import MessageToDict
-
     given = MessageToDict(asked, preserving_proto_field_name=True)
     return read(
         model, json.dumps({renamed.get(name, name): value for name, value in given.items() if name not in apart})

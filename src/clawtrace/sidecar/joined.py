@@ -11,19 +11,17 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.errors import ClawtraceError, UsageError
-from clawtrace.model.run import ClosedBy, RunRecord, SentTurn
+from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.model.verdict import RunResult, Verdict
+from clawtrace.receiver.close import Waiting
 from clawtrace.receiver.limits import Endpoints
 from clawtrace.session.session import Session
 from clawtrace.sidecar.client import Client, NoAnswerError, server_named
 from clawtrace.sidecar.control import RunExistsError
-
-if TYPE_CHECKING:
-    from clawtrace.receiver.close import Waiting
 
 __all__ = ["JoinedSession", "NamedService"]
 
@@ -133,14 +131,7 @@ class JoinedSession(Session):
             nonlocal tried
             tried += 1
             try:
-                client.begin_run(
-                    run_id=record.run_id,
-                    case_id=record.case_id,
-                    model_id=record.model_id,
-                    repetition=record.repetition,
-                    session_ids=record.session_ids,
-                    turns=_turns(record.turns),
-                )
+                client.begin_run(**_of(record, _BEGUN))
             except RunExistsError:
                 if tried == 1:  # else it was announced, and only the answer did not come
                     raise
@@ -169,20 +160,13 @@ class JoinedSession(Session):
 
     def _end(self, record: RunRecord, processes_gone: bool) -> dict[str, Any]:
         fits = len(json.dumps(record.final_output)) <= _LONGEST_OUTPUT
-        return {
+        return _of(record, _ENDED) | {
             "exit_code": record.agent_exit_code,
             "status": record.run_status,
             "final_output": record.final_output if fits else None,
             "settle_ms": self.settings.settle_ms if record.settle_ms is None else record.settle_ms,
             "agent": record.agent or "unknown",
             "processes_gone": processes_gone,
-            "turns": _turns(record.turns),
-            "started_ns": record.started_ns,
-            "ended_ns": record.ended_ns,
-            "ended_by_signal": record.ended_by_signal,
-            "timed_out": record.timed_out,
-            "cut_off": record.cut_off,
-            "runner_error": record.runner_error,
         }
 
     def _fetched(self, record: RunRecord) -> RunRecord:
@@ -251,5 +235,11 @@ def _given(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _turns(turns: Sequence[SentTurn]) -> list[dict[str, Any]]:
-    return [turn._asdict() for turn in turns]
+_BEGUN = ("run_id", "case_id", "model_id", "repetition", "session_ids")
+_ENDED = ("started_ns", "ended_ns", "ended_by_signal", "timed_out", "cut_off", "runner_error")
+"""What the beginning and the end of a run have under the names of its record."""
+
+
+def _of(record: RunRecord, names: Sequence[str]) -> dict[str, Any]:
+    """Return these fields of a run's record, and its turns."""
+    return {name: getattr(record, name) for name in names} | {"turns": [turn._asdict() for turn in record.turns]}

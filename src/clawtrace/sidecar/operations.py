@@ -9,16 +9,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from io import StringIO
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
 from clawtrace.errors import ClawtraceError, ConfigError, QueryError, StoreError, UsageError
 from clawtrace.receiver.request import Code
 from clawtrace.receiver.transport.questions import HttpQuestion, QuestionReply
+from clawtrace.report.base import CampaignReport
 from clawtrace.report.console import console_for
 from clawtrace.report.json_report import results_of
 from clawtrace.report.json_text import json_pieces
+from clawtrace.report.terminal import print_campaign
 from clawtrace.sidecar.control import BegunRun, Control, NoSuchRunError, RunDeletedError, RunExistsError
 from clawtrace.sidecar.requests import (
     AdoptTraces,
@@ -31,10 +33,8 @@ from clawtrace.sidecar.requests import (
     problems,
     read,
 )
-
-if TYPE_CHECKING:
-    from clawtrace.report.base import CampaignReport
-    from clawtrace.verdicts.reading.run_details import RunDetails
+from clawtrace.verdicts.reading.result_data import result_data
+from clawtrace.verdicts.reading.run_details import RunDetails
 
 __all__ = ["OPERATIONS", "Operation", "Refused", "plain", "refused"]
 
@@ -185,8 +185,6 @@ def _results(report: CampaignReport) -> QuestionReply:
 
 
 def _text(report: CampaignReport) -> QuestionReply:
-    from clawtrace.report.terminal import print_campaign
-
     stream = StringIO()
     print_campaign(report, console_for(stream), verbose=False, quiet=False)
     text = stream.getvalue().encode("utf-8", "backslashreplace")
@@ -194,8 +192,6 @@ def _text(report: CampaignReport) -> QuestionReply:
 
 
 def _verdicts(report: CampaignReport) -> QuestionReply:
-    from clawtrace.verdicts.reading.result_data import result_data
-
     return _json({"results": [result_data(one) for one in report.results]})
 
 

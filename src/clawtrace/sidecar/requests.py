@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
@@ -10,9 +10,7 @@ from clawtrace.errors import UsageError
 from clawtrace.model.run import SentTurn
 from clawtrace.model.verdict import Evidence, Status, Verdict
 from clawtrace.runners.base import Protocol, RunStatus
-
-if TYPE_CHECKING:
-    from clawtrace.verdicts.gating.gate import Gate
+from clawtrace.verdicts.gating.gate import Gate
 
 __all__ = [
     "AdoptTraces",
@@ -21,7 +19,6 @@ __all__ = [
     "Gating",
     "PutVerdicts",
     "ReceivedRows",
-    "RunId",
     "WaitComplete",
     "problems",
     "read",
@@ -186,8 +183,6 @@ class Gating(_Request):
 
     def gate(self) -> Gate:
         """Return what passes."""
-        from clawtrace.verdicts.gating.gate import Gate
-
         return Gate(self.strict, self.allow_missing_trace, self.allow_missing_data, self.gate_incomplete, self.gate_on)
 
 

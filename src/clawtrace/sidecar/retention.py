@@ -5,14 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from clawtrace.errors import StoreError
+from clawtrace.session.session import Session
 from clawtrace.sidecar.feed import Feed, LastVerdicts
 from clawtrace.store.retention import Keep, Limit
-
-if TYPE_CHECKING:
-    from clawtrace.session.session import Session
 
 __all__ = ["Retention"]
 

@@ -14,12 +14,12 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 from clawtrace import __version__
 from clawtrace.errors import StoreError, UsageError
-from clawtrace.receiver.limits import Endpoints, TeeSettings
+from clawtrace.receiver.limits import Endpoints
 from clawtrace.receiver.transport.questions import (
     METRICS_PATH,
     QUESTIONS_PATH,
@@ -29,17 +29,15 @@ from clawtrace.receiver.transport.questions import (
     refusal,
 )
 from clawtrace.session.held_store import answer_question
+from clawtrace.session.session import Session
 from clawtrace.sidecar.control import Control
 from clawtrace.sidecar.feed import Feed, LastVerdicts
 from clawtrace.sidecar.grpc_service import ControlGrpc
 from clawtrace.sidecar.operations import OPERATIONS, Operation, refused
 from clawtrace.sidecar.retention import Retention
-from clawtrace.sidecar.telemetry import OwnTelemetry, prometheus_text
+from clawtrace.sidecar.telemetry import OwnTelemetry, Sends, prometheus_text
 from clawtrace.store.retention import Keep
 from clawtrace.support.files import whole_text_file
-
-if TYPE_CHECKING:
-    from clawtrace.session.session import Session
 
 __all__ = ["Sends", "Service", "ready_at"]
 
@@ -92,15 +90,6 @@ _THREADS = 16
 _WAITING = 256
 
 
-class Sends(NamedTuple):
-    """Where verdicts and metrics are sent."""
-
-    verdicts: TeeSettings | None = None
-    metrics: TeeSettings | None = None
-    interval_s: float = 60.0
-    """Time between two exports of metrics, in seconds."""
-
-
 class Service:
     """Receives and answers until it is stopped.
 
@@ -126,7 +115,7 @@ class Service:
         self._feed = Feed(session.last_received)
         judged = LastVerdicts()
         self.retention = Retention(session, self._feed, keep, judged)
-        self._telemetry = OwnTelemetry(session, *(sends or Sends()), self.retention)
+        self._telemetry = OwnTelemetry(session, sends or Sends(), self.retention)
         control = self._control = Control(session, self._telemetry, self._feed, judged, switches, history)
         self._grpc = ControlGrpc(control)
         self._called = threading.Event()
@@ -149,7 +138,7 @@ class Service:
             events=self._events,
             calls=lambda method, metadata, asked: self._grpc.work(method, metadata, asked, self._busy),
             page=_page(),
-            troubled=self._grpc.troubled,
+            troubled=self._grpc.health.troubled,
         )
         endpoints = self._session.serve(questions, self.token)
         self.retention.start()
@@ -162,7 +151,7 @@ class Service:
         self.retention.stop()
         self._feed.close()
         self._control.stop()
-        self._grpc.stop()
+        self._grpc.health.stop()
         self._session.stop_receiving()
         self._telemetry.stop()
 

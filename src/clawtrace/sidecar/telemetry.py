@@ -6,20 +6,18 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 from clawtrace import __version__
 from clawtrace.model.verdict import RunResult, Status, Verdict
 from clawtrace.receiver.attribution.attribute import RUN_ID
+from clawtrace.receiver.limits import TeeSettings
+from clawtrace.receiver.transport.tee import Tee
+from clawtrace.session.session import Session
+from clawtrace.sidecar.retention import Retention
 from clawtrace.store.retention import Limit
 
-if TYPE_CHECKING:
-    from clawtrace.receiver.limits import TeeSettings
-    from clawtrace.receiver.transport.tee import Tee
-    from clawtrace.session.session import Session
-    from clawtrace.sidecar.retention import Retention
-
-__all__ = ["OwnMetric", "OwnTelemetry", "SpanOfRun", "prometheus_text"]
+__all__ = ["OwnMetric", "OwnTelemetry", "Sends", "SpanOfRun", "prometheus_text"]
 
 _STARTED_NS = time.time_ns()
 _SCORES = {Status.PASS: 1.0, Status.FAIL: 0.0}
@@ -55,6 +53,16 @@ def _gauge(name: str, value: float) -> OwnMetric:
     return OwnMetric(f"clawtrace.{name}", _MEANINGS[name], False, [({}, value)])
 
 
+class Sends(NamedTuple):
+    """Where verdicts and metrics are sent; None sends none."""
+
+    verdicts: TeeSettings | None = None
+    """Gets each verdict as an event."""
+    metrics: TeeSettings | None = None
+    interval_s: float = 60.0
+    """Time between two exports of metrics, in seconds."""
+
+
 class SpanOfRun(NamedTuple):
     """The span that the verdicts on a run are attached to."""
 
@@ -63,30 +71,17 @@ class SpanOfRun(NamedTuple):
 
 
 class OwnTelemetry:
-    """Counts verdicts, measures the service, and sends both where the project says.
+    """Counts verdicts, measures the service, and sends both where the project says."""
 
-    Args:
-        verdicts: where each verdict is sent as an event; None sends none.
-        metrics: where metrics are sent; None sends none.
-        interval_s: time between two exports of metrics, in seconds.
-    """
-
-    def __init__(
-        self,
-        session: Session,
-        verdicts: TeeSettings | None,
-        metrics: TeeSettings | None,
-        interval_s: float,
-        retention: Retention,
-    ) -> None:
+    def __init__(self, session: Session, sends: Sends, retention: Retention) -> None:
         self._session = session
         self._retention = retention
         self._given: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._stopping = threading.Event()
-        self._verdicts = _target(verdicts, "serve.verdicts")
-        self._metrics = _target(metrics, "serve.metrics")
-        self._interval = interval_s
+        self._verdicts = _target(sends.verdicts, "serve.verdicts")
+        self._metrics = _target(sends.metrics, "serve.metrics")
+        self._interval = sends.interval_s
         self._measuring = threading.Thread(target=self._measure, name="clawtrace-metrics", daemon=True)
 
     def start(self, own_ports: Sequence[int]) -> None:
@@ -172,7 +167,6 @@ def prometheus_text(measured: Sequence[OwnMetric]) -> str:
 def _target(settings: TeeSettings | None, setting: str) -> Tee | None:
     if settings is None:
         return None
-    from clawtrace.receiver.transport.tee import Tee
 
     return Tee(settings, setting, "exports")
 

@@ -84,7 +84,7 @@ def compare(first: Measured, second: Measured, names: tuple[str, str], alpha: fl
         only_in_first=only[0],
         only_in_second=only[1],
         not_shown=[
-            *_not_shown(cases, only[0], second, shared),
+            *_not_shown(cases, only[0], second, all_shared=0 < shared == sum(len(runs) for _, runs in common.values())),
             *statistics.unnoticed(
                 cases, alpha / max(1, sum(case.pass_rate.adjusted_p_value is not None for case in cases))
             ),
@@ -157,13 +157,11 @@ def _case_rates(pairs: Sequence[Pair], alpha: float) -> list[RateTest]:
 
 def _with_collapse(test: RateTest) -> RateTest:
     """Return the test of a case, to which the fall from all to none is a regression at any p-value."""
-    if statistics.is_collapse(test.first, test.second):
-        return replace(test, verdict="regression", reason=statistics.REASON, noticed_at=test.noticed_at or 0)
-    return replace(test, noticed_at=0) if _shows_only_collapse(test) else test
-
-
-def _shows_only_collapse(test: RateTest) -> bool:
-    return test.noticed_at is None and statistics.shows_collapse(test.first, test.second)
+    if not statistics.shows_collapse(test.first, test.second):
+        return test
+    if not test.second.passed:
+        test = replace(test, verdict="regression", reason=statistics.REASON)
+    return replace(test, noticed_at=test.noticed_at or 0)
 
 
 def _tested_rate(test: RateTest, alpha: float) -> RateTest:
@@ -181,16 +179,12 @@ def _tested_rate(test: RateTest, alpha: float) -> RateTest:
 
 def _corrected_rates(tests: Sequence[RateTest], alpha: float) -> tuple[list[RateTest], int]:
     """Return the tests with their corrected p-values and verdicts, and how many there are in the family."""
-    family = [test for test in tests if test.p_value is not None and not test.reason]
-    adjusted = iter(statistics.holm([test.p_value for test in family if test.p_value is not None]))
-    found = []
-    for test in tests:
-        if test.p_value is None or test.reason:
-            found.append(test)
-            continue
-        value = next(adjusted)
-        found.append(replace(test, adjusted_p_value=value, verdict=_rate_verdict(test, value, alpha)))
-    return found, len(family)
+    adjusted, family = statistics.holm([None if test.reason else test.p_value for test in tests])
+    found = [
+        test if value is None else replace(test, adjusted_p_value=value, verdict=_rate_verdict(test, value, alpha))
+        for test, value in zip(tests, adjusted, strict=True)
+    ]
+    return found, family
 
 
 def _rate_verdict(test: RateTest, adjusted: float, alpha: float) -> Word:
@@ -254,19 +248,10 @@ def _total(outcomes: Sequence[Outcomes]) -> Outcomes:
 
 def _measures(pairs: Sequence[Pair], alpha: float) -> list[list[MeasureTest]]:
     """Return the tests of each case's measures, those of which nothing is known left out."""
-    tests = [[_measured_test(name, pair, alpha) for name in MEASURES] for pair in pairs]
-    family = [test.p_value for of_case in tests for test in of_case if test is not None and test.p_value is not None]
-    adjusted = iter(statistics.holm(family))
-    found = []
-    for of_case in tests:
-        known = [test for test in of_case if test is not None]
-        found.append(
-            [
-                _corrected_measure(test, next(adjusted) if test.p_value is not None else None, len(family), alpha)
-                for test in known
-            ]
-        )
-    return found
+    tests = [[test for name in MEASURES if (test := _measured_test(name, pair, alpha)) is not None] for pair in pairs]
+    adjusted, family = statistics.holm([test.p_value for of_case in tests for test in of_case])
+    values = iter(adjusted)
+    return [[_corrected_measure(test, next(values), family, alpha) for test in of_case] for of_case in tests]
 
 
 def _measured_test(name: str, pair: Pair, alpha: float) -> MeasureTest | None:
@@ -337,14 +322,11 @@ def _assertions(pair: Pair) -> list[AssertionChange]:
 
 
 def _not_shown(
-    cases: Sequence[CaseComparison],
-    gone: Sequence[CaseName],
-    second: Measured,
-    shared: int,
+    cases: Sequence[CaseComparison], gone: Sequence[CaseName], second: Measured, *, all_shared: bool
 ) -> list[str]:
     """Return why no evidence of a regression is not yet the absence of one."""
     found = []
-    if shared and shared == sum(_ran(case.pass_rate.second) for case in cases):
+    if all_shared:
         found.append(
             "Every run of the second campaign is a run of the first one that was reused, so nothing new was measured. "
             "Run the agents with `clawtrace eval --no-reuse`."
@@ -372,10 +354,6 @@ def _stale(pairs: Iterable[Pair]) -> Iterator[str]:
                 f"{grown} run{'s' if grown > 1 else ''} of the {campaign} campaign received spans after the verdict, which is stale: "
                 "judge again with `clawtrace eval`."
             )
-
-
-def _ran(outcomes: Outcomes) -> int:
-    return outcomes.passed + outcomes.failed + outcomes.undecided + outcomes.broke
 
 
 def _cases(number: int) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from clawtrace.campaign.results.stored import write_json
+from clawtrace.campaign.results.stored import tokens_used, write_json
 from clawtrace.config.base import is_slug
 from clawtrace.errors import InputError, UsageError
 from clawtrace.support.did_you_mean import did_you_mean
@@ -190,10 +190,9 @@ def values_of(totals: Mapping[str, Any], duration_ms: float | None) -> dict[str,
     Args:
         totals: its row of `run_totals`.
     """
-    known = [totals[side] for side in ("input_tokens", "output_tokens") if totals.get(side) is not None]
     found = {
         "duration_ms": duration_ms,
-        "tokens": sum(known) if len(known) == 2 else None,
+        "tokens": tokens_used(totals),
         **{name: totals.get(name) for name in ("cost_usd", "llm_calls", "tool_calls")},
     }
     return {name: float(value) for name, value in found.items() if value is not None}

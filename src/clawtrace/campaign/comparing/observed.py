@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
+from clawtrace.campaign.results.stored import tokens_used
+
 __all__ = ["Observation", "observations"]
 
 _MOST_TOOLS = 20
@@ -231,9 +233,8 @@ def _models(runs: Sequence[Mapping[str, Any]]) -> Iterator[Observation]:
 
 def _budgets(runs: Sequence[Mapping[str, Any]]) -> Iterator[Observation]:
     totals = [run["totals"] for run in runs]
-    used = [(of_run["input_tokens"], of_run["output_tokens"]) for of_run in totals]
-    tokens = max((given + out for given, out in used if given is not None and out is not None), default=0)
-    if tokens and not any(None in pair for pair in used):
+    used = [tokens for of_run in totals if (tokens := tokens_used(of_run)) is not None]
+    if len(used) == len(totals) and (tokens := max(used)):
         most = _above(tokens, _BUDGET_MARGIN)
         yield Observation(
             {"type": "trace_token_budget", "max_total_tokens": most}, f"It used {tokens} tokens; plus half."

@@ -24,7 +24,6 @@ __all__ = [
     "difference_interval",
     "fisher",
     "holm",
-    "is_collapse",
     "least_delta",
     "least_fisher",
     "least_mann_whitney",
@@ -123,14 +122,17 @@ def _normal_mann_whitney(pooled: Sequence[float], rank_sum: float, size: int) ->
     return min(1.0, 2 * NormalDist().cdf(-distance / spread))
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return the p-values adjusted for all of them being looked at (Holm 1979), in the given order."""
-    order = sorted(range(len(p_values)), key=p_values.__getitem__)
-    adjusted, highest = [1.0] * len(p_values), 0.0
-    for rank, index in enumerate(order):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
-        adjusted[index] = highest
-    return adjusted
+def holm(p_values: Sequence[float | None]) -> tuple[list[float | None], int]:
+    """Return the p-values adjusted for all of them being looked at (Holm 1979), in the given order, and how many they are.
+
+    None, in the place of a test that was not made, stays None.
+    """
+    made = sorted((value, index) for index, value in enumerate(p_values) if value is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
+    highest = 0.0
+    for rank, (value, index) in enumerate(made):
+        adjusted[index] = highest = max(highest, min(1.0, (len(made) - rank) * value))
+    return adjusted, len(made)
 
 
 def difference_interval(first: Counts, second: Counts) -> tuple[float, float]:
@@ -256,11 +258,6 @@ with a true pass rate of one half collapses so by chance in 1 of 64 comparisons,
 REASON = "it passed every time and fails every time now"
 
 _MOST_REPETITIONS = 1000
-
-
-def is_collapse(first: Outcomes, second: Outcomes) -> bool:
-    """Return whether a case passed in every decided run of the first campaign, and in none of the second."""
-    return shows_collapse(first, second) and not second.passed
 
 
 def shows_collapse(first: Outcomes, second: Outcomes) -> bool:

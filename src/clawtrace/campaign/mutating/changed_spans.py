@@ -10,7 +10,7 @@ from typing import Any
 
 from clawtrace.support.otlp_json import any_value
 
-__all__ = ["ChangedSpans", "Rewrite", "trace_of"]
+__all__ = ["ChangedSpans", "trace_of"]
 
 Rewrite = Callable[[str, Any], Any]
 """From a value and the key it stands under to the value that takes its place."""

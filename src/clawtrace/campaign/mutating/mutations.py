@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from clawtrace.assertions.base import Assertion
 from clawtrace.campaign.mutating.changed_spans import ChangedSpans, trace_of
 from clawtrace.campaign.mutating.span_faults import GoodRun, RequestedTool, SpanFault, faults_of
 from clawtrace.config.projects.session_settings import SessionSettings
@@ -19,10 +20,7 @@ from clawtrace.model.verdict import Status, Verdict
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.report.json_text import Struct
 from clawtrace.session.session import Session
-
-if TYPE_CHECKING:
-    from clawtrace.assertions.base import Assertion
-    from clawtrace.verdicts.reading.remote import HeldStore
+from clawtrace.verdicts.reading.remote import HeldStore
 
 __all__ = ["Mutant", "Mutations", "ScoredRun", "mutation_score"]
 

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from clawtrace.campaign.mutating.changed_spans import ChangedSpans
+from clawtrace.campaign.results.stored import tokens_used
 
 __all__ = ["FAULTS", "GoodRun", "RequestedTool", "SpanFault", "faults_of"]
 
@@ -271,7 +272,7 @@ def _fail(spans: ChangedSpans, span_ids: set[str]) -> None:
 
 
 def _more_tokens(run: GoodRun) -> Iterator[SpanFault]:
-    used = _used(run.facts)
+    used = tokens_used(run.facts["totals"])
     if not used:
         return
 
@@ -283,13 +284,8 @@ def _more_tokens(run: GoodRun) -> Iterator[SpanFault]:
         "twice_the_tokens",
         "the run uses twice the tokens",
         lambda spans: spans.rewrite(doubled),
-        lambda after: _used(after) == 2 * used,
+        lambda after: tokens_used(after["totals"]) == 2 * used,
     )
-
-
-def _used(facts: Mapping[str, Any]) -> int | None:
-    given, out = facts["totals"]["input_tokens"], facts["totals"]["output_tokens"]
-    return None if given is None or out is None else given + out
 
 
 def _lost_delegation(run: GoodRun) -> Iterator[SpanFault]:

@@ -19,7 +19,7 @@ from clawtrace.runners.base import ModelRequested, RunnerSettings
 from clawtrace.support.did_you_mean import did_you_mean
 from clawtrace.support.figures import amount
 
-__all__ = ["MOST_RUNS", "Plan", "PlannedRun", "canonical_digest", "expand", "profile_fingerprint"]
+__all__ = ["Plan", "PlannedRun", "canonical_digest", "expand"]
 
 NO_MODEL = "-"
 """Used in run ids and folders where a suite lists no models; no id can be this text."""

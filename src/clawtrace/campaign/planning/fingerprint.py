@@ -25,7 +25,7 @@ from clawtrace.runners.inputs.content import Tree, file_digest, tree
 from clawtrace.runners.starting.templates import names_in, render_tree
 from clawtrace.runners.workspace import STANDARD_FILES, placeholder
 
-__all__ = ["SCHEMA", "agent_files", "forget_workspaces", "judging_parts", "run_parts"]
+__all__ = ["SCHEMA", "agent_files", "judging_parts", "run_parts"]
 
 SCHEMA = 1
 """Raised when the same edit would give another agent or another judgement than before."""
@@ -80,25 +80,15 @@ def _agent(agent: LoadedAgent | None) -> dict[str, Any] | None:
     return {
         "agent_id": agent.config.agent_id,
         **agent.config.program_settings,
-        "workspace": _workspace(agent.workspace).digest,
+        "workspace": agent_files(agent.workspace).digest,
         "placeholders": [placeholder(name) for name in STANDARD_FILES],
     }
 
 
 @lru_cache(maxsize=256)
-def _workspace(workspace: Path) -> Tree:
-    """Return an agent's files; they are the same for all cases of a campaign."""
+def agent_files(workspace: Path) -> Tree:
+    """Return the files of an agent's workspace; they are the same for all cases of a campaign, which clears the cache."""
     return tree(workspace, workspace.rglob("*"))
-
-
-def agent_files(agent: LoadedAgent) -> Mapping[str, str]:
-    """Return the digest of each file of an agent's workspace, by path."""
-    return _workspace(agent.workspace).files
-
-
-def forget_workspaces() -> None:
-    """Look at the agents' files anew for the next fingerprint."""
-    _workspace.cache_clear()
 
 
 def _stands_for(env: Mapping[str, str], name: str) -> str:

@@ -30,7 +30,8 @@ __all__ = [
     "fresh_folder",
     "kept_runs",
     "read_run",
-    "why_no_run",
+    "run_or_why",
+    "tokens_used",
     "write_json",
 ]
 
@@ -42,6 +43,12 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
     with whole_text_file(path, errors="backslashreplace") as stream:
         json.dump(data, stream, indent=1, ensure_ascii=False, default=str)
         stream.write("\n")
+
+
+def tokens_used(totals: Mapping[str, Any]) -> int | None:
+    """Return input and output tokens of a run together; None where either is unknown."""
+    given, made = totals.get("input_tokens"), totals.get("output_tokens")
+    return None if given is None or made is None else int(given + made)
 
 
 def fresh_folder(path: Path) -> Path:
@@ -163,29 +170,24 @@ def edited(
 
 def read_run(folder: Path, campaign: Path) -> StoredRun | None:
     """Return the run in a folder; None where none ended there, or its file cannot be read."""
-    try:
-        data = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    if not isinstance(data, dict) or data.get("schema") != RUN_SCHEMA or not isinstance(data.get("run_id"), str):
-        return None
-    if not isinstance(data.get("started_at"), int | float):
-        return None
-    return StoredRun(folder.absolute(), campaign.absolute(), data)
+    found = run_or_why(folder, campaign)
+    return found if isinstance(found, StoredRun) else None
 
 
-def why_no_run(folder: Path) -> str:
-    """Return why there is no run in a folder that `read_run` found none in, in a few words."""
+def run_or_why(folder: Path, campaign: Path) -> StoredRun | str:
+    """Return the run in a folder, or why there is none, in a few words."""
     file = folder / "run.json"
-    if not file.exists():
-        return "it was not run before" if not any(folder.glob("*")) else "it was interrupted before it ended"
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
+        schema = data["schema"]
+        if schema == RUN_SCHEMA and isinstance(data["run_id"], str) and isinstance(data["started_at"], int | float):
+            return StoredRun(folder.absolute(), campaign.absolute(), data)
+    except FileNotFoundError:
+        return "it was not run before" if not any(folder.glob("*")) else "it was interrupted before it ended"
     except OSError as error:
         return f"its `run.json` cannot be read ({error.strerror})"
-    except ValueError:
-        return "its `run.json` is damaged"
-    schema = data.get("schema") if isinstance(data, dict) else None
+    except (ValueError, KeyError, TypeError):
+        schema = RUN_SCHEMA
     if not isinstance(schema, str) or schema == RUN_SCHEMA:
         return "its `run.json` is damaged"
     return f"its `run.json` is of another version ({schema!r}, this one reads {RUN_SCHEMA!r})"

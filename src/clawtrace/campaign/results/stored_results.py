@@ -15,18 +15,16 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
 from clawtrace.campaign.results.stored import StoredRun, kept_runs, write_json
 from clawtrace.model.verdict import RunResult, Standing, Status, UnreadVerdicts, Verdict, run_status_of
+from clawtrace.session.session import Session
 from clawtrace.support.figures import amount
 from clawtrace.verdicts.gating.gate import Gate
 from clawtrace.verdicts.gating.thresholds import SuiteRate, ThresholdRules, suite_rates
 from clawtrace.verdicts.reading.result_data import result_data, result_of, verdict_data, verdict_of
-
-if TYPE_CHECKING:
-    from clawtrace.session.session import Session
 
 __all__ = [
     "kept_file",

@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from threading import BoundedSemaphore
 from types import FrameType
-from typing import TYPE_CHECKING
 
 from clawtrace.campaign.planning.expand import PlannedRun
 from clawtrace.errors import (
@@ -22,9 +21,7 @@ from clawtrace.errors import (
 )
 from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import StopSignal
-
-if TYPE_CHECKING:
-    from clawtrace.session.session import Session
+from clawtrace.session.session import Session
 
 __all__ = ["Budget", "Place", "RunInterruptedError", "attempt", "attempt_ids", "interrupts", "preparing"]
 

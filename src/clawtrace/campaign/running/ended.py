@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from clawtrace.assertions._runner_word import RunnerWord
 from clawtrace.assertions.base import Assertion
@@ -17,9 +17,7 @@ from clawtrace.errors import ClawtraceError, PreconditionError
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.runners.base import RunOutcome, RunRequest, RunStatus
 from clawtrace.runners.starting.command_turn import read_output
-
-if TYPE_CHECKING:
-    from clawtrace.session.session import Session
+from clawtrace.session.session import Session
 
 __all__ = [
     "after",

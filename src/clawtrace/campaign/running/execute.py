@@ -10,7 +10,6 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from clawtrace.assertions.world import Gateway, World
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
@@ -18,7 +17,6 @@ from clawtrace.campaign.results.stored import StoredRun, StoredRuns, read_run
 from clawtrace.campaign.results.stored_results import kept_file, mark_what_grew, packed, with_unjudged, write_result
 from clawtrace.campaign.running.at_work import Budget, Place, RunInterruptedError, attempt, interrupts, preparing
 from clawtrace.campaign.running.cassettes import opened_cassettes
-from clawtrace.campaign.running.judged_run import judging_of
 from clawtrace.campaign.running.listener import Listener
 from clawtrace.campaign.running.one_run import RunContext, assertion_problem, failed_result, run_one
 from clawtrace.campaign.running.opening import refusals, write_manifest
@@ -35,14 +33,13 @@ from clawtrace.errors import (
     PreconditionError,
     RunnerError,
 )
+from clawtrace.judge.judging import Judging
 from clawtrace.model.verdict import RunResult
 from clawtrace.pricing.price import Pricing
 from clawtrace.report.results import NotRun
 from clawtrace.runners.base import Runner, StopSignal, runner_types
+from clawtrace.session.session import Session
 from clawtrace.verdicts.gating.gate import Gate
-
-if TYPE_CHECKING:
-    from clawtrace.session.session import Session
 
 __all__ = ["CampaignResult", "execute"]
 
@@ -134,22 +131,12 @@ class _Execution:
         world = World("", gateway=gateway, hooks=hook_policy(plan.suite.evaluation_profile))
         stop = StopSignal()
         panel = panel_of(plan.suite.evaluation_profile)
-        judging = None if panel is None else judging_of(panel, plan, session, env, budget, stop)
-        world = world if judging is None else world._replace(judge=judging.opinions)
-        pricing = plan.suite.project.pricing or Pricing()
-        self._context = RunContext(
-            session,
-            runners,
-            stop,
-            env,
-            project.telemetry_env,
-            plan.folder,
-            plan.execution,
-            world,
-            pricing,
-            budget.add_judging,
-            judging,
-        )
+        judging = None
+        if panel is not None:
+            prices, took = plan.suite.project.pricing or Pricing(), budget.add_judging
+            judging = Judging(panel, env, prices, session.put_judgements, budget.spent, took, lambda: stop.is_set)
+            world = world._replace(judge=judging.opinions)
+        self._context = RunContext(session, runners, stop, env, plan, world, budget, judging)
 
     def run(self) -> CampaignResult:
         started_at, began = time.time(), time.monotonic()
@@ -298,13 +285,13 @@ class _Execution:
         run = read_run(folder, self.plan.folder)
         if run is not None:
             self._stored.put(run, planned.repetition)
-        if is_new and decision.evaluation is not None:
+        if is_new:
             write_result(kept, decision.evaluation, result)
         return result
 
     def _at_home(self, decision: Decision, folder: Path) -> StoredRun | None:
         """Return the run that is reused for one, in this campaign's folder; None where there is none, or it is gone."""
-        if decision.stored is None or decision.evaluation is None:
+        if decision.stored is None:
             return None
         try:
             return at_home(decision.stored, folder, self.plan.folder, self._context.session)
@@ -361,9 +348,7 @@ class _Execution:
         kept = kept_file(self._evaluations, planned.folder)
         result, _ = judge_stored(planned, stored, None, kept, self._context)
         result = result._replace(reused=before.reused, diagnostics=(*result.diagnostics, _GREW))
-        evaluation = self._decisions[planned.run_id].evaluation
-        if evaluation is not None:
-            write_result(kept, evaluation, result)
+        write_result(kept, self._decisions[planned.run_id].evaluation, result)
         return with_unjudged(self.plan, planned, result)._replace(quarantined=before.quarantined)
 
     def _count(self, change: int) -> None:

@@ -3,45 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from clawtrace.assertions.world import World
-from clawtrace.campaign.planning.expand import Plan, PlannedRun
-from clawtrace.campaign.running.at_work import Budget
-from clawtrace.config.loading.judges import panel_of
+from clawtrace.campaign.planning.expand import PlannedRun
 from clawtrace.judge.judging import Judging, Question
 from clawtrace.judge.material import Subject, expectations_of, hidden_names, material, scale_of
 from clawtrace.judge.outcome import judged
 from clawtrace.judge.panel import Panel
 from clawtrace.judge.prompt import profile_answer, written
 from clawtrace.model.verdict import RunResult, Status, Verdict, run_status_of
-from clawtrace.pricing.price import Pricing
 from clawtrace.providers.asking import Wording
 from clawtrace.providers.models import why_unavailable
-from clawtrace.runners.base import StopSignal
 from clawtrace.runners.starting.templates import RunValues, render
+from clawtrace.session.session import Session
 
-if TYPE_CHECKING:
-    from clawtrace.session.session import Session
-
-__all__ = ["judging_of", "unavailable_judge", "with_judgement"]
+__all__ = ["unavailable_judge", "with_judgement"]
 
 
 _NOT_THE_AGENTS = {"provider_error": "its provider failed", "invalid": "its agent could not be run"}
 
 
-def judging_of(
-    panel: Panel, plan: Plan, session: Session, env: Mapping[str, str], budget: Budget, stop: StopSignal
-) -> Judging:
-    """Return what asks the judges of a campaign: within its budget, by its prices, into its store."""
-    pricing = plan.suite.project.pricing or Pricing()
-    return Judging(panel, env, pricing, session.put_judgements, budget.spent, budget.add_judging, lambda: stop.is_set)
-
-
-def unavailable_judge(plan: Plan, env: Mapping[str, str]) -> str | None:
-    """Return what must be installed or set before the judges of a campaign can be asked; None when nothing must."""
-    panel = panel_of(plan.suite.evaluation_profile)
-    for one in panel.judges if panel is not None else ():
+def unavailable_judge(panel: Panel, env: Mapping[str, str]) -> str | None:
+    """Return what must be installed or set before the judges can be asked; None when nothing must."""
+    for one in panel.judges:
         why = why_unavailable(one.model.choice, env, one.model.options)
         if why is not None:
             return f"the judge `{one.judge_id}` cannot be asked: {why}"

@@ -10,28 +10,25 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
 from clawtrace.campaign.comparing.history import FILE, KeptCampaign, KeptCase, keep, kept_in, last_green, since_green
 from clawtrace.campaign.comparing.measured import MEASURES, CaseKey, values_of
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
 from clawtrace.campaign.results.stored import edited
 from clawtrace.campaign.results.stored_results import kept_file, rates_of_suite, read_result, with_unjudged
+from clawtrace.campaign.running.execute import CampaignResult
 from clawtrace.campaign.running.reuse import Decision, EditedFiles, evaluation_folder
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status
 from clawtrace.report.base import cases_of
 from clawtrace.report.results import LastGreen
 from clawtrace.runners.inputs.command_inputs import PROJECT_FILES
+from clawtrace.session.session import Session
 from clawtrace.support.figures import utc_text
 from clawtrace.verdicts.gating.gate import Gate
 from clawtrace.verdicts.gating.pass_rate import outcome_of, rate_of
 
-if TYPE_CHECKING:
-    from clawtrace.campaign.running.execute import CampaignResult
-    from clawtrace.session.session import Session
-
-__all__ = ["against_the_store", "judged_anew", "keep_history", "not_passed", "undecided_afresh"]
+__all__ = ["against_the_store", "keep_history", "not_passed", "undecided_afresh"]
 
 
 def against_the_store(plan: Plan, decisions: Mapping[str, Decision], session: Session) -> dict[str, Decision]:
@@ -131,14 +128,9 @@ def undecided_afresh(plan: Plan, decisions: Mapping[str, Decision]) -> dict[str,
     return found
 
 
-def judged_anew(decisions: Mapping[str, Decision]) -> dict[str, Decision]:
-    """Return the decisions with every stored run judged again: also by spans that came after its verdict."""
-    return {run_id: replace(decision, judge_anew=True) for run_id, decision in decisions.items()}
-
-
 def _last(plan: Plan, run: PlannedRun, decision: Decision) -> RunResult | None:
     """Return what a run came to last time; None where it was edited since, not judged, or not kept."""
-    if decision.stored is None or decision.evaluation is None or decision.judge_anew:
+    if decision.stored is None or decision.judge_anew:
         return None
     found = read_result(kept_file(evaluation_folder(plan), run.folder), decision.evaluation)
     return found if found is not None and found.run_id == decision.stored.run_id else None
@@ -179,10 +171,6 @@ def keep_history(done: CampaignResult, decisions: Mapping[str, Decision], gate: 
     return greens
 
 
-def _parts(decision: Decision) -> dict[str, str]:
-    return {**({} if decision.fingerprint is None else decision.fingerprint.parts), **decision.judged_by}
-
-
 def _edited(
     before: Mapping[str, str], decision: Decision, folders: tuple[Path, Path], edits: EditedFiles
 ) -> tuple[str, ...]:
@@ -191,7 +179,7 @@ def _edited(
     Args:
         folders: those that paths are relative to: the case's; the project's for its own files.
     """
-    now, files = _parts(decision), {} if decision.fingerprint is None else decision.fingerprint.files
+    now, files = decision.parts, decision.fingerprint.files
     named: set[str] = set()
     found = []
     for text in edited(before, now, lambda name, part: edits.between(part, now.get(name, ""), files.get(name))):
@@ -226,7 +214,7 @@ def _case(runs: Sequence[RunResult], not_run: int, decision: Decision, gate: Gat
         reused=sum(run.reused for run in runs),
         fresh=(fresh.passed, fresh.failed),
         measures=_medians(runs),
-        parts=_parts(decision),
+        parts=decision.parts,
         unknown=decision.unknown,
         edited=since,
     )

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clawtrace.assertions.world import World
-from clawtrace.campaign.planning.expand import PlannedRun
+from clawtrace.campaign.planning.expand import Plan, PlannedRun
 from clawtrace.campaign.results.stored import fresh_folder
-from clawtrace.campaign.running.at_work import RunInterruptedError
+from clawtrace.campaign.running.at_work import Budget, RunInterruptedError
 from clawtrace.campaign.running.cassettes import Cassettes, key_names, misses_of, passed_by, tools_passed_by
 from clawtrace.campaign.running.ended import (
     after,
@@ -29,13 +29,14 @@ from clawtrace.campaign.running.judged_run import with_judgement
 from clawtrace.campaign.running.reuse import RunFingerprint
 from clawtrace.campaign.running.run_files import clean_streams, keep_run, without_secrets
 from clawtrace.campaign.running.simulated_user import SimulatedUser, read_conversation
-from clawtrace.config.cases.case import ContextSection, SimulatedUserConfig
+from clawtrace.config.cases.case import SimulatedUserConfig
 from clawtrace.config.cases.conversation import Conversation
 from clawtrace.errors import CassetteMissError, ConfigError, FaultNotStruckError, InputError, RunnerError
-from clawtrace.judge.judging import Judging, Took
+from clawtrace.judge.judging import Judging
 from clawtrace.model.run import RunRecord, SentTurn
 from clawtrace.model.verdict import RunResult, Status
 from clawtrace.pricing.price import Pricing
+from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.runners.base import (
     Message,
     Runner,
@@ -69,18 +70,10 @@ class RunContext:
     stop: StopSignal
     env: Mapping[str, str]
     """The caller's environment."""
-    switches: Mapping[str, bool | str]
-    """`telemetry_env` of the project."""
-    folder: Path
-    """Of the campaign, absolute."""
-    execution: str
-    """Which carrying out of the campaign this is."""
+    plan: Plan
     world: World
     """What is common to the worlds of all runs: the project's gateway, and what hooks may do."""
-    pricing: Pricing
-    """Of the project: what the models of simulated users cost."""
-    took: Took
-    """Counts what these took."""
+    budget: Budget
     judging: Judging | None = None
     """Asks the judges of the evaluation profile; None where it has none."""
     cassettes: Cassettes = field(default_factory=Cassettes)
@@ -89,7 +82,7 @@ class RunContext:
 
 def run_one(
     planned: PlannedRun,
-    fingerprint: RunFingerprint | None,
+    fingerprint: RunFingerprint,
     context: RunContext,
     judging: Callable[[], None],
     looked: Callable[[], None],
@@ -99,7 +92,7 @@ def run_one(
     """Run `planned` and judge it.
 
     Args:
-        fingerprint: by which the run is found again; None when it must not be.
+        fingerprint: by which the run is found again.
         judging: called when the agent has ended.
         looked: called when nothing of the run but its stored spans is needed any more: another agent may start.
         retried: why earlier attempts at it failed, one sentence each.
@@ -111,7 +104,7 @@ def run_one(
         ClawtraceError: the store or the receiver failed.
     """
     runner = context.runners[planned.case.config.runner.type]
-    folder = fresh_folder(context.folder / planned.folder)
+    folder = fresh_folder(context.plan.folder / planned.folder)
     started_at = time.time()
     player = planned.case.config.input.user
     most = player.max_turns if player is not None else len(planned.case.conversation.turns) or 1
@@ -129,6 +122,7 @@ def run_one(
         _request(planned, context, folder, values), planned.case.preconditions.for_run(values), context.world
     )
     models = None
+    said: tuple[str, ...] = ()
     if runner.starts_agent:
         with context.cassettes.played(planned) as models, context.cassettes.played(planned, by_user=True) as spoken:
             if models is not None:
@@ -140,23 +134,25 @@ def run_one(
         record = context.session.close_run(
             record, processes_gone=outcome.processes_gone, ended=outcome.ended, waiting=waiting
         )
-        with _its_own_input():
-            said = _read_logs(context.session, outcome.logs, planned.run_id)
+        if outcome.logs:
+            with _its_own_input():
+                said = tuple(
+                    context.session.load_logs(outcome.logs, lambda _: planned.run_id, must_be_logs=False).notes
+                )
         if not any(one.model is not None for one in planned.case.faults):  # else the provider failed on purpose
             record, outcome = with_provider_failure(record, outcome, context.session)
     else:
-        said = ()
         outcome = runner.run(request, None, context.stop)
         judging()
         if outcome.stored is not None:
             with _its_own_input():
-                taken = context.session.take_run(outcome.stored.store, outcome.stored.run_id, record)
+                taken = context.session.take_run(*outcome.stored, record)
             record, outcome = as_stored(taken, record, outcome, context.session)
         else:
             record = with_outcome(record, outcome)
             context.session.open_run(record)
             with _its_own_input():
-                _load(context.session, outcome.recordings, planned.run_id)
+                context.session.load_recordings(outcome.recordings, Grouping("one", planned.run_id))
     assertions = planned.case.assertions.for_run(values)
     if runner.starts_agent:
         assertions = asked_of_the_end(assertions, outcome.run_status)
@@ -180,9 +176,8 @@ def run_one(
         diagnostics=(*found.diagnostics, *outcome.notes, *said),
         retried=tuple(map(context.session.clean, retried)),
     )
-    keep_run(
-        folder, planned, fingerprint, context.execution, started_at, record, outcome, result, context.session.clean
-    )
+    execution = context.plan.execution
+    keep_run(folder, planned, fingerprint, execution, started_at, record, outcome, result, context.session.clean)
     return result
 
 
@@ -193,19 +188,6 @@ def _its_own_input() -> Iterator[None]:
         yield
     except InputError as error:
         raise RunnerError(str(error)) from error
-
-
-def _read_logs(session: Session, logs: Sequence[Path], run_id: str) -> tuple[str, ...]:
-    """Read the agent's own logs; return what was not used of them."""
-    if not logs:
-        return ()
-    return tuple(session.load_logs(logs, lambda _: run_id, must_be_logs=False).notes)
-
-
-def _load(session: Session, recordings: Sequence[Path], run_id: str) -> None:
-    from clawtrace.receiver.recordings.recording import Grouping
-
-    session.load_recordings(recordings, Grouping("one", run_id))
 
 
 def failed_result(planned: PlannedRun, error: str) -> RunResult:
@@ -231,7 +213,8 @@ def _user(
     """Return who plays the user of a run, by what the case says of it; `spoken` is the cassette of its model's answers."""
     texts = {"goal", "persona", "facts", "opening", "done_when"}
     config = player.model_copy(update=render_tree(player.model_dump(include=texts), values.value))
-    return SimulatedUser(config, request, context.pricing, context.took, context.stop, context.session.clean, spoken)
+    pricing, took = context.plan.suite.project.pricing or Pricing(), context.budget.add_judging
+    return SimulatedUser(config, request, pricing, took, context.stop, context.session.clean, spoken)
 
 
 def _live(
@@ -245,7 +228,8 @@ def _live(
 ) -> tuple[RunRecord, RunOutcome]:
     """Announce the run, run the agent, and note how it ended; a run that broke is closed as well."""
     resource = {} if models is None else models.resource
-    target = TelemetryTarget.of_run(record, context.session.endpoints, context.switches, resource)
+    switches = context.plan.suite.project.config.telemetry_env
+    target = TelemetryTarget.of_run(record, context.session.endpoints, switches, resource)
     context.session.open_run(record)
     if user is not None:
         request = replace(request, turns=user.opening, reply=user.reply)
@@ -307,7 +291,7 @@ def _request(planned: PlannedRun, context: RunContext, folder: Path, values: Run
         messages=_messages(case.conversation, values),
         turns=tuple(_rendered(turn, values) for turn in case.conversation.turns),
         context=render_tree(more.model_extra or {}, values.value),
-        expected_artifact=_expected_artifact(more, values),
+        expected_artifact=more.expected_artifact and render(more.expected_artifact, values.value),
         agent=case.agent.files if case.agent else None,
         settings=planned.settings,
         folder=folder,
@@ -315,11 +299,6 @@ def _request(planned: PlannedRun, context: RunContext, folder: Path, values: Run
         started_at=values.started_at,
         base_env=context.env,
     )
-
-
-def _expected_artifact(context: ContextSection, values: RunValues) -> str | None:
-    named = context.expected_artifact
-    return None if named is None else render(named, values.value)
 
 
 def _messages(conversation: Conversation, values: RunValues) -> tuple[Message, ...]:

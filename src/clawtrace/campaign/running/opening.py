@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
 from clawtrace.campaign.results.stored import StoredRun, campaign_lock, kept_runs, read_run, write_json
@@ -16,13 +16,12 @@ from clawtrace.campaign.running.judged_run import unavailable_judge
 from clawtrace.campaign.running.reuse import Decision
 from clawtrace.campaign.running.run_files import clean_streams
 from clawtrace.config.cases.case_file import LoadedCase
+from clawtrace.config.loading.judges import panel_of
+from clawtrace.config.projects.session_settings import SessionSettings, session_settings
 from clawtrace.providers.models import why_unavailable
 from clawtrace.receiver.redaction.redact import cleaned
 from clawtrace.runners.base import runner_types
-
-if TYPE_CHECKING:
-    from clawtrace.config.projects.session_settings import SessionSettings
-    from clawtrace.session.session import Session
+from clawtrace.session.session import Session
 
 __all__ = ["last_execution", "missing_runtimes", "open_campaign", "refusals", "write_manifest"]
 
@@ -45,9 +44,6 @@ def open_campaign(plan: Plan, opened: Callable[[Path, SessionSettings], Session]
         StoreLockedError: another process runs this campaign.
         ReceiverError: a port is taken.
     """
-    from clawtrace.config.projects.session_settings import session_settings
-    from clawtrace.session.session import Session
-
     _share_heaps()
     with campaign_lock(plan.folder):
         settings = session_settings(plan.suite.project)
@@ -185,8 +181,8 @@ def missing_runtimes(runs: Iterable[PlannedRun], env: Mapping[str, str]) -> dict
 
 def refusals(plan: Plan, decisions: Mapping[str, Decision], env: Mapping[str, str]) -> dict[str, str]:
     """Return, by case id, why a campaign starts nothing; empty when it starts. Cases in quarantine stop nothing."""
-    no_judge = unavailable_judge(plan, env)
-    if no_judge is not None:
+    panel = panel_of(plan.suite.evaluation_profile)
+    if panel is not None and (no_judge := unavailable_judge(panel, env)):
         return {run.case.config.case_id: no_judge for run in plan.runs}
     to_start = [run for run in plan.runs if decisions[run.run_id].stored is None]
     return missing_runtimes([run for run in to_start if not plan.suite.in_quarantine(run.case)], env)

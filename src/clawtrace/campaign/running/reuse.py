@@ -11,13 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from clawtrace.campaign.planning.expand import Plan, PlannedRun, canonical_digest
-from clawtrace.campaign.planning.fingerprint import (
-    agent_files,
-    forget_workspaces,
-    judging_parts,
-    run_parts,
-)
-from clawtrace.campaign.results.stored import StoredRun, StoredRuns, read_run, why_no_run, write_json
+from clawtrace.campaign.planning.fingerprint import agent_files, judging_parts, run_parts
+from clawtrace.campaign.results.stored import StoredRun, StoredRuns, run_or_why, write_json
 from clawtrace.config.cases.case_file import LoadedCase
 from clawtrace.config.files.named import case_files
 from clawtrace.config.loading.judges import panel_of
@@ -48,12 +43,12 @@ class RunFingerprint(NamedTuple):
 class Decision:
     """What becomes of one planned run."""
 
-    fingerprint: RunFingerprint | None
-    """Of the run; None where nothing is kept of it."""
+    fingerprint: RunFingerprint
+    """Of the run."""
     judged_by: Mapping[str, str]
     """One digest a part of what judges it, by its name in words."""
-    evaluation: str | None
-    """Of its judgement: of both of the above; None like the run's."""
+    evaluation: str
+    """Of its judgement: of both of the above."""
     stored: StoredRun | None
     """The run that is reused for it; None when its agent is run."""
     why: str
@@ -64,6 +59,11 @@ class Decision:
     """Why not all is known that can change its agent: then only a run of the same execution is reused. One clause, empty
     where all is known."""
 
+    @property
+    def parts(self) -> dict[str, str]:
+        """One digest a part of what its agent is given and of what judges it, by its name in words."""
+        return {**self.fingerprint.parts, **self.judged_by}
+
 
 def decide(plan: Plan, env: Mapping[str, str], *, reuse: bool) -> dict[str, Decision]:
     """Return what becomes of each planned run, by run id.
@@ -71,14 +71,8 @@ def decide(plan: Plan, env: Mapping[str, str], *, reuse: bool) -> dict[str, Deci
     Args:
         reuse: whether stored runs may be used at all.
     """
-    found = StoredRuns(plan.outputs)
-    return {planned.run_id: one for planned, one in _decisions(plan, env, found, reuse=reuse)}
-
-
-def _decisions(
-    plan: Plan, env: Mapping[str, str], found: StoredRuns, *, reuse: bool
-) -> Iterator[tuple[PlannedRun, Decision]]:
-    prints, edits = _Fingerprints(plan, env), EditedFiles(plan.outputs)
+    found, prints, edits = StoredRuns(plan.outputs), _Fingerprints(plan, env), EditedFiles(plan.outputs)
+    decisions = {}
     for planned in plan.runs:
         run, unknown = prints.run(planned)
         judged_by = prints.judging(planned)
@@ -90,20 +84,22 @@ def _decisions(
             stored, why = None, "its cassette may be recorded"
         else:
             stored, why = _stored(plan, planned, run, unknown, found, edits)
-        yield planned, Decision(run, judged_by, evaluation, stored, why, unknown=unknown)
+        decisions[planned.run_id] = Decision(run, judged_by, evaluation, stored, why, unknown=unknown)
+    return decisions
 
 
 def _stored(
     plan: Plan, planned: PlannedRun, fingerprint: RunFingerprint, unknown: str, found: StoredRuns, edits: EditedFiles
 ) -> tuple[StoredRun | None, str]:
     folder = plan.folder / planned.folder
-    own = read_run(folder, plan.folder)
+    found_here = run_or_why(folder, plan.folder)
+    own = found_here if isinstance(found_here, StoredRun) else None
     digest, parts, files = fingerprint
 
     def describe(name: str, before: str | None) -> str:
         return edits.between(before, parts.get(name, ""), files.get(name))
 
-    why = own.why_not(digest, parts, describe) if own is not None else why_no_run(folder)
+    why = found_here if isinstance(found_here, str) else found_here.why_not(digest, parts, describe)
     if own is not None and own.outlived:
         unknown = unknown or OUTLIVED
     if unknown and not why:
@@ -134,7 +130,7 @@ class _Fingerprints:
         from clawtrace.runners.inputs.command_inputs import forget_project_digests
 
         forget_project_digests()
-        forget_workspaces()
+        agent_files.cache_clear()
         project, profile = plan.suite.project, plan.suite.evaluation_profile
         self._env = env
         self._root = project.root.absolute()
@@ -161,11 +157,9 @@ class _Fingerprints:
         inputs = self._inputs_of(planned)
         known = {"whether the agent's code is declared": not inputs.unknown}
         parts = run_parts(planned, self._env, {**self._recording, **inputs.digests, **known})
-        files = (
-            inputs.files
-            if planned.case.agent is None
-            else {**inputs.files, "the agent": agent_files(planned.case.agent)}
-        )
+        files = dict(inputs.files)
+        if planned.case.agent is not None:
+            files["the agent"] = agent_files(planned.case.agent.workspace).files
         return RunFingerprint(canonical_digest(parts), parts, files), inputs.unknown
 
     def _inputs_of(self, planned: PlannedRun) -> AgentInputs:
@@ -229,14 +223,6 @@ def written_reports(plan: Plan) -> set[Path]:
     return known
 
 
-def remember_inputs(plan: Plan, decisions: Iterable[Decision]) -> None:
-    """Record which files the fingerprints were made of, so that later an edit can be reported with its file."""
-    prints = {id(one.fingerprint): one.fingerprint for one in decisions if one.fingerprint is not None}
-    remember_files(
-        plan.outputs, ((one.parts[name], files) for one in prints.values() for name, files in one.files.items())
-    )
-
-
 def remember_reports(plan: Plan) -> None:
     """Note which files outside of the results this campaign will write."""
     root = plan.suite.project.root.absolute()
@@ -272,14 +258,12 @@ _NAMED = 3
 """Edited files that a reason names."""
 
 
-def remember_files(outputs: Path, known: Iterable[tuple[str, Mapping[str, str]]]) -> None:
-    """Record which files digests were made of.
-
-    Args:
-        known: parts of fingerprints, with the digest of each of their files by path.
-    """
-    folder = outputs / _FOLDER
-    for part, files in dict(known).items():
+def remember_inputs(plan: Plan, decisions: Iterable[Decision]) -> None:
+    """Record which files the fingerprints were made of, so that later an edit can be reported with its file."""
+    folder = plan.outputs / _FOLDER
+    prints = {id(one.fingerprint): one.fingerprint for one in decisions}
+    parts = {one.parts[name]: files for one in prints.values() for name, files in one.files.items()}
+    for part, files in parts.items():
         place = folder / f"{part}.json"
         if len(files) <= _MOST_FILES and not place.exists():
             write_json(place, {"schema": "clawtrace.files/1", "files": _short(files)})

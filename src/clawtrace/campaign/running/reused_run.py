@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.probing.files import leads_out
@@ -20,9 +20,7 @@ from clawtrace.campaign.running.one_run import RunContext, run_values
 from clawtrace.campaign.running.simulated_user import read_conversation
 from clawtrace.errors import RunnerError
 from clawtrace.model.verdict import RunResult
-
-if TYPE_CHECKING:
-    from clawtrace.session.session import Session
+from clawtrace.session.session import Session
 
 __all__ = ["at_home", "judge_stored"]
 
@@ -37,16 +35,14 @@ def at_home(stored: StoredRun, folder: Path, campaign: Path, session: Session) -
     """
     if stored.folder == folder.absolute():
         return stored
+
+    def its_end(place: str, _names: list[str]) -> list[str]:
+        return ["run.json"] if Path(place) == stored.folder else []
+
     fresh_folder(folder)
     session.take_run(stored.store, stored.run_id)
     try:
-        for entry in stored.folder.iterdir():
-            if entry.name == "run.json":
-                continue
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.copytree(entry, folder / entry.name, symlinks=True)
-            else:
-                shutil.copy2(entry, folder / entry.name, follow_symlinks=False)
+        shutil.copytree(stored.folder, folder, symlinks=True, ignore=its_end, dirs_exist_ok=True)
     except (OSError, shutil.Error) as error:
         raise RunnerError(f"the stored run in {str(stored.folder)!r} could not be copied: {error}") from error
     write_json(folder / "run.json", stored.data)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from clawtrace.campaign.planning.expand import PlannedRun
-from clawtrace.campaign.results.stored import RUN_SCHEMA, write_json
+from clawtrace.campaign.results.stored import RUN_SCHEMA, tokens_used, write_json
 from clawtrace.campaign.running.reuse import RunFingerprint
 from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult
@@ -99,7 +99,7 @@ def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
 def keep_run(
     folder: Path,
     planned: PlannedRun,
-    fingerprint: RunFingerprint | None,
+    fingerprint: RunFingerprint,
     execution: str,
     started_at: float,
     record: RunRecord,
@@ -118,23 +118,17 @@ def keep_run(
             "schema": RUN_SCHEMA,
             **{name: getattr(record, name) for name in _OF_RECORD},
             **{name: getattr(result, name) for name in _OF_RESULT},
-            "fingerprint": fingerprint and fingerprint.digest,
-            "fingerprint_parts": fingerprint and dict(fingerprint.parts),
+            "fingerprint": fingerprint.digest,
+            "fingerprint_parts": dict(fingerprint.parts),
             "execution": execution,
             "requested_model": planned.model.requested_model if planned.model else None,
             "runner": {"type": planned.case.config.runner.type, **settings},
             "exit_code": record.agent_exit_code,
             "started_at": started_at,
-            "tokens": _tokens(result.totals),
+            "tokens": tokens_used(result.totals),
             "cost_usd": result.totals.get("cost_usd"),
             "agent_id": planned.case.agent.config.agent_id if planned.case.agent else None,
             "artifacts": [asdict(artifact) for artifact in outcome.artifacts],
             "notes": list(outcome.notes),
         },
     )
-
-
-def _tokens(totals: Mapping[str, Any]) -> int | None:
-    """Return input and output tokens together; None where either is unknown."""
-    given, made = totals.get("input_tokens"), totals.get("output_tokens")
-    return None if given is None or made is None else int(given + made)

@@ -9,7 +9,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from clawtrace.campaign.running.at_work import interrupts, preparing
 from clawtrace.campaign.running.ended import asked_of_the_end, with_outcome
@@ -18,16 +17,14 @@ from clawtrace.config.cases.assertion_list import AssertionList
 from clawtrace.errors import RunnerError
 from clawtrace.model.run import RunRecord, SentTurn
 from clawtrace.model.verdict import RunResult, Status
+from clawtrace.receiver.close import Waiting
 from clawtrace.runners.base import StopSignal, TelemetryTarget
 from clawtrace.runners.command import notes, outcome_of
 from clawtrace.runners.starting.command_turn import not_started
 from clawtrace.runners.starting.environment import with_telemetry
 from clawtrace.runners.starting.process import ProcessEnd, ProcessSpec, supervise
 from clawtrace.runners.starting.templates import RunValues
-
-if TYPE_CHECKING:
-    from clawtrace.receiver.close import Waiting
-    from clawtrace.session.session import Session
+from clawtrace.session.session import Session
 
 __all__ = ["WrappedRun", "run_command"]
 

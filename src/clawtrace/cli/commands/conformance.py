@@ -13,10 +13,10 @@ import click
 from clawtrace.cli.flags import FILE
 from clawtrace.cli.output.data import json_option, print_json, stdout_console
 from clawtrace.errors import UsageError
+from clawtrace.report.console import ConsoleOutput, TableColumn
 
 if TYPE_CHECKING:
     from clawtrace.conformance.trial import Conformance, Fact
-    from clawtrace.report.console import ConsoleOutput
 
 __all__ = ["command"]
 
@@ -195,7 +195,6 @@ def _value(value: object) -> str:
 
 
 def _show(found: Conformance, console: ConsoleOutput) -> None:
-    from clawtrace.report.console import TableColumn
 
     facts = _facts(found)
     console.line()

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from clawtrace.cli.output.data import json_option, print_json, stdout_console
+from clawtrace.report.console import ConsoleOutput
 
 if TYPE_CHECKING:
     from clawtrace.dialects.load import Dialect
-    from clawtrace.report.console import ConsoleOutput
 
 __all__ = ["command"]
 

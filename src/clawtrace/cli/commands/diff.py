@@ -11,9 +11,9 @@ import click
 from clawtrace.cli.output.data import json_option, print_json, stdout_console
 from clawtrace.cli.sources.source import Recordings, TraceSource, server_option, source_of
 from clawtrace.errors import UsageError
+from clawtrace.report.console import ConsoleOutput, TableColumn
 
 if TYPE_CHECKING:
-    from clawtrace.report.console import ConsoleOutput
     from clawtrace.report.difference import Difference, Number, TreeStep
     from clawtrace.verdicts.reading.tree_view import SpanNode
 
@@ -71,8 +71,8 @@ def _run(name: str, store: Path | None, server: str | None, one_run: bool) -> tu
     recorded = Path(name).exists()
     if not recorded and store is None and server is None and load_project().config.store.url is None:
         raise UsageError(f"{name!r} is not a file; if it is a run id, name its store with --store.")
-    recordings = Recordings((Path(name),) if recorded else (), "one" if one_run and recorded else "rules")
-    source = TraceSource(recordings, None) if recorded else source_of(recordings, store, server)
+    recordings = Recordings((Path(name),), "one" if one_run else "rules")
+    source = TraceSource(recordings) if recorded else source_of(Recordings(), store, server)
     with source.opened() as (asked, known):
         if recorded and len(known) != 1:
             some = f": {', '.join(known[:3])}{', …' if len(known) > 3 else ''}" if known else ""
@@ -90,7 +90,6 @@ def _run(name: str, store: Path | None, server: str | None, one_run: bool) -> tu
 
 
 def _print(found: Difference, console: ConsoleOutput) -> None:
-    from clawtrace.report.console import TableColumn
 
     for word, side in (("first ", found.first), ("second", found.second)):
         named = side.run_id if side.name == side.run_id else f"{side.name} ({side.run_id})"

@@ -10,10 +10,10 @@ import click
 
 from clawtrace.cli.flags import complete_types
 from clawtrace.cli.output.data import json_option, print_json, stdout_console
+from clawtrace.report.console import ConsoleOutput
 
 if TYPE_CHECKING:
     from clawtrace.assertions.reference import FieldReference, Reference
-    from clawtrace.report.console import ConsoleOutput
 
 __all__ = ["command"]
 

@@ -15,6 +15,7 @@ import click
 from clawtrace.cli.output.data import stdout_console
 from clawtrace.cli.sources.source import TraceSource, source_options
 from clawtrace.errors import ExitCode, RunnerError, UsageError
+from clawtrace.report.console import ConsoleOutput
 from clawtrace.support.files import keep_private
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from clawtrace.cli.sources.recorded_run import Observed
     from clawtrace.config.projects.project_file import Project
     from clawtrace.model.verdict import RunResult
-    from clawtrace.report.console import ConsoleOutput
 
 __all__ = ["command"]
 
@@ -285,7 +285,7 @@ def _trial(suite: Any, draft: CaseDraft) -> _Trial:
     models = [suite.config.models[0].model_id] if suite.config.models else []
     plan = expand(suite, cases=[draft.case_id], models=models, repetitions=1)
     decisions = decide(plan, os.environ, reuse=False)
-    prints = [one.fingerprint.digest for one in decisions.values() if one.fingerprint is not None]
+    prints = [one.fingerprint.digest for one in decisions.values()]
     index = plan.outputs / "index"
     results = NewPaths([plan.folder, index / "files", *(index / one[:2] / one for one in prints)])
     with ExitStack() as unless_kept:

@@ -11,9 +11,9 @@ import click
 from clawtrace.cli.output.data import json_option, print_json, stdout_console
 from clawtrace.cli.sources.source import TraceSource, chosen_runs, source_options
 from clawtrace.errors import ExitCode
+from clawtrace.report.console import ConsoleOutput
 
 if TYPE_CHECKING:
-    from clawtrace.report.console import ConsoleOutput
     from clawtrace.verdicts.reading.tree_view import SpanNode
 
 __all__ = ["command", "print_run"]

@@ -107,21 +107,19 @@ def _profile(named: str, project: Project) -> EvaluationProfile:
 def _measured(
     panel: Panel, project: Project, file: Path, folder: Path, concurrency: int, budget: Budget
 ) -> list[Calibrated]:
+    from clawtrace.campaign.running.judged_run import unavailable_judge
     from clawtrace.config.suites.evaluation_profile import load_labelled_examples
     from clawtrace.judge.calibration import CalibrationExample, calibrate, calibration_key
     from clawtrace.judge.judging import Judging
     from clawtrace.pricing.price import Pricing
-    from clawtrace.providers.models import why_unavailable
 
     read = load_labelled_examples(file)
     examples = [
         CalibrationExample(one.example_id, [("user", one.task or read.task or "")], one.answer, one.process, one.score)
         for one in read.examples
     ]
-    for judge in panel.judges:
-        why = why_unavailable(judge.model.choice, os.environ, judge.model.options)
-        if why is not None:
-            raise ProviderError(f"the judge `{judge.judge_id}` cannot be asked: {why}")
+    if why := unavailable_judge(panel, os.environ):
+        raise ProviderError(why)
     judging = Judging(panel, os.environ, project.pricing or Pricing(), spent=budget.spent, took=budget.add_judging)
     return [
         calibrate(

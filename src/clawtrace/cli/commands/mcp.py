@@ -268,8 +268,7 @@ def _source(campaign: str) -> Sequence[str]:
 
     file = _results_file(campaign)
     try:
-        origin = read_results(file)["source"]
-        return flags_of_source(source_of_results(origin, file.parent)) if origin else ()
+        return flags_of_source(source_of_results(read_results(file), file.parent))
     except ClawtraceError as error:
         raise _tool_error(str(error)) from error
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clawtrace.cli.output.outcome import Output, finish, output_options, trees_of
+from clawtrace.report.console import console_for
 
 if TYPE_CHECKING:
     from clawtrace.campaign.running.wrap import WrappedRun
@@ -83,7 +84,6 @@ def _show(session: Session, wrapped: WrappedRun, cmd: tuple[str, ...], *, judged
     from clawtrace.cli.commands.inspect import print_run
     from clawtrace.cli.output.connecting import makes_no_model_call, say_how_to_connect
     from clawtrace.cli.output.progress import working
-    from clawtrace.report.console import console_for
 
     console = console_for(sys.stderr)
     run_id = wrapped.record.run_id

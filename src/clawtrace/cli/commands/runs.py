@@ -55,7 +55,7 @@ def _store_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _stored(store: Path | ClickHouseSource | None, server: str | None) -> TraceSource:
-    return source_of(Recordings((), "rules"), store, server)
+    return source_of(Recordings(), store, server)
 
 
 _store_or_server = together(

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from clawtrace.cli.flags import FILE, PORT
+from clawtrace.cli.flags import FILE, PORT, together
 from clawtrace.errors import ConfigError, StoreError
 from clawtrace.support.files import keep_private
 
@@ -30,57 +30,76 @@ _GRPC_PORT, _HTTP_PORT = 4317, 4318
 """The ports that OTLP exporters use by default."""
 
 
+class ServeFlags(NamedTuple):
+    """The flags of the command, by their names."""
+
+    host: str | None
+    grpc_port: int | None
+    http_port: int | None
+    store: Path | None
+    insecure: bool
+    ready_file: Path | None
+    stop_after_idle: float | None
+    keep_hours: float | None
+    keep_runs: int | None
+    keep_bytes: int | None
+
+    def keep(self, project: Project) -> Keep:
+        """Return how much is kept: what a flag says, else the project."""
+        from clawtrace.store.retention import Keep
+
+        flags = {"hours": self.keep_hours, "runs": self.keep_runs, "size_bytes": self.keep_bytes}
+        said = project.config.serve.keep.model_dump()
+        return Keep(**said | {name: value for name, value in flags.items() if value is not None})
+
+
+_options = together(
+    "flags",
+    ServeFlags,
+    click.option("--host", help="Address to listen on.  [default: the project's, else 127.0.0.1]"),
+    click.option("--grpc-port", type=PORT, help="Port of OTLP/gRPC; 0 is any.  [default: the project's, else 4317]"),
+    click.option("--http-port", type=PORT, help="Port of OTLP/HTTP; 0 is any.  [default: the project's, else 4318]"),
+    click.option(
+        "--store",
+        type=FILE,
+        help="Span store (DuckDB file), created when missing.  [default: the project's, else outputs/serve/spans.duckdb]",
+    ),
+    click.option("--insecure", is_flag=True, help="Listen on an address that others can reach without token and TLS."),
+    click.option(
+        "--ready-file",
+        type=FILE,
+        help="Write addresses and token to this file as JSON when requests are answered; removed at the end.",
+    ),
+    click.option(
+        "--stop-after-idle",
+        type=click.FloatRange(0, min_open=True),
+        metavar="SECONDS",
+        help="Stop when nothing was received or asked for so long.",
+    ),
+    click.option(
+        "--keep-hours",
+        type=click.FloatRange(0, min_open=True),
+        metavar="HOURS",
+        help="Delete runs of which nothing came for so long.  [default: the project's, else keep all]",
+    ),
+    click.option(
+        "--keep-runs",
+        type=click.IntRange(1),
+        metavar="NUMBER",
+        help="Delete the oldest runs beyond so many.  [default: the project's, else keep all]",
+    ),
+    click.option(
+        "--keep-bytes",
+        type=click.IntRange(1 << 20),
+        metavar="BYTES",
+        help="Delete the oldest runs when the store holds more.  [default: the project's, else keep all]",
+    ),
+)
+
+
 @click.command(epilog="Example: clawtrace serve --ready-file sidecar.json --stop-after-idle 600")
-@click.option("--host", help="Address to listen on.  [default: the project's, else 127.0.0.1]")
-@click.option("--grpc-port", type=PORT, help="Port of OTLP/gRPC; 0 is any.  [default: the project's, else 4317]")
-@click.option("--http-port", type=PORT, help="Port of OTLP/HTTP; 0 is any.  [default: the project's, else 4318]")
-@click.option(
-    "--store",
-    type=FILE,
-    help="Span store (DuckDB file), created when missing.  [default: the project's, else outputs/serve/spans.duckdb]",
-)
-@click.option("--insecure", is_flag=True, help="Listen on an address that others can reach without token and TLS.")
-@click.option(
-    "--ready-file",
-    type=FILE,
-    help="Write addresses and token to this file as JSON when requests are answered; removed at the end.",
-)
-@click.option(
-    "--stop-after-idle",
-    type=click.FloatRange(0, min_open=True),
-    metavar="SECONDS",
-    help="Stop when nothing was received or asked for so long.",
-)
-@click.option(
-    "--keep-hours",
-    type=click.FloatRange(0, min_open=True),
-    metavar="HOURS",
-    help="Delete runs of which nothing came for so long.  [default: the project's, else keep all]",
-)
-@click.option(
-    "--keep-runs",
-    type=click.IntRange(1),
-    metavar="NUMBER",
-    help="Delete the oldest runs beyond so many.  [default: the project's, else keep all]",
-)
-@click.option(
-    "--keep-bytes",
-    type=click.IntRange(1 << 20),
-    metavar="BYTES",
-    help="Delete the oldest runs when the store holds more.  [default: the project's, else keep all]",
-)
-def command(
-    host: str | None,
-    grpc_port: int | None,
-    http_port: int | None,
-    store: Path | None,
-    insecure: bool,
-    ready_file: Path | None,
-    stop_after_idle: float | None,
-    keep_hours: float | None,
-    keep_runs: int | None,
-    keep_bytes: int | None,
-) -> int:
+@_options
+def command(flags: ServeFlags) -> int:
     """Receive OTLP on the standard ports, keep it in a span store, and answer about the runs over HTTP.
 
     Any process can export to it; a run is announced, ended and judged over the control service, with curl or with the
@@ -99,41 +118,15 @@ def command(
     receiver = serve_settings(
         project,
         said.receiver,
-        insecure=insecure,
-        host=host or said.receiver.host,
-        grpc_port=(said.receiver.grpc_port or _GRPC_PORT) if grpc_port is None else grpc_port,
-        http_port=(said.receiver.http_port or _HTTP_PORT) if http_port is None else http_port,
+        insecure=flags.insecure,
+        host=flags.host or said.receiver.host,
+        grpc_port=(said.receiver.grpc_port or _GRPC_PORT) if flags.grpc_port is None else flags.grpc_port,
+        http_port=(said.receiver.http_port or _HTTP_PORT) if flags.http_port is None else flags.http_port,
     )
-    path = store or project.store or project.outputs / "serve" / "spans.duckdb"
-    return _serve(
-        path,
-        said._replace(receiver=receiver),
-        project,
-        keep=partial(_keep, {"hours": keep_hours, "runs": keep_runs, "size_bytes": keep_bytes}),
-        token=os.environ.get("CLAWTRACE_SERVER_TOKEN") or None,
-        ready_file=ready_file,
-        idle_seconds=stop_after_idle,
-    )
+    return _serve(flags, project, said._replace(receiver=receiver))
 
 
-def _keep(flags: Mapping[str, Any], project: Project) -> Keep:
-    """Return how much is kept: what a flag says, else the project."""
-    from clawtrace.store.retention import Keep
-
-    said = project.config.serve.keep.model_dump()
-    return Keep(**said | {name: value for name, value in flags.items() if value is not None})
-
-
-def _serve(
-    store: Path,
-    settings: SessionSettings,
-    project: Project,
-    *,
-    keep: Callable[[Project], Keep],
-    token: str | None,
-    ready_file: Path | None,
-    idle_seconds: float | None,
-) -> int:
+def _serve(flags: ServeFlags, project: Project, settings: SessionSettings) -> int:
     """Serve until a signal comes, or nothing else does for so long.
 
     Raises:
@@ -150,6 +143,7 @@ def _serve(
 
     bound_user_sql()
     keep_private()
+    store = flags.store or project.store or project.outputs / "serve" / "spans.duckdb"
     fresh = not store.exists()
     try:
         store.parent.mkdir(parents=True, exist_ok=True)
@@ -164,16 +158,19 @@ def _serve(
         sends = Sends(endpoint_of(said.verdicts), endpoint_of(said.metrics), said.metrics.interval_seconds)
         switches = project.config.telemetry_env
         history = partial(_history, project.outputs)
-        service = Service(session, switches=switches, history=history, token=token, sends=sends, keep=keep(project))
+        token = os.environ.get("CLAWTRACE_SERVER_TOKEN") or None
+        keep = flags.keep(project)
+        service = Service(session, switches=switches, history=history, token=token, sends=sends, keep=keep)
         with _signals(service):
             endpoints = service.start()
             unserved.pop_all()
-            with ready_at(ready_file, endpoints, service.token, store=str(store.absolute())):
+            with ready_at(flags.ready_file, endpoints, service.token, store=str(store.absolute())):
                 click.echo(f"listening on {endpoints.http} and {endpoints.grpc}; spans go to {store}", err=True)
                 if sys.stderr.isatty():  # others may read what is kept of a log
                     click.echo(f"the runs as they come: {endpoints.http}/#token={service.token}", err=True)
-                idle = service.wait(idle_seconds=idle_seconds, reload=partial(_reload, session, service, keep))
-            why = f"nothing came for {idle_seconds:g} s" if idle else "asked to stop"
+                reload = partial(_reload, session, service, flags)
+                idle = service.wait(idle_seconds=flags.stop_after_idle, reload=reload)
+            why = f"nothing came for {flags.stop_after_idle:g} s" if idle else "asked to stop"
             click.echo(f"{why}; storing what was received", err=True)
             must_be_there(str(store))
             service.drain()
@@ -188,7 +185,7 @@ def _history(outputs: Path) -> object:
     return history_of(outputs, ON_A_PAGE)
 
 
-def _reload(session: Session, service: Service, keep: Callable[[Project], Keep]) -> None:
+def _reload(session: Session, service: Service, flags: ServeFlags) -> None:
     """Take over what clawtrace.yaml says now; where it is wrong, all stays as it is."""
     from clawtrace.config.projects.project_file import load_project
 
@@ -198,7 +195,7 @@ def _reload(session: Session, service: Service, keep: Callable[[Project], Keep])
         click.echo("\n".join(("clawtrace.yaml is not taken over:", *map(str, error.problems))), err=True)
         return
     session.admit(project.config.serve.producers)
-    service.retention.change(keep(project))
+    service.retention.change(flags.keep(project))
     click.echo("clawtrace.yaml is taken over", err=True)
 
 

@@ -13,6 +13,7 @@ import click
 from clawtrace.cli.flags import FILE
 from clawtrace.cli.sources.source import TraceSource, chosen_runs, source_options
 from clawtrace.errors import InputError
+from clawtrace.report.console import console_for
 from clawtrace.support.figures import listed
 
 __all__ = ["command"]
@@ -39,7 +40,6 @@ def command(source: TraceSource, wanted: tuple[str, ...], out: Path | None, no_m
     """
     from clawtrace.cli.projects.new_project import assertions_file_text, replace_file
     from clawtrace.cli.sources.recorded_run import observed, print_score
-    from clawtrace.report.console import console_for
 
     with source.opened(wanted) as (asked, known):
         run_ids = chosen_runs(wanted, known, asked)

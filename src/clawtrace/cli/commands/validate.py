@@ -89,7 +89,7 @@ def _suite(suite: str, run_profile: str | None, evaluation_profile: str | None) 
 def _path(path: Path, evaluation_profile: str | None) -> Checked:
     """Check a project's folder, its project file, or one file."""
     from clawtrace.config.files.document import display
-    from clawtrace.config.loading.whole_project import check_file, check_project
+    from clawtrace.config.loading.whole_project import ProjectCheck
     from clawtrace.config.project import ProjectConfig
     from clawtrace.config.projects.project_file import Project, load_project
 
@@ -104,9 +104,8 @@ def _path(path: Path, evaluation_profile: str | None) -> Checked:
         # What does not hold of the project file says nothing of the others.
         broken = tuple(error.problems)
         project = Project(ProjectConfig(), _root(start), None, None)
-    checked = (
-        check_project(project, os.environ) if is_project else check_file(path, project, os.environ, evaluation_profile)
-    )
+    check = ProjectCheck(project, os.environ)
+    checked = check.whole() if is_project else check.one(path, evaluation_profile)
     files = (*dict.fromkeys(problem.file for problem in broken), *checked.files)
     if is_project and not files:
         raise click.UsageError(f"There is nothing to check in {display(path)!r}: no clawtrace.yaml and no configs.")

@@ -17,7 +17,7 @@ from clawtrace.cli.output.outcome import Output, also_shown
 from clawtrace.cli.sources.clickhouse import ClickHouseSource
 from clawtrace.cli.sources.source import TraceSource, chosen_runs, existing_store, held_by, service_at
 from clawtrace.config.loading.assertions_file import load_assertions_file, load_assertions_text
-from clawtrace.config.projects.project_file import Project, load_project
+from clawtrace.config.projects.project_file import load_project
 from clawtrace.config.projects.session_settings import SessionSettings, session_settings
 from clawtrace.errors import UsageError
 from clawtrace.report.base import AssertionLines, CampaignReport, RunsSource
@@ -31,12 +31,8 @@ __all__ = ["ExistingRuns", "judge_runs", "only_suite"]
 
 def only_suite() -> str | None:
     """Return the id of the project's suite; None where it has none, or several."""
-    suites = _suites(load_project())
+    suites = load_project().suites
     return suites[0] if len(suites) == 1 else None
-
-
-def _suites(project: Project) -> list[str]:
-    return sorted(path.stem for path in (project.configs / "suites").glob("*.y*ml"))
 
 
 class ExistingRuns(NamedTuple):
@@ -62,7 +58,7 @@ class ExistingRuns(NamedTuple):
             return self
         project = load_project()
         if project.config.store.url is None or not (asked or self.given()):
-            of_project = f" ({', '.join(suites[:5])})" if (suites := _suites(project)) else ""
+            of_project = f" ({', '.join(suites[:5])})" if (suites := project.suites) else ""
             raise click.UsageError(
                 f"Give --suite to run agents{of_project}, or --traces, --store or --server with --assertions to judge existing runs "
                 "(`store: {url: …}` in clawtrace.yaml stands for --store)."

@@ -77,7 +77,8 @@ def rerun(where: str, source: TraceSource, *, as_json: bool) -> int:
     if as_json:
         print_json({"schema": _SCHEMA, "verdicts": [_as_json(one) for one in answers]})
     else:
-        _print(answers, path, where_to_ask=_command(results, path.parent, source), alone=wanted is not None)
+        flags = flags_of_source(source if source.is_named else source_of_results(results, path.parent))
+        _print(answers, path, where_to_ask=" ".join(["clawtrace query", *flags]), alone=wanted is not None)
     if any(one.differs for one in answers):
         return ExitCode.FAILED
     return ExitCode.UNDECIDED if any(one.again is None for one in answers) or not answers else ExitCode.PASSED
@@ -202,13 +203,6 @@ def _table(title: str, answer: Answer, console: ConsoleOutput) -> None:
     console.line()
     console.line((f"{title} ({len(answer)})" if len(answer) != 1 else title, ""))
     print_table(answer.columns, answer.rows)
-
-
-def _command(results: Mapping[str, Any], folder: Path, source: TraceSource) -> str:
-    """Return the command that takes the SQL."""
-    named = results["source"] and not source.is_named
-    flags = flags_of_source(source_of_results(results["source"], folder) if named else source)
-    return " ".join(["clawtrace query", *flags])
 
 
 def _as_json(one: _Again) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from click.core import ParameterSource
 
 from clawtrace.cli.flags import complete_cases, together
 from clawtrace.cli.output.outcome import Output, also_shown, finish
+from clawtrace.report.console import console_for
 from clawtrace.support.files import keep_private
 
 if TYPE_CHECKING:
@@ -248,7 +249,6 @@ def _say_how_to_connect(plan: Plan, done: CampaignResult) -> None:
     """Print what the agent lacks of the first run that has no model call and did not pass: one cause, before its results."""
     from clawtrace.cli.output.connecting import makes_no_model_call, say_how_to_connect
     from clawtrace.model.verdict import Status
-    from clawtrace.report.console import console_for
     from clawtrace.runners.inputs.named_files import rendered
     from clawtrace.runners.starting.command_turn import CommandSettings
 
@@ -323,7 +323,7 @@ def _as_flagged(
     plan: Plan, decisions: dict[str, Decision], flags: SuiteFlags, gate: Gate
 ) -> tuple[Plan, dict[str, Decision]]:
     """Return what to run and what becomes of it, after the flags that look at what came of it last time."""
-    from clawtrace.campaign.running.last_time import judged_anew, not_passed, undecided_afresh
+    from clawtrace.campaign.running.last_time import not_passed, undecided_afresh
 
     if flags.last_failed:
         plan = not_passed(plan, decisions, gate)
@@ -335,7 +335,9 @@ def _as_flagged(
         decisions = undecided_afresh(plan, decisions)
     if why := flags.why_nothing_is_reused():
         decisions = {name: replace(one, stored=None, why=why) for name, one in decisions.items()}
-    return plan, judged_anew(decisions) if flags.reuse == _ALL else decisions
+    if flags.reuse == _ALL:  # also by spans that came after their verdicts
+        decisions = {name: replace(one, judge_anew=True) for name, one in decisions.items()}
+    return plan, decisions
 
 
 def _as_the_suite_says(gate: Gate, plan: Plan) -> Gate:

@@ -24,15 +24,7 @@ if TYPE_CHECKING:
     )
     from clawtrace.campaign.comparing.measured import Measured
 
-__all__ = [
-    "ALPHA",
-    "ComparisonFlags",
-    "FailOn",
-    "comparison_options",
-    "exit_code_of",
-    "print_compared",
-    "print_comparison",
-]
+__all__ = ["ALPHA", "ComparisonFlags", "comparison_options", "exit_code_of", "print_compared"]
 
 ALPHA = 0.05
 """The usual significance level."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from clawtrace.report.console import ConsoleOutput
+from clawtrace.report.console import ConsoleOutput, TableColumn, console_for
 
 __all__ = ["json_option", "print_json", "print_table", "stdout_console"]
 
@@ -25,15 +24,11 @@ def print_json(value: Any) -> None:
 
 def stdout_console() -> ConsoleOutput:
     """Return what to write on: a terminal's colours, or plain text for pipes, files and CI."""
-    from clawtrace.report.console import console_for
-
     return console_for(sys.stdout)
 
 
 def print_table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a table of texts and numbers; NULL is an empty cell, truth values are `true` and `false`, numbers are right-aligned."""
-    from clawtrace.report.console import TableColumn
-
     data = [list(row) for row in rows]
     numeric = [_is_numeric(row[i] for row in data) for i in range(len(titles))]
     columns = [TableColumn(title, "right" if right else "left") for title, right in zip(titles, numeric, strict=True)]

@@ -12,6 +12,7 @@ import click
 
 from clawtrace.cli.flags import together
 from clawtrace.errors import ClawtraceError, ExitCode
+from clawtrace.report.console import console_for
 from clawtrace.support.files import shared_folder, whole_text_file
 from clawtrace.verdicts.gating.gate import Gate
 
@@ -93,11 +94,6 @@ def _example(word: str) -> str:
     if word not in formats():
         return "json=results.json"
     return f"{word}=results.{ {'junit': 'xml', 'markdown': 'md', 'comment': 'md', 'github': 'txt'}.get(word, word) }"
-
-
-def writes_to_stdout(targets: Sequence[ReportTarget]) -> bool:
-    """Whether standard output carries a report, so that what people read must go to standard error."""
-    return any(path == "-" for _, path in targets)
 
 
 def write_reports(
@@ -270,7 +266,6 @@ def finish(report: CampaignReport, output: Output, *, folder: Path | None = None
     Raises:
         ClawtraceError: a report cannot be written; the others were, and the outcome has been printed.
     """
-    from clawtrace.report.console import console_for
     from clawtrace.report.terminal import print_campaign
 
     ours = in_every_format(folder) if folder else []
@@ -278,7 +273,8 @@ def finish(report: CampaignReport, output: Output, *, folder: Path | None = None
     targets = [*output.reports, *ours]
     written = {word: Path(path) for word, path in reversed(targets) if path != "-" and Path(path).is_file()}
     report = report._replace(results_file=written.get("json"), page=written.get("html"))
-    stream = sys.stderr if to_stderr or writes_to_stdout(output.reports) else sys.stdout
+    is_taken = to_stderr or any(path == "-" for _, path in output.reports)
+    stream = sys.stderr if is_taken else sys.stdout
     shown = report._replace(exit_code=ExitCode.BROKEN) if unwritten else report
     print_campaign(shown, console_for(stream), verbose=output.verbose, quiet=output.quiet)
     if unwritten:

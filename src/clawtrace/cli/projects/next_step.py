@@ -66,7 +66,7 @@ def _is_recording(path: Path) -> bool:
 
 
 def _of_project(project: Project) -> tuple[list[str], list[Step]]:
-    suites = sorted(path.stem for path in (project.configs / "suites").glob("*.y*ml"))
+    suites = project.suites
     cases = len(case_files(project.configs / "cases"))
     named = listed(suites, _NAMED)
     found = [f"Project {project.root}: {amount(len(suites), 'suite')} ({named}), {amount(cases, 'case')}."]

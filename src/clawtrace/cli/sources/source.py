@@ -50,8 +50,8 @@ _NO_ID = "\0"
 class Recordings(NamedTuple):
     """`--traces`, and how their content is split into runs."""
 
-    paths: tuple[Path, ...]
-    mode: Literal["rules", "one", "file", "dir"]
+    paths: tuple[Path, ...] = ()
+    mode: Literal["rules", "one", "file", "dir"] = "rules"
     run_id: str | None = None
     """Of mode `one`; None when none was given."""
     logs: tuple[Path, ...] = ()
@@ -65,8 +65,8 @@ class Recordings(NamedTuple):
 class TraceSource(NamedTuple):
     """Recordings, a store, or a running service."""
 
-    recordings: Recordings
-    store: Path | ClickHouseSource | None
+    recordings: Recordings = Recordings()
+    store: Path | ClickHouseSource | None = None
     server: str | None = None
     """Address or ready file of the service; None where none was named."""
 
@@ -329,18 +329,15 @@ def chosen_runs(wanted: Sequence[str], known: Sequence[str], asked: Session | He
     Raises:
         UsageError: there is no such run.
     """
+    number = f"There is one run, {known[0]!r}." if len(known) == 1 else f"There are {len(known)} runs."
     for run_id in wanted:
         if run_id not in known:
             from clawtrace.support.did_you_mean import did_you_mean
 
             if gone := asked.why_gone(run_id):
                 raise click.UsageError(f"{gone[0].upper()}{gone[1:]}.")
-            raise click.UsageError(f"There is no run {run_id!r}. {did_you_mean(run_id, known) or _how_many(known)}")
+            raise click.UsageError(f"There is no run {run_id!r}. {did_you_mean(run_id, known) or number}")
     return list(dict.fromkeys(wanted)) or list(known)
-
-
-def _how_many(known: Sequence[str]) -> str:
-    return f"There is one run, {known[0]!r}." if len(known) == 1 else f"There are {len(known)} runs."
 
 
 def _store_to_read(store: Path | ClickHouseSource | None, project: Project) -> Path | ClickHouseSource:
@@ -349,12 +346,10 @@ def _store_to_read(store: Path | ClickHouseSource | None, project: Project) -> P
     Raises:
         UsageError: there is none of them.
     """
-    if store or project.store or project.clickhouse:
-        return existing_store(store, project)
     kept = [path for folder in ("campaigns/*/*", "serve") for path in project.outputs.glob(f"{folder}/spans.duckdb")]
-    newest = max(kept, key=lambda path: path.stat().st_mtime, default=None)
-    if newest is None:
-        return existing_store(None, project)
+    if store or project.store or project.clickhouse or not kept:
+        return existing_store(store, project)
+    newest = max(kept, key=lambda path: path.stat().st_mtime)
     click.echo(f"note: nothing was named: this is the newest, --store {shlex.quote(os.path.relpath(newest))}", err=True)
     return newest
 

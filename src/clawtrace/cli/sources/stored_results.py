@@ -124,11 +124,10 @@ def stored_report(value: str | None, *, with_spans: bool) -> CampaignReport:
         campaign = Path(os.path.normpath(report.source.store.absolute())).parent
         report = report._replace(history=history_until(campaign, report.started_at))
     run_ids = [result.run_id for result in report.results]
-    nothing_given = TraceSource(Recordings((), "rules"), None)
     try:
         with (
             working() as shown,
-            opened_source(results, file.parent, nothing_given, shown, run_ids) as session,
+            opened_source(results, file.parent, TraceSource(), shown, run_ids) as session,
         ):
             return report._replace(details=details_of(session, report.results))
     except UsageError as error:
@@ -141,8 +140,7 @@ def opened_source(
     results: Mapping[str, Any], folder: Path, source: TraceSource, shown: Progress, run_ids: Sequence[str]
 ) -> Iterator[Session]:
     """Open the store or the recordings that the results name, or those that are given; of a ClickHouse only the runs."""
-    origin = results["source"]
-    named = source_of_results(origin, folder) if origin and not source.is_named else source
+    named = source if source.is_named else source_of_results(results, folder)
     if not named.is_named and (url := load_project().clickhouse) is not None:
         named = named._replace(store=ClickHouseSource(url))
     if not named.is_named:
@@ -151,27 +149,28 @@ def opened_source(
         raise UsageError(
             f"the store {str(named.store)!r} of these results does not exist: give its new path with --store."
         )
-    with named.held(_settings(origin, folder), shown, run_ids) as (session, _):
+    with named.held(_settings(results["source"], folder), shown, run_ids) as (session, _):
         yield session
 
 
-def source_of_results(origin: Mapping[str, Any], folder: Path) -> TraceSource:
-    """Return the recordings or the store that results name.
+def source_of_results(results: Mapping[str, Any], folder: Path) -> TraceSource:
+    """Return the recordings or the store that results name, if they name any.
 
     Raises:
         UsageError: a recording does not exist.
     """
-
-    def here(paths: Sequence[str]) -> tuple[Path, ...]:
-        return tuple(Path(os.path.normpath(folder / path)) for path in paths)
-
-    for path in here([*origin["traces"], *origin["logs"]]):
+    if (origin := results["source"]) is None:
+        return TraceSource()
+    traces, logs, stores = (
+        tuple(Path(os.path.normpath(folder / path)) for path in paths)
+        for paths in (origin["traces"], origin["logs"], filter(None, (origin["store"],)))
+    )
+    for path in (*traces, *logs):
         if not path.exists():
             raise UsageError(
                 f"the recording {str(path)!r} of these results does not exist: give its new path with --traces."
             )
-    recordings = Recordings(here(origin["traces"]), origin["runs_by"], origin["one_run"], here(origin["logs"]))
-    return TraceSource(recordings, None if origin["store"] is None else here([origin["store"]])[0])
+    return TraceSource(Recordings(traces, origin["runs_by"], origin["one_run"], logs), next(iter(stores), None))
 
 
 def flags_of_source(source: TraceSource) -> list[str]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from clawtrace.assertions.registry import all_types
-from clawtrace.config.base import CassetteMode
+from clawtrace.config.base import CassetteMode, CassetteSettings
 from clawtrace.config.cases.assertion_list import ASSERTIONS, PRECONDITIONS, AssertionList, load_assertions
-from clawtrace.config.cases.case import CaseConfig, FaultConfig, InputSection
-from clawtrace.config.cases.cassette import CassetteUse, cassette_of
-from clawtrace.config.cases.conversation import Conversation, load_conversation
+from clawtrace.config.cases.case import CaseConfig, FaultConfig, InputSection, SimulatedUserConfig
+from clawtrace.config.cases.cassette import CassetteUse
+from clawtrace.config.cases.conversation import Conversation, ConversationReader
 from clawtrace.config.cases.dataset import DatasetRow, load_rows
 from clawtrace.config.expectations import rubric_problems
 from clawtrace.config.files.document import Document, KeyPath, read_document
@@ -28,9 +28,13 @@ from clawtrace.config.suites.agent_file import LoadedAgent
 from clawtrace.config.suites.suite import ModelConfig, RunProfile
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.runners.base import ModelRequested, Runner, RunnerSettings, runner_types
+from clawtrace.runners.starting.templates import names_in, render
 from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = ["LoadedCase", "load_cases", "profile_problems"]
+
+_CASE_ID = "case_id"
+"""The only template of a cassette's path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +104,14 @@ def load_cases(
         problems += error.problems
         return []
     if document.data.get("dataset") is None:
-        case = _load(path, document, models, profile, env, problems)
+        case = _CaseReader(path, document, models, profile, env, problems).read()
         return [] if case is None else list(_with_faults(case))
     file, rows = load_rows(document.data["dataset"], document, problems)
     found: list[LoadedCase] = []
     seen: set[ConfigProblem] = set()
     for row in rows:
         wrong: list[ConfigProblem] = []
-        case = _load(path, row.fill(document, wrong), models, profile, env, wrong, row)
+        case = _CaseReader(path, row.fill(document, wrong), models, profile, env, wrong, row).read()
         problems += [row.problem(one) for one in wrong if one not in seen]
         seen.update(wrong)
         if case is not None and not wrong:
@@ -128,49 +132,159 @@ def _with_faults(case: LoadedCase) -> Iterator[LoadedCase]:
         yield replace(case, config=config, faults=ones)
 
 
-def _load(
-    path: Path,
-    document: Document,
-    models: Sequence[ModelConfig],
-    profile: tuple[Document, RunProfile] | None,
-    env: Mapping[str, str],
-    problems: list[ConfigProblem],
-    row: DatasetRow | None = None,
-) -> LoadedCase | None:
-    """Return the case in `path`, or None after adding every problem to `problems`."""
-    before = len(problems)
-    config = validated(CaseConfig, document.data, in_document(document), problems)
-    assertions = load_assertions(document, ASSERTIONS, env, problems)
-    preconditions = load_assertions(document, PRECONDITIONS, env, problems)
-    problems += _no_preconditions(preconditions)
-    whole = config is not None
-    config = config or _sound_part(document.data, path)
-    if config is None:
-        return None
-    if config.case_id != path.parent.name:
-        message = f"must be the name of the case's folder, {path.parent.name!r}, found {config.case_id!r}"
-        problems.append(document.problem(("case_id",), message))
-    conversation = load_conversation(config.input, path, document, env, problems, row)
-    context = config.input.context.model_dump(exclude_none=True)
-    problems += template_problems(context, in_document(document, ("input", "context")), env)
-    problems += rubric_problems(config.rubric, document)
-    runner = _runner(config, document, problems)
-    if runner is None:
-        return None
-    settings = _settings(config, runner, document, models, profile, env, problems)
-    if whole and not _has_user_message(config) and any(one.needs_user_message for one in settings.values()):
-        problems.append(document.problem(("input",), "the case has no user message, but the runner's settings use one"))
-    problems += _unseen(conversation, document, settings)
-    general = None if profile is None else (profile[0], profile[1].cassette)
-    cassette = cassette_of(
-        config.cassette, document, general, path.parent.name, runner, list(settings.values()), problems
-    )
-    if config.faults and (why := next((one.why_no_cassette for one in settings.values() if one.why_no_cassette), None)):
-        problems.append(document.problem(("faults",), f"a fault strikes at the server of a run: {why}", key=True))
-    problems += _user_problems(config, conversation, document, runner, settings, env)
-    if len(problems) > before:
-        return None
-    return LoadedCase(config, path, conversation, preconditions, assertions, runner, settings, cassette=cassette)
+@dataclass(slots=True)
+class _CaseReader:
+    """Reads one case, which may be a row of its dataset, and notes every problem."""
+
+    path: Path
+    document: Document
+    models: Sequence[ModelConfig]
+    profile: tuple[Document, RunProfile] | None
+    env: Mapping[str, str]
+    problems: list[ConfigProblem]
+    row: DatasetRow | None = None
+
+    def read(self) -> LoadedCase | None:
+        """Return the case, or None after adding what is wrong with it."""
+        before, data = len(self.problems), self.document.data
+        config = validated(CaseConfig, data, in_document(self.document), self.problems)
+        assertions = load_assertions(self.document, ASSERTIONS, self.env, self.problems)
+        preconditions = load_assertions(self.document, PRECONDITIONS, self.env, self.problems)
+        self.problems += _no_preconditions(preconditions)
+        whole = config is not None
+        config = config or _sound_part(data, self.path)
+        if config is None:
+            return None
+        if config.case_id != self.path.parent.name:
+            self._add(
+                ("case_id",),
+                f"must be the name of the case's folder, {self.path.parent.name!r}, found {config.case_id!r}",
+            )
+        conversation = ConversationReader(self.path.parent, self.document, self.env, self.problems, self.row).read(
+            config.input
+        )
+        context = config.input.context.model_dump(exclude_none=True)
+        self.problems += template_problems(context, in_document(self.document, ("input", "context")), self.env)
+        self.problems += rubric_problems(config.rubric, self.document)
+        runner = runner_types().get(config.runner.type)
+        if runner is None:
+            valid = " or ".join(f"`{name}`" for name in runner_types())
+            hint = did_you_mean(config.runner.type, runner_types())
+            self._add(("runner", "type"), f"found {config.runner.type!r}, valid is {valid}", hint)
+            return None
+        settings = self._settings(config, runner)
+        of_each = settings.values()
+        if whole and not _has_user_message(config) and any(one.needs_user_message for one in of_each):
+            self._add(("input",), "the case has no user message, but the runner's settings use one")
+        if conversation.attachments and not all(one.takes_all_messages for one in of_each):
+            message = "an attachment is a separate message, and the agent gets only the last message"
+            self._add(("input", "attachments"), message, "Set `input: json` in the runner to send all messages.")
+        no_cassette = next((one.why_no_cassette for one in of_each if one.why_no_cassette), "")
+        cassette = self._cassette(config.cassette, runner, no_cassette)
+        if config.faults and no_cassette:
+            self._add(("faults",), f"a fault strikes at the server of a run: {no_cassette}", key=True)
+        if config.input.user is not None:
+            self._check_user(config.input.user, conversation, runner, any(one.needs_opening for one in of_each))
+        if len(self.problems) > before:
+            return None
+        return LoadedCase(
+            config, self.path, conversation, preconditions, assertions, runner, settings, cassette=cassette
+        )
+
+    def _add(self, path: KeyPath, message: str, hint: str = "", *, key: bool = False) -> None:
+        self.problems.append(self.document.problem(path, message, hint, key=key))
+
+    def _settings(self, config: CaseConfig, runner: type[Runner]) -> dict[str | None, RunnerSettings]:
+        """Return the merged settings for each model: profile, then model override, then the case (config.md §2)."""
+        result: dict[str | None, RunnerSettings] = {}
+        found: list[ConfigProblem] = []
+        model_ids: list[str | None] = [model.model_id for model in self.models]
+        for model_id in model_ids or [None]:
+            data, place = self._merged(config, runner, model_id)
+            settings = validated(runner.Settings, data, place, found)
+            misplaced, wrong = self._templates(data, runner.without_templates, place, runner.template_names)
+            found += misplaced + wrong
+            if settings is not None:
+                if not misplaced:
+                    absent = runner.absent(settings, self.path.parent, self.env)
+                    found += [source.problem(where, why) for path, why in absent for source, where in [place(path)]]
+                result[model_id] = settings
+        self.problems += dict.fromkeys(found)
+        return result
+
+    def _templates(
+        self, data: Mapping[str, Any], plain: Collection[str], place: Place, more: Collection[str] = ()
+    ) -> tuple[list[ConfigProblem], list[ConfigProblem]]:
+        """Return the templates in `plain` keys, which are read before a run exists, and those in others without a value."""
+        misplaced = misplaced_templates({key: value for key, value in data.items() if key in plain}, place)
+        filled = {key: value for key, value in data.items() if key not in plain}
+        return misplaced, template_problems(filled, place, self.env, more=more)
+
+    def _merged(self, config: CaseConfig, runner: type[Runner], model_id: str | None) -> tuple[dict[str, Any], Place]:
+        data: dict[str, Any] = {}
+        own = (self.document, ("runner",))
+        origin: dict[str, tuple[Document, KeyPath]] = {}
+        layers: list[tuple[tuple[Document, KeyPath], Mapping[str, Any]]] = []
+        if self.profile is not None:
+            written, given = self.profile
+            layers = [
+                ((written, ("runner_defaults",)), given.runner_defaults),
+                ((written, ("model_overrides", model_id or "")), given.model_overrides.get(model_id or "", {})),
+                ((written, RunProfile.default_agent_at[:1]), given.runner_settings(runner.type_name)),
+            ]
+        for source, settings in (*layers, (own, config.runner.model_extra or {})):
+            for key, value in settings.items():
+                if key in runner.Settings.model_fields or source is own:
+                    data[key] = value
+                    origin[key] = source
+
+        def place(path: KeyPath) -> tuple[Document, KeyPath]:
+            source, prefix = origin.get(str(path[0]), own) if path else own
+            return source, prefix + path
+
+        return data, place
+
+    def _cassette(self, own: CassetteSettings | None, runner: type[Runner], why_none: str) -> CassetteUse | None:
+        """Return the case's own cassette, else the profile's, which is not for a case that starts no agent.
+
+        None where there is none, or what is wrong with it was added.
+        """
+        source, said = self.document, own
+        if own is None and self.profile is not None and runner.starts_agent:
+            source, said = self.profile[0], self.profile[1].cassette
+        if said is None:
+            return None
+        assert source.path is not None
+        if unknown := [name for name in names_in(said.path) if name != _CASE_ID]:
+            message = f"`{{{{{unknown[0]}}}}}` has no value here: only `{{{{{_CASE_ID}}}}}` has"
+            self.problems.append(source.problem(("cassette", "path"), message))
+            return None
+        if why_none:
+            self.problems.append(source.problem(("cassette",), why_none, key=True))
+            return None
+        file = source.path.parent / render(said.path, {_CASE_ID: self.path.parent.name}.__getitem__)
+        return CassetteUse(file.resolve(), said, source)
+
+    def _check_user(
+        self, user: SimulatedUserConfig, conversation: Conversation, runner: type[Runner], needs_opening: bool
+    ) -> None:
+        """Add why a model could not play the user as the case says."""
+        where = ("input", "user")
+        place, written = in_document(self.document, where), self.document.data["input"]["user"]
+        misplaced, wrong = self._templates(written, user.without_templates, place)
+        self.problems += misplaced + wrong
+        if conversation.turns:
+            self._add(where, "`turns` say what the user says, and so would a model; remove one of them")
+        if conversation.messages and conversation.messages[-1].role == "user":
+            message = "the last of `messages` is a user's, and a model would write the next one before it was answered"
+            self._add(where, message, "Make it the `opening`.")
+        if not runner.starts_agent:
+            self._add(where, f"a `{runner.type_name}` runner starts no agent, so that there is nobody to talk to")
+        if user.opening is None and needs_opening:
+            message = (
+                "the runner's settings use `{{message}}` before the agent starts, when the model has said nothing yet"
+            )
+            self._add(where, message, "Give an `opening`.")
 
 
 def _sound_part(data: Mapping[str, Any], path: Path) -> CaseConfig | None:
@@ -214,124 +328,8 @@ def profile_problems(document: Document, profile: RunProfile) -> list[ConfigProb
     return problems
 
 
-def _runner(config: CaseConfig, document: Document, problems: list[ConfigProblem]) -> type[Runner] | None:
-    known = runner_types()
-    found = known.get(config.runner.type)
-    if found is None:
-        valid = " or ".join(f"`{name}`" for name in known)
-        message = f"found {config.runner.type!r}, valid is {valid}"
-        problems.append(document.problem(("runner", "type"), message, did_you_mean(config.runner.type, known)))
-    return found
-
-
-def _settings(
-    config: CaseConfig,
-    runner: type[Runner],
-    document: Document,
-    models: Sequence[ModelConfig],
-    profile: tuple[Document, RunProfile] | None,
-    env: Mapping[str, str],
-    problems: list[ConfigProblem],
-) -> dict[str | None, RunnerSettings]:
-    """Return the merged settings for each model: profile, then model override, then the case (config.md §2)."""
-    result: dict[str | None, RunnerSettings] = {}
-    found: list[ConfigProblem] = []
-    model_ids: list[str | None] = [model.model_id for model in models]
-    for model_id in model_ids or [None]:
-        data, place = _merged(config, runner, document, model_id, profile)
-        settings = validated(runner.Settings, data, place, found)
-        plain = {key: value for key, value in data.items() if key in runner.without_templates}
-        misplaced = misplaced_templates(plain, place)
-        found += misplaced
-        filled = {key: value for key, value in data.items() if key not in plain}
-        found += template_problems(filled, place, env, more=runner.template_names)
-        if settings is not None:
-            if not misplaced:
-                assert document.path is not None
-                absent = runner.absent(settings, document.path.parent, env)
-                found += [source.problem(where, why) for path, why in absent for source, where in [place(path)]]
-            result[model_id] = settings
-    problems += dict.fromkeys(found)
-    return result
-
-
 def _has_user_message(config: CaseConfig) -> bool:
     if config.input.user is not None:
         return True
     messages = [*config.input.messages, *config.input.turns]
     return any(message.role == "user" or message.source is not None for message in messages)
-
-
-def _user_problems(
-    config: CaseConfig,
-    conversation: Conversation,
-    document: Document,
-    runner: type[Runner],
-    settings: Mapping[str | None, RunnerSettings],
-    env: Mapping[str, str],
-) -> list[ConfigProblem]:
-    """Return why a model could not play the user as the case says."""
-    user, where = config.input.user, ("input", "user")
-    if user is None:
-        return []
-    place, written = in_document(document, where), document.data["input"]["user"]
-    plain = {key: value for key, value in written.items() if key in user.without_templates}
-    found = misplaced_templates(plain, place)
-    found += template_problems({key: value for key, value in written.items() if key not in plain}, place, env)
-    if conversation.turns:
-        found.append(
-            document.problem(where, "`turns` say what the user says, and so would a model; remove one of them")
-        )
-    if conversation.messages and conversation.messages[-1].role == "user":
-        message = "the last of `messages` is a user's, and a model would write the next one before it was answered"
-        found.append(document.problem(where, message, "Make it the `opening`."))
-    if not runner.starts_agent:
-        message = f"a `{runner.type_name}` runner starts no agent, so that there is nobody to talk to"
-        found.append(document.problem(where, message))
-    if user.opening is None and any(one.needs_opening for one in settings.values()):
-        message = "the runner's settings use `{{message}}` before the agent starts, when the model has said nothing yet"
-        found.append(document.problem(where, message, "Give an `opening`."))
-    return found
-
-
-def _unseen(
-    conversation: Conversation, document: Document, settings: Mapping[str | None, RunnerSettings]
-) -> list[ConfigProblem]:
-    """Return the attachments that an agent would never see."""
-    if not conversation.attachments or all(one.takes_all_messages for one in settings.values()):
-        return []
-    message = "an attachment is a separate message, and the agent gets only the last message"
-    return [
-        document.problem(("input", "attachments"), message, "Set `input: json` in the runner to send all messages.")
-    ]
-
-
-def _merged(
-    config: CaseConfig,
-    runner: type[Runner],
-    document: Document,
-    model_id: str | None,
-    profile: tuple[Document, RunProfile] | None,
-) -> tuple[dict[str, Any], Place]:
-    data: dict[str, Any] = {}
-    origin: dict[str, tuple[Document, KeyPath]] = {}
-    known = runner.Settings.model_fields
-    layers: list[tuple[Document, KeyPath, Mapping[str, Any]]] = []
-    if profile is not None:
-        written, given = profile
-        override, of_program = given.model_overrides.get(model_id or "", {}), given.runner_settings(runner.type_name)
-        layers.append((written, ("runner_defaults",), given.runner_defaults))
-        layers.append((written, ("model_overrides", model_id or ""), override))
-        layers.append((written, RunProfile.default_agent_at[:1], of_program))
-    layers.append((document, ("runner",), config.runner.model_extra or {}))
-    for source, prefix, settings in layers:
-        for key, value in settings.items():
-            if key in known or source is document:
-                data[key] = value
-                origin[key] = (source, prefix)
-
-    def place(path: KeyPath) -> tuple[Document, KeyPath]:
-        source, prefix = origin.get(str(path[0]), (document, ("runner",))) if path else (document, ("runner",))
-        return source, prefix + path
-
-    return data, place

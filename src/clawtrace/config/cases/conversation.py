@@ -14,7 +14,7 @@ from clawtrace.config.files.problems import Place, in_document, template_problem
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.runners.base import Message
 
-__all__ = ["Attachment", "Conversation", "load_conversation"]
+__all__ = ["Attachment", "Conversation", "ConversationReader"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,35 +46,27 @@ class Conversation:
     attachments: tuple[Attachment, ...]
 
 
-def load_conversation(
-    asked: InputSection,
-    path: Path,
-    document: Document,
-    env: Mapping[str, str],
-    problems: list[ConfigProblem],
-    row: DatasetRow | None = None,
-) -> Conversation:
-    """Return the messages, turns and attachments of a case, adding every problem to `problems`.
-
-    Args:
-        asked: the case's `input`.
-        row: of the case's dataset; the case file holds its values already, the files that it names do not.
-    """
-    reader = _ConversationReader(path.parent, document, env, problems, row)
-    messages = reader.messages(asked.messages, ("input", "messages"))
-    turns = reader.messages(asked.turns, ("input", "turns"), turns=True)
-    return Conversation(messages, turns, reader.attachments(asked.attachments))
-
-
 @dataclass(slots=True)
-class _ConversationReader:
+class ConversationReader:
+    """Reads what a case says to its agent, and notes every problem."""
+
     folder: Path
+    """Of the case file."""
     document: Document
     env: Mapping[str, str]
     problems: list[ConfigProblem]
     row: DatasetRow | None
+    """Of the case's dataset; the case file holds its values already, the files that it names do not."""
 
-    def messages(self, written: Sequence[MessageConfig], where: KeyPath, *, turns: bool = False) -> tuple[Message, ...]:
+    def read(self, asked: InputSection) -> Conversation:
+        """Return the messages, turns and attachments of a case's `input`."""
+        messages = self._messages(asked.messages, ("input", "messages"))
+        turns = self._messages(asked.turns, ("input", "turns"), turns=True)
+        return Conversation(messages, turns, self._attachments(asked.attachments))
+
+    def _messages(
+        self, written: Sequence[MessageConfig], where: KeyPath, *, turns: bool = False
+    ) -> tuple[Message, ...]:
         found: list[Message] = []
         for index, message in enumerate(written):
             place: KeyPath = (*where, index)
@@ -140,7 +132,7 @@ class _ConversationReader:
         document, path = place(())
         return self.row.text(text, lambda message, hint: self.problems.append(document.problem(path, message, hint)))
 
-    def attachments(self, written: Sequence[str]) -> tuple[Attachment, ...]:
+    def _attachments(self, written: Sequence[str]) -> tuple[Attachment, ...]:
         found = []
         for index, name in enumerate(written):
             where: KeyPath = ("input", "attachments", index)

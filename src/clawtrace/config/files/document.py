@@ -19,6 +19,7 @@ __all__ = [
     "SUFFIXES",
     "Document",
     "KeyPath",
+    "check_depth",
     "display",
     "find_project_file",
     "parse_document",
@@ -146,7 +147,7 @@ def read_documents(path: Path) -> Iterator[Document]:
         ConfigError: as `read_document`; at the first document with a problem.
     """
     text, file = _text_of(path), display(path)
-    _check_depth(text, file)
+    check_depth(text, file)
     loader = _Loader(text)
     try:
         while loader.check_node():
@@ -191,7 +192,7 @@ def parse_document(text: str, file: str, path: Path | None = None, *, mapping: b
         text.encode()
     except UnicodeEncodeError as error:  # of a variable or an argument that is no UTF-8
         raise ConfigError(ConfigProblem(file, 0, 0, "is not UTF-8 text")) from error
-    _check_depth(text, file)
+    check_depth(text, file)
     loader = _Loader(text)
     try:
         root = loader.get_single_node()
@@ -216,7 +217,7 @@ def _built(loader: Any, root: yaml.Node, file: str, path: Path | None, *, mappin
     return Document(file, path, root, data)
 
 
-def _check_depth(text: str, file: str) -> None:
+def check_depth(text: str, file: str) -> None:
     """Refuse a file that is nested so deeply that composing it would end the process.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from clawtrace.config.files.document import Document, KeyPath
-from clawtrace.errors import ConfigProblem
+from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.runners.starting.templates import NAMES, names_in
 from clawtrace.support.did_you_mean import did_you_mean
 
@@ -18,6 +18,7 @@ __all__ = [
     "in_document",
     "in_reading_order",
     "misplaced_templates",
+    "read_as",
     "sound_part",
     "template_problems",
     "texts",
@@ -54,6 +55,19 @@ def validated(model: type[Model], data: Any, place: Place, problems: list[Config
     except ValidationError as error:
         problems += problems_of(error, model, place)
         return None
+
+
+def read_as(model: type[Model], document: Document) -> Model:
+    """Return a document's data as `model`.
+
+    Raises:
+        ConfigError: every problem in it.
+    """
+    problems: list[ConfigProblem] = []
+    found = validated(model, document.data, in_document(document), problems)
+    if found is None:
+        raise ConfigError(problems)
+    return found
 
 
 def sound_part(model: type[Model], data: Mapping[str, Any], instead: Mapping[str, Any]) -> Model | None:
@@ -154,16 +168,12 @@ def _unknown_key(name: str, model: type[BaseModel] | None) -> tuple[str, str]:
     elsewhere: Mapping[str, str] = getattr(model, "keys_of_others", {})
     if name in elsewhere:
         return f"does not belong here: {elsewhere[name]}", ""
-    if _of_the_project(name, model):
+    from clawtrace.config.project import ProjectConfig
+
+    if model is not ProjectConfig and name in ProjectConfig.model_fields:
         return "belongs at the top level of clawtrace.yaml, and has no effect here", ""
     known = [field.alias or key for key, field in model.model_fields.items()]
     return "is not a known key; known are " + ", ".join(f"`{key}`" for key in known), did_you_mean(name, known)
-
-
-def _of_the_project(name: str, model: type[BaseModel]) -> bool:
-    from clawtrace.config.project import ProjectConfig
-
-    return model is not ProjectConfig and name in ProjectConfig.model_fields
 
 
 def _model_at(model: type[BaseModel], path: Sequence[str | int]) -> type[BaseModel] | None:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from clawtrace.config.files.document import KeyPath, read_document
-from clawtrace.config.files.problems import in_document, validated
+from clawtrace.config.files.problems import read_as
 from clawtrace.config.imports.foreign import Import, Written, literal_arguments
-from clawtrace.errors import ConfigError, ConfigProblem
 
 __all__ = ["read_eval_set"]
 
@@ -25,8 +24,6 @@ _METRICS = {
     "response_match_score": "compares answers by ROUGE-1; `final_response` has `similar_to`, which is ROUGE-L",
     "final_response_match_v2": "asks a judge; `llm_judge` needs a rubric and an evaluation profile",
 }
-
-_Form = TypeVar("_Form", bound=BaseModel)
 
 
 class _AdkPart(BaseModel):
@@ -97,7 +94,7 @@ def read_eval_set(found: Import) -> None:
     """
     asked = None
     if "evaluators" in found.document.data:
-        configuration = _read(_Configuration, found)
+        configuration = read_as(_Configuration, found.document)
         for index, one in enumerate(configuration.evaluators):
             if one.name == _TRAJECTORY:
                 asked = one
@@ -106,17 +103,9 @@ def read_eval_set(found: Import) -> None:
         if asked is None:
             return
         found.document = read_document(Path(configuration.eval_set))
-    cases = _read(_AdkEvalSet, found)
+    cases = read_as(_AdkEvalSet, found.document)
     for index, case in enumerate(cases.eval_cases):
         _read_case(found, case, (_key(found.document.data, "eval_cases"), index), asked)
-
-
-def _read(model: type[_Form], found: Import) -> _Form:
-    problems: list[ConfigProblem] = []
-    read = validated(model, found.document.data, in_document(found.document), problems)
-    if read is None:
-        raise ConfigError(problems)
-    return read
 
 
 def _read_case(found: Import, case: _AdkCase, path: KeyPath, asked: _Evaluator | None) -> None:

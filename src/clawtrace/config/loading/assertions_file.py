@@ -56,7 +56,6 @@ class AssertionsFile(ConfigModel):
 class LoadedAssertions(NamedTuple):
     """A file for `--assertions`."""
 
-    path: Path
     assertions: AssertionList
     project: Project
     """The project, with the file's own `model_pricing` where it states one."""
@@ -87,7 +86,12 @@ def load_assertions_file(
     config = validated(AssertionsFile, document.data, in_document(document), problems)
     assertions = load_assertions(document, ASSERTIONS, env, problems, recorded=True)
     warnings: list[str] = []
-    profile = _profile(evaluation_profile, project, env, problems, warnings)
+    profile: EvaluationProfile | None = None
+    if evaluation_profile is not None:
+        from clawtrace.config.suites.profile_files import load_evaluation_profile, profile_file
+
+        named = profile_file("evaluation profile", evaluation_profile, project.configs)
+        profile = load_evaluation_profile(named, env, problems, warnings)
     policy, panel = HookPolicy(), None
     if profile is not None or any(one.is_probe for one in assertions.parsed):
         from clawtrace.config.loading.judges import hook_policy, hook_problems, judge_refusals, panel_of
@@ -98,12 +102,12 @@ def load_assertions_file(
         panel = None if problems else panel_of(profile)
     if config is None:
         raise ConfigError(in_reading_order(problems))
-    pricing = pricing_of(_merged_pricing(project, config), document, problems) or project.pricing
+    if config.model_pricing is not None:
+        prices = (project.config.model_pricing or {}) | config.model_pricing
+        project = project._replace(pricing=pricing_of(prices, document, problems))
     if problems:
         raise ConfigError(in_reading_order(problems))
-    project = Project(project.config, project.root, project.path, pricing)
-    assert document.path is not None
-    return LoadedAssertions(document.path, assertions, project, policy, panel, tuple(warnings))
+    return LoadedAssertions(assertions, project, policy, panel, tuple(warnings))
 
 
 def load_assertions_text(text: str, name: str) -> AssertionList:
@@ -163,23 +167,3 @@ def _piped(content: bytes, name: str) -> Document:
         return parse_document(content.decode("utf-8-sig"), name, Path.cwd() / "assertions")
     except UnicodeDecodeError as error:
         raise ConfigError(ConfigProblem(name, 0, 0, f"is not UTF-8 text (byte {error.start})")) from error
-
-
-def _profile(
-    named: str | None,
-    project: Project,
-    env: Mapping[str, str],
-    problems: list[ConfigProblem],
-    warnings: list[str],
-) -> EvaluationProfile | None:
-    if named is None:
-        return None
-    from clawtrace.config.suites.profile_files import load_evaluation_profile, profile_file
-
-    return load_evaluation_profile(profile_file("evaluation profile", named, project.configs), env, problems, warnings)
-
-
-def _merged_pricing(project: Project, config: AssertionsFile) -> dict[str, object] | None:
-    if config.model_pricing is None:
-        return None
-    return (project.config.model_pricing or {}) | config.model_pricing

@@ -29,7 +29,7 @@ from clawtrace.config.suites.suite import ModelConfig, RunProfile, SuiteConfig
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.support.did_you_mean import did_you_mean
 
-__all__ = ["Checked", "check_file", "check_project"]
+__all__ = ["Checked", "ProjectCheck"]
 
 
 class Checked(NamedTuple):
@@ -43,30 +43,15 @@ class Checked(NamedTuple):
     """What is odd and yet valid, or broken where no suite reaches it."""
 
 
-def check_project(project: Project, env: Mapping[str, str]) -> Checked:
-    """Check every configuration file below the project's `configs`."""
-    return _Check(project, env).whole()
-
-
-def check_file(path: Path, project: Project, env: Mapping[str, str], evaluation_profile: str | None = None) -> Checked:
-    """Check one configuration file, whose keys show its kind; of a suite also all that it selects.
-
-    Args:
-        evaluation_profile: says what hooks may do, for a suite or a file of assertions.
-
-    Raises:
-        UsageError: the evaluation profile does not exist.
-    """
-    return _Check(project, env).one(path, evaluation_profile)
-
-
 class _Suite(NamedTuple):
     document: Document
     config: SuiteConfig
     cases: frozenset[Path]
 
 
-class _Check:
+class ProjectCheck:
+    """Checks the files of a project, once."""
+
     def __init__(self, project: Project, env: Mapping[str, str]) -> None:
         self._project = project
         self._env = env
@@ -79,6 +64,7 @@ class _Check:
         self._cases: list[LoadedCase] = []
 
     def whole(self) -> Checked:
+        """Check every configuration file below the project's `configs`."""
         if self._project.path is not None:
             self._files.append(display(self._project.path))
         self._check_dialects()
@@ -98,6 +84,14 @@ class _Check:
         return self._checked()
 
     def one(self, path: Path, evaluation_profile: str | None) -> Checked:
+        """Check one configuration file, whose keys show its kind; of a suite also all that it selects.
+
+        Args:
+            evaluation_profile: says what hooks may do, for a suite or a file of assertions.
+
+        Raises:
+            UsageError: the evaluation profile does not exist.
+        """
         try:
             document = read_document(path)
         except ConfigError as error:

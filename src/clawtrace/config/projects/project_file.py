@@ -49,6 +49,11 @@ class Project(NamedTuple):
         return self.root / "configs"
 
     @property
+    def suites(self) -> list[str]:
+        """Ids of the suites, in order."""
+        return sorted({path.stem for path in (self.configs / "suites").glob("*.y*ml")})
+
+    @property
     def outputs(self) -> Path:
         """Folder of campaign results."""
         return self.root / self.config.outputs

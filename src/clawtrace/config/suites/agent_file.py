@@ -13,7 +13,7 @@ from clawtrace.config.base import SchemaVersion, Slug
 from clawtrace.config.files.document import Document, KeyPath, display, read_document, with_either_suffix
 from clawtrace.config.files.problems import in_document, validated
 from clawtrace.config.openclaw import AgentAssignment, AgentProgram
-from clawtrace.config.suites.selection import is_selected
+from clawtrace.config.suites.selection import is_selected, unknown_cases
 from clawtrace.config.suites.suite import RunProfile, SuiteConfig
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.runners.workspace import AgentFiles
@@ -110,24 +110,12 @@ def load_agents(
     assigned = []
     for index, assignment in enumerate(config.assignments):
         where: KeyPath = (*SuiteConfig.assignments_at, index)
-        problems += _unknown_cases(assignment, document, (*where, "case_selection"), known_cases)
+        problems += unknown_cases(assignment.case_selection, document, (*where, "case_selection"), known_cases)
         assigned.append((assignment, agent(assignment.agent_id, document, (*where, "agent_id"))))
     default = None
     if profile is not None and profile[1].default_agent is not None:
         default = agent(profile[1].default_agent, profile[0], RunProfile.default_agent_at)
     return Agents(tuple(assigned), default, document)
-
-
-def _unknown_cases(
-    assignment: AgentAssignment, document: Document, where: KeyPath, known: Mapping[str, object]
-) -> list[ConfigProblem]:
-    selection = assignment.case_selection
-    return [
-        document.problem((*where, key, index), f"there is no case {case_id!r}", did_you_mean(case_id, known))
-        for key in ("include_case_ids", "exclude_case_ids")
-        for index, case_id in enumerate(getattr(selection, key))
-        if case_id not in known
-    ]
 
 
 def load_agent(

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 from clawtrace.config.base import ConfigModel, SchemaVersion, Slug, distinct
 from clawtrace.config.expectations import AskedModelConfig, Expectations, Rubric, for_judges, rubric_problems
 from clawtrace.config.files.document import Document, read_document
-from clawtrace.config.files.problems import in_document, validated
+from clawtrace.config.files.problems import read_as
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.support.did_you_mean import did_you_mean
 
@@ -299,10 +299,7 @@ def load_labelled_examples(path: Path) -> LabelledExamples:
         ConfigError: every problem in it.
     """
     document = read_document(path)
-    problems: list[ConfigProblem] = []
-    found = validated(LabelledExamples, document.data, in_document(document), problems)
-    if found is not None:
-        problems += rubric_problems(found.rubric, document)
-    if found is None or problems:
+    found = read_as(LabelledExamples, document)
+    if problems := rubric_problems(found.rubric, document):
         raise ConfigError(problems)
     return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,11 +12,11 @@ from typing import Any
 import yaml
 
 from clawtrace.config.base import CaseSelection
-from clawtrace.config.files.document import Document, display, read_document, regular_text
+from clawtrace.config.files.document import Document, KeyPath, check_depth, display, read_document, regular_text
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.support.did_you_mean import did_you_mean
 
-__all__ = ["is_selected", "may_be_selected", "select_cases", "tags_in"]
+__all__ = ["is_selected", "may_be_selected", "select_cases", "tags_in", "unknown_cases"]
 
 
 def select_cases(
@@ -30,12 +32,7 @@ def select_cases(
         suite: the suite's document, for positions.
         problems: unknown ids, ids with two files, and an empty selection are added here.
     """
-    for key in ("include_case_ids", "exclude_case_ids"):
-        for index, case_id in enumerate(getattr(selection, key)):
-            if case_id not in files:
-                message = f"there is no case {case_id!r}"
-                hint = did_you_mean(case_id, files)
-                problems.append(suite.problem(("case_selection", key, index), message, hint))
+    problems += unknown_cases(selection, suite, ("case_selection",), files)
     read: dict[str, Document | None] = {}
     listed = [case_id for case_id in dict.fromkeys(selection.include_case_ids) if case_id in files]
     chosen = listed + [
@@ -53,6 +50,18 @@ def select_cases(
         message = "the suite selects no case"
         problems.append(suite.problem(("case_selection",), message, _why_none(selection, files, read)))
     return [(files[case_id][0], read.get(case_id)) for case_id in chosen]
+
+
+def unknown_cases(
+    selection: CaseSelection, document: Document, where: KeyPath, known: Collection[str]
+) -> list[ConfigProblem]:
+    """Return the ids of a selection, which stands at `where`, that no case has."""
+    return [
+        document.problem((*where, key, index), f"there is no case {case_id!r}", did_you_mean(case_id, known))
+        for key in ("include_case_ids", "exclude_case_ids")
+        for index, case_id in enumerate(getattr(selection, key))
+        if case_id not in known
+    ]
 
 
 def is_selected(case_id: str, selection: CaseSelection, tags: Callable[[], set[str] | None]) -> bool:
@@ -115,50 +124,27 @@ def _why_none(selection: CaseSelection, files: Mapping[str, list[Path]], read: M
 
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_KEY = re.compile(r"^[^\s#-]", re.MULTILINE)
+"""Where a key of the document's own mapping begins."""
+_KEYS = 100
+"""How many of its last keys a break is looked for in: each costs reading the file again."""
 
 
 def tags_of_broken(path: Path) -> set[str] | None:
-    """Return the tags that a case file lists before the place where it breaks; None where it does not get so far."""
+    """Return the tags that a case file lists before the key in which it breaks; None where it does not get so far."""
     try:
-        events = yaml.parse(regular_text(path), _Loader)
-        found = [_texts(value) for key, value in _entries(iter(events)) if key == "tags"]
-    except (OSError, ValueError):
+        text = regular_text(path)
+        check_depth(text, display(path))
+    except (OSError, ValueError, ConfigError):
         return None
-    if len(found) != 1 or found[0] is None:
-        return None
-    return set(found[0])
-
-
-def _entries(events: Iterator[Any]) -> Iterator[tuple[str | None, list[Any]]]:
-    """Yield the keys of a document's mapping, each with the events of its value, up to where the YAML breaks."""
-    key: list[Any] | None = None
-    try:
-        while not isinstance(next(events), yaml.MappingStartEvent):
-            pass
-        for event in events:
-            if isinstance(event, yaml.MappingEndEvent):
-                return
-            part = [event, *_inside(event, events)]
-            if key is None:
-                key = part
-                continue
-            yield (key[0].value if isinstance(key[0], yaml.ScalarEvent) else None), part
-            key = None
-    except (yaml.YAMLError, StopIteration):
-        return
-
-
-def _inside(event: Any, events: Iterator[Any]) -> Iterator[Any]:
-    depth = int(isinstance(event, yaml.CollectionStartEvent))
-    while depth:
-        inner = next(events)
-        depth += isinstance(inner, yaml.CollectionStartEvent) - isinstance(inner, yaml.CollectionEndEvent)
-        yield inner
-
-
-def _texts(value: list[Any]) -> list[str] | None:
-    """Return the texts of a list; None for anything else."""
-    if not isinstance(value[0], yaml.SequenceStartEvent):
-        return None
-    items = value[1:-1]
-    return [item.value for item in items] if all(isinstance(item, yaml.ScalarEvent) for item in items) else None
+    for end in (len(text), *reversed([key.start() for key in _KEY.finditer(text)][-_KEYS:])):
+        with suppress(yaml.YAMLError):
+            root = yaml.compose(text[:end], _Loader)
+            pairs = root.value if isinstance(root, yaml.MappingNode) else ()
+            found = [
+                value.value for key, value in pairs if key.value == "tags" and isinstance(value, yaml.SequenceNode)
+            ]
+            if len(found) == 1 and all(isinstance(one, yaml.ScalarNode) for one in found[0]):
+                return {one.value for one in found[0]}
+            return None
+    return None

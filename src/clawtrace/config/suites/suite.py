@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, field_validator
 
-from clawtrace.config.base import CaseSelection, CassetteSettings, ConfigModel, Metadata, SchemaVersion, Slug
+from clawtrace.config.base import CaseSelection, CassetteSettings, ConfigModel, Metadata, SchemaVersion, Slug, distinct
 from clawtrace.config.openclaw import ProfileAgent, SuiteAgents
 
-__all__ = [
-    "ExecutionPolicy",
-    "ModelConfig",
-    "RunProfile",
-    "SuiteConfig",
-    "Thresholds",
-]
+__all__ = ["ModelConfig", "RunProfile", "SuiteConfig", "Thresholds"]
 
 
 _OF_A_PROFILE = "it is a key of `execution_policy` in a run profile, `configs/run_profiles/ID.yaml`"
@@ -85,7 +79,7 @@ class SuiteConfig(SuiteAgents):
     """The same as the file's name."""
     title: str
     """A label for people."""
-    models: list[ModelConfig] = Field(default_factory=list)
+    models: Annotated[list[ModelConfig], distinct("model_id")] = Field(default_factory=list)
     """Each case runs once for each model; without any, once."""
     case_selection: CaseSelection = CaseSelection.model_construct()
     """Which cases belong to the suite; by default all."""
@@ -99,12 +93,8 @@ class SuiteConfig(SuiteAgents):
     @field_validator("models")
     @classmethod
     def _distinct(cls, models: list[ModelConfig]) -> list[ModelConfig]:
-        ids = [model.model_id for model in models]
-        twice = sorted({model_id for model_id in ids if ids.count(model_id) > 1})
-        if twice:
-            raise ValueError(f"the model_id {twice[0]!r} is used twice")
         first: dict[str, str] = {}
-        for model_id in ids:
+        for model_id in (model.model_id for model in models):
             other = first.setdefault(model_id.casefold(), model_id)
             if other != model_id:
                 raise ValueError(

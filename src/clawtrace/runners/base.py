@@ -276,7 +276,8 @@ class RunOutcome:
     processes_gone: bool = True
     """Whether everything that the runner started is known to have ended (spec: span-model.md §3 (a))."""
     cut_off: str | None = None
-    """Which processes a signal of ours ended while they might still have exported; a reason against completeness."""
+    """Which processes a signal of ours ended while they might still have exported, or worked and exported nothing; a reason against
+    completeness."""
     stdout: Path | None = None
     stderr: Path | None = None
     workspace: Path | None = None

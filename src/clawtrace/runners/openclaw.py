@@ -55,6 +55,9 @@ __all__ = ["OpenClawRunner", "OpenClawSettings"]
 _GRACE_SECONDS = 30.0
 """For the gateway to end its turn and export."""
 
+_FALLBACK = "EMBEDDED FALLBACK: "
+"""What `openclaw agent` writes before it does a turn's work itself."""
+
 
 class OpenClawSettings(ModelRunnerSettings):
     """Settings of `runner: {type: openclaw}`."""
@@ -158,6 +161,7 @@ class OpenClawRunner(ModelRunner):
                 raise RunnerError(why)
             return replace(
                 outcome,
+                cut_off=_unseen(outcome) or outcome.cut_off,
                 turns_started_ns=started or outcome.turns_started_ns,
                 final_output=read_output(home / ANSWER_FILE) or None,
                 logs=tuple(transcripts),
@@ -289,6 +293,13 @@ def _why(outcome: RunOutcome) -> str | None:
     if outcome.run_status != "failed" or outcome.exit_code not in (CONFIG_REFUSED, NOT_READY) or outcome.stderr is None:
         return None
     return outcome.stderr.read_text(encoding="utf-8", errors="replace").strip()
+
+
+def _unseen(outcome: RunOutcome) -> str | None:
+    """Return that the command line worked on a turn itself, which it does where the gateway ends or does not take it."""
+    if outcome.stderr is None or _FALLBACK not in outcome.stderr.read_text(encoding="utf-8", errors="replace"):
+        return None
+    return "the gateway did not answer a turn: OpenClaw's command line worked on it once more, without telemetry."
 
 
 def _unfinished(outcome: RunOutcome, turns: Sequence[str] | None, started: Sequence[int]) -> tuple[str, ...]:

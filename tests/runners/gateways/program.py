@@ -56,7 +56,10 @@ def agent(words: list[str]) -> None:
     if HOW == "hang":
         signal.pause()
     Path(CONFIG["agents"]["defaults"]["workspace"], "made.txt").write_text(said["--message"])
-    print(json.dumps({"result": {"payloads": [{"text": f"heard: {said['--message']}"}]}}))
+    result = {"payloads": [{"text": f"heard: {said['--message']}"}]}
+    if HOW == "gone":
+        print("EMBEDDED FALLBACK: Gateway agent failed; running embedded agent: gateway closed (1000)", file=sys.stderr)
+    print(json.dumps(result if HOW == "gone" else {"result": result}))
     sys.exit(3 if HOW == "fail" else 0)
 
 

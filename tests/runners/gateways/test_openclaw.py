@@ -187,6 +187,15 @@ def test_a_turn_that_fails_ends_the_run(openclaw):
     assert outcome.notes == ("turn 1 of 2 ended with exit code 3; 1 further turn was not run",)
 
 
+def test_work_without_a_gateway_is_unseen(openclaw):
+    """Where the gateway does not answer, OpenClaw's command line does the work itself, and exports nothing of it."""
+    outcome, _ = openclaw.run("One.", how="gone")
+
+    assert (outcome.run_status, outcome.final_output) == ("success", "heard: One.")
+    assert outcome.cut_off is not None
+    assert "without telemetry" in outcome.cut_off
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("image", [None, "claw:1"])
 def test_time_is_limited(openclaw, containers, image):

@@ -275,7 +275,7 @@ def answer_text(said: str) -> str:
         answer = json.loads(said)
         if answer.get("ok") is False:
             return ""
-        payloads = answer["result"]["payloads"]
+        payloads = answer.get("result", answer)["payloads"]  # without a gateway they stand alone
     except (ValueError, KeyError, TypeError, AttributeError):
         return said
     return "".join(f"{payload['text']}\n" for payload in payloads if payload.get("text"))

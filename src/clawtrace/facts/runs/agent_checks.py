@@ -169,12 +169,12 @@ def _doubt_handing(
 
 def _may_have_handed_over(run: RunSpans, tools: Sequence[ToolCallRow], rows: Mapping[int, Activation]) -> bool:
     """Return whether a call that only messages show may be a handoff to an agent that has no span."""
-    unseen = [call for call in tools if call.index is None and call.name]
+    unseen = [(call.name, call.arguments) for call in tools if call.index is None and call.name]
     if not unseen:
         return False
     forms = {form for index in rows for form in run.words(index).handoff_tools}
     known = {slug(run.spans[index].agent_name) for index in rows}
-    named = [named_agents(forms, call.name, call.arguments) for call in unseen]
+    named = [named_agents(forms, *call) for call in unseen]
     return any(names and names.isdisjoint(known) for names in named)
 
 

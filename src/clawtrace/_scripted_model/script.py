@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
+
+from clawtrace.config.base import RegularExpression
 
 __all__ = [
     "ModelRequest",
@@ -72,11 +74,11 @@ class ScriptedFailure(_ScriptPart):
 class When(_ScriptPart):
     """Conditions on a request; all that are given must hold."""
 
-    model: str | None = None
+    model: RegularExpression | None = None
     """Regular expression that the whole requested model name matches."""
-    system: str | None = None
+    system: RegularExpression | None = None
     """Regular expression found in the system prompt."""
-    user: str | None = None
+    user: RegularExpression | None = None
     """Regular expression found in the last user text."""
     tools: tuple[str, ...] = ()
     """Tools that must all be offered."""
@@ -84,20 +86,10 @@ class When(_ScriptPart):
     """No tool is offered at all."""
     last: Literal["user", "tool", "assistant"] | None = None
     """Role of the last message."""
-    last_message: str | None = None
+    last_message: RegularExpression | None = None
     """Regular expression found in the last message as JSON, such as in the result of a tool."""
     api: Api | None = None
     """Protocol of the request."""
-
-    @field_validator("model", "system", "user", "last_message")
-    @classmethod
-    def _compiles(cls, value: str | None) -> str | None:
-        if value is not None:
-            try:
-                re.compile(value)
-            except re.error as error:
-                raise ValueError(f"{value!r} is not a regular expression: {error}") from None
-        return value
 
     def holds(self, asked: ModelRequest) -> bool:
         """Return whether `asked` meets every condition."""

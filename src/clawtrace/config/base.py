@@ -18,6 +18,7 @@ __all__ = [
     "CassetteSettings",
     "ConfigModel",
     "Metadata",
+    "RegularExpression",
     "SchemaVersion",
     "Slug",
     "distinct",
@@ -107,6 +108,9 @@ def _regular_expression(pattern: str) -> str:
     return pattern
 
 
+RegularExpression = Annotated[str, AfterValidator(_regular_expression)]
+
+
 def _json_path(path: str) -> str:
     parse_path(path)
     return path
@@ -115,7 +119,7 @@ def _json_path(path: str) -> str:
 class NormaliseRule(ConfigModel):
     """A part of requests that differs from run to run and means nothing."""
 
-    pattern: Annotated[str, AfterValidator(_regular_expression)]
+    pattern: RegularExpression
     """Regular expression of what is replaced, in every text of a request."""
     as_: str = Field(default="<any>", alias="as")
     """What takes its place; `\\1` is the first group of the pattern."""

@@ -195,7 +195,6 @@ def _value(value: object) -> str:
 
 
 def _show(found: Conformance, console: ConsoleOutput) -> None:
-
     facts = _facts(found)
     console.line()
     if facts:

@@ -90,7 +90,6 @@ def _run(name: str, store: Path | None, server: str | None, one_run: bool) -> tu
 
 
 def _print(found: Difference, console: ConsoleOutput) -> None:
-
     for word, side in (("first ", found.first), ("second", found.second)):
         named = side.run_id if side.name == side.run_id else f"{side.name} ({side.run_id})"
         console.line((word, "bold"), (f"  {named}", ""))

@@ -234,7 +234,7 @@ def _models(runs: Sequence[Mapping[str, Any]]) -> Iterator[Observation]:
 def _budgets(runs: Sequence[Mapping[str, Any]]) -> Iterator[Observation]:
     totals = [run["totals"] for run in runs]
     used = [tokens for of_run in totals if (tokens := tokens_used(of_run)) is not None]
-    if len(used) == len(totals) and (tokens := max(used)):
+    if len(used) == len(totals) and (tokens := max(used, default=0)):
         most = _above(tokens, _BUDGET_MARGIN)
         yield Observation(
             {"type": "trace_token_budget", "max_total_tokens": most}, f"It used {tokens} tokens; plus half."

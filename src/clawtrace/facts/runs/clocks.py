@@ -34,10 +34,12 @@ def on_another_clock(run: RunSpans) -> Mapping[int, int]:
             early.add(index)
         elif remote and above.end_ns is not None and span.start_ns - above.last_ns > slack:
             late.add(index)
+    if not (early or late):
+        return {}
     tops = run.topmost(early | late)
     enters = [run.enter[top] for top in tops]
     found = {}
-    for index in range(len(spans)) if tops else ():
+    for index in range(len(spans)):
         top = tops[bisect_right(enters, run.enter[index]) - 1]  # before the first one, this is the last
         if top == index or run.encloses(top, index):
             found[index] = top

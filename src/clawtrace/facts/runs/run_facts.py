@@ -153,6 +153,8 @@ class RunFacts:
 
     def _untimed(self, rows: Sequence[ToolCallRow] | Sequence[Activation]) -> Set[int | None]:
         """Return the spans of `rows` of which it is unknown when they ran, as far as that matters for their order."""
+        if not self.shifted:
+            return frozenset()
         tops = untimed(self.spans, self.shifted, (row.index for row in rows))
         return {row.index for row in rows if row.index is not None and self.shifted.get(row.index) in tops}
 

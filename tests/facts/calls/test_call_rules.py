@@ -159,8 +159,20 @@ def test_a_span_that_is_counted_alone_needs_no_rule(lab: Lab, rule: str) -> None
 def test_what_asks_no_model_is_no_model_call() -> None:
     """OpenInference's OpenAI SDK calls each request an LLM, also a moderation, an upload and a batch."""
     scope, kind = "openinference.instrumentation.openai", {"openinference.span.kind": "LLM", "input.value": "{}"}
-    others = ("ModerationCreateResponse", "FileObject", "Batch", "AsyncCursorPage")
+    others = (
+        "ModerationCreateResponse", "FileObject", "Batch", "AsyncCursorPage", "InputTokenCountResponse", "ImagesResponse",
+        "Transcription", "HttpxBinaryResponseContent",
+    )  # fmt: skip
     spans = [S(f"s{at}", "", at, at + 1, name, kind, scope=scope) for at, name in enumerate(others, start=3)]
     asked = S("m", "", 1, 2, "ChatCompletion", {**kind, "llm.model_name": "gpt-4o"}, scope=scope)
 
     assert len(Lab().put(asked, *spans).rows("SELECT span_id FROM llm_calls")) == 1
+
+
+@pytest.mark.parametrize("url", ["/moderations", "/v1/messages/count_tokens?beta=true", "/audio/transcriptions"])
+def test_logfire_s_other_requests_are_no_model_calls(lab: Lab, url: str) -> None:
+    """Logfire names all requests alike that it does not know, and gives them the model of their answers."""
+    said = {"url": url, "gen_ai.provider.name": "openai", "gen_ai.response.model": "omni", "gen_ai.response.id": "modr"}
+    lab.put(S("s", name="OpenAI API call to {url!r}", attrs=said, scope="logfire.openai"))
+
+    assert lab.rows("SELECT span_id FROM llm_calls") == []

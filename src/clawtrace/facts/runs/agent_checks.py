@@ -47,7 +47,7 @@ def check_agents(
             findings.gap("agents", "agent-among-steps", call.index)
     _doubt_given_up(run, models, rows)
     handing = _doubt_handing(run, tools, rows)
-    if _may_have_handed_over(run, tools, rows):
+    if rows and _may_have_handed_over(run, models, tools, rows):
         findings.gap("agents", "tool-or-handoff")
     if len(rows) < 2:
         return
@@ -167,22 +167,29 @@ def _doubt_handing(
     return handing
 
 
-def _may_have_handed_over(run: RunSpans, tools: Sequence[ToolCallRow], rows: Mapping[int, Activation]) -> bool:
-    """Return whether a call that only messages show may be a handoff to an agent that has no span."""
+def _may_have_handed_over(
+    run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCallRow], rows: Mapping[int, Activation]
+) -> bool:
+    """Return whether a call that only messages show, or none does, may be a handoff to an agent that has no span."""
+    if not _hears(models) and any(run.records(index, "agents") is False for index in rows):
+        return True
     unseen = [(call.name, call.arguments) for call in tools if call.index is None and call.name]
-    if not unseen:
-        return False
     forms = {form for index in rows for form in run.words(index).handoff_tools}
     known = {slug(run.spans[index].agent_name) for index in rows}
     named = [named_agents(forms, *call) for call in unseen]
     return any(names and names.isdisjoint(known) for names in named)
 
 
+def _hears(models: Sequence[LlmCall]) -> bool:
+    """Return whether it is recorded what each model asked for."""
+    return bool(models) and all(call.voice is not None or call.asks is False for call in models)
+
+
 def _doubt_after_another(
     run: RunSpans, models: Sequence[LlmCall], rows: Mapping[int, Activation], findings: Findings, *, handing: bool
 ) -> None:
     """Doubt who called the agents that another one may have handed over to, where nothing says what that one asked for."""
-    recorded = bool(models) and all(call.voice is not None or call.asks is False for call in models)
+    recorded = _hears(models)
     # What handed over in a trace of its own does not say for whom.
     apart = any(role == "handoff" and run.agent[index] is None for index, role in enumerate(run.role))
     unheard = not recorded and any(run.words(index).hidden_handoffs for index in rows)

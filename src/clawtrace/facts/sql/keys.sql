@@ -70,7 +70,8 @@ CREATE OR REPLACE TEMP VIEW fact_raw AS
 SELECT k.sid AS sid, k.dialect AS dialect, t.* REPLACE (
            CASE WHEN k.masked
                 THEN map_from_entries(list_filter(map_entries(t."SpanAttributes"), lambda e: NOT regexp_full_match(e.value, '{mask}')))
-                ELSE t."SpanAttributes" END AS "SpanAttributes")
+                ELSE t."SpanAttributes" END AS "SpanAttributes",
+           regexp_replace(t."SpanName", '^({prefix})', '') AS "SpanName")
 FROM fact_keys AS k
 JOIN otel_traces AS t ON t.rowid = k.row_id
 WHERE t.run_no IN (SELECT run_no FROM fact_runs);

@@ -233,6 +233,8 @@ class DialectFile(SpanTests, DialectPart):
     handoff_tools: Annotated[list[str], Merge.BEFORE] = []
     """Names of tools by which a model hands over to another agent: regular expressions of the whole name, whose first group is
     the agent's name, with `_` for what is neither letter nor digit; an argument may name it, too."""
+    name_prefix: str = ""
+    """What span processors put before the names of all spans, a regular expression; asked of `opentelemetry` alone. Rules read names without it."""
     hidden_handoffs: bool = False
     """A handoff has no span: it is known only where the model's request for it is recorded."""
     finish_reasons: Annotated[dict[str, bool], Merge.OVER] = {}

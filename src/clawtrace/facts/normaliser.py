@@ -139,7 +139,13 @@ class Normaliser:
         twice = bool(side.script(_TWICE))
         once, reused = (_ONCE, dict(side.script(_REUSED))) if twice else ("", {})
         side.script(
-            read_sql("keys").format(detection=detection, version=version, once=once, mask=MASK.replace("'", "''"))
+            read_sql("keys").format(
+                detection=detection,
+                version=version,
+                once=once,
+                mask=MASK.replace("'", "''"),
+                prefix=self.dialects["opentelemetry"].file.name_prefix.replace("'", "''"),
+            )
         )
         scopes: dict[str, set[str]] = defaultdict(set)
         spans = 0

@@ -74,7 +74,8 @@ SELECT k.sid AS sid, k.dialect AS dialect, t.* REPLACE (
                 THEN map_from_entries(list_filter(map_entries(t."SpanAttributes"), lambda e: NOT (
                     regexp_full_match(e.value, '{mask}') OR (ends_with(e.key, 'name') AND contains(e.value, '***')) OR
                     (regexp_full_match(e.value, '[0-9a-f]{{64}}') AND regexp_matches(e.key, 'name|argument|result|message|content|input|output|prompt')))))
-                ELSE t."SpanAttributes" END AS "SpanAttributes")
+                ELSE t."SpanAttributes" END AS "SpanAttributes",
+           regexp_replace(t."SpanName", '^({prefix})', '') AS "SpanName")
 FROM fact_keys AS k
 JOIN otel_traces AS t ON t.rowid = k.row_id
 WHERE t.run_no IN (SELECT run_no FROM fact_runs);

@@ -1,7 +1,7 @@
 """An agent whose faults are planned: what it does wrong, and in which repetitions, stands in its arguments.
 
 Arguments: the run's id, then `TOOL` for a tool it always calls, `TOOL@1,4` for one it calls in these repetitions only,
-and `tokens=N` for what its one model call used.
+`TOOL@large` for one it calls as this model of the suite, and `tokens=N` for what its one model call used.
 """
 
 import sys
@@ -13,7 +13,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 def main(run_id: str, words: list[str]) -> None:
     """Do what the words say."""
-    repetition = run_id.rsplit("/", 1)[1].split("-")[0]
+    _, model, _, last = run_id.rsplit("/", 3)
+    repetition = last.split("-")[0]
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter()))
     tracer = provider.get_tracer("agent")
@@ -24,7 +25,7 @@ def main(run_id: str, words: list[str]) -> None:
                 usage = {"gen_ai.usage.input_tokens": int(name[7:]), "gen_ai.usage.output_tokens": 5}
                 attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", **usage}
                 tracer.start_span("chat m", attributes=attributes).end()
-            elif not when or repetition in when.split(","):
+            elif not when or {repetition, model} & set(when.split(",")):
                 attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
                 tracer.start_span(f"execute_tool {name}", attributes=attributes).end()
     provider.shutdown()

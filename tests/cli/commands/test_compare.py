@@ -335,6 +335,26 @@ class TestComparison:
         assert "Traceback" not in done.stderr
 
 
+class TestModels:
+    def test_two_of_one_campaign(self, suite) -> None:
+        """Their runs are compared case by case; the same models with each other are no regression."""
+        suite.write("models: [{model_id: small}, {model_id: large}]\n", case="search rm@large")
+        suite.run(4)
+        code, found = suite.compare("compare", "s@small", "s@large")
+        (case,) = found["cases"]
+        passed = [case["pass_rate"][side]["passed"] for side in ("first", "second")]
+
+        assert (code, case["verdict"], case["model_id"], passed) == (1, "regression", None, [4, 0])
+        assert suite.compare("compare", "s", "s")[1]["cases"][0]["model_id"] == "small"
+        for sides, said in (
+            (("s@small", "s"), "Name a model on both sides"),
+            (("s@smal", "s@large"), "has no runs with the model 'smal'. Did you mean `small`?"),
+        ):
+            done = suite.clawtrace("compare", *sides)
+            assert (done.returncode, done.stdout) == (2, "")
+            assert said in done.stderr
+
+
 class TestNoFalseComfort:
     @pytest.mark.smoke
     def test_single_runs_show_nothing_and_say_so(self, suite) -> None:

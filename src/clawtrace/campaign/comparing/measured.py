@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ __all__ = [
     "baseline_names",
     "find_campaign",
     "find_results",
+    "find_sides",
     "is_baseline",
     "load_baseline",
     "measured_of",
@@ -290,6 +291,32 @@ def find_campaign(value: str, outputs: Path) -> Measured:
         return load_baseline(value, outputs).measured
     data = read_json(find_results(value, outputs, names))
     return _measured(data, value) if data.get("schema") == SCHEMA else measured_of(data, value)
+
+
+def find_sides(first: str, second: str, outputs: Path) -> tuple[Measured, Measured]:
+    """Return two campaigns or baselines; ``CAMPAIGN@MODEL`` is the runs with that model, which are compared by case alone.
+
+    Raises:
+        UsageError: one is not there, or has no run with the model, or only one side names a model.
+        InputError: what was found cannot be read.
+    """
+    named = [("", "", value) if Path(value).exists() else value.rpartition("@") for value in (first, second)]
+    models = [model if at else None for _, at, model in named]
+    if None not in models:
+        one, other = (_of_model(find_campaign(campaign, outputs), model) for campaign, _, model in named)
+        return one, other
+    if models != [None, None]:
+        raise UsageError("Name a model on both sides, such as `smoke@small smoke@large`, or on none.")
+    return find_campaign(first, outputs), find_campaign(second, outputs)
+
+
+def _of_model(measured: Measured, model: str) -> Measured:
+    """Return the runs with a model, as if the suite listed no models."""
+    cases = {(case_id, None): runs for (case_id, one), runs in measured.cases.items() if one == model}
+    if not cases:
+        hint = nearest(model, sorted({one for _, one in measured.cases if one}), "Its suite lists no models.")
+        raise UsageError(f"{measured.source!r} has no runs with the model {model!r}. {hint}")
+    return replace(measured, cases=cases)
 
 
 def _path(name: str, outputs: Path) -> Path:

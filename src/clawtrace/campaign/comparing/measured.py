@@ -312,7 +312,9 @@ def find_sides(first: str, second: str, outputs: Path) -> tuple[Measured, Measur
 
 def _of_model(measured: Measured, model: str) -> Measured:
     """Return the runs with a model, as if the suite listed no models."""
-    cases = {(case_id, None): runs for (case_id, one), runs in measured.cases.items() if one == model}
+    cases: dict[CaseKey, Sequence[MeasuredRun]] = {
+        (case_id, None): runs for (case_id, one), runs in measured.cases.items() if one == model
+    }
     if not cases:
         hint = nearest(model, sorted({one for _, one in measured.cases if one}), "Its suite lists no models.")
         raise UsageError(f"{measured.source!r} has no runs with the model {model!r}. {hint}")

@@ -78,3 +78,20 @@ def test_work_that_a_program_goes_on_with_after_its_agent_has_ended(lab: Lab) ->
     )
 
     assert lab.rows("SELECT start_ns IS NULL FROM tool_calls") == [(False,), (False,)]
+
+
+@pytest.mark.parametrize("held", [200, 5_000])
+def test_work_that_a_queue_held(lab: Lab, held: int) -> None:
+    """What hands a task to a queue does not wait for it, and the agent around it still works: nothing says that a clock is ahead."""
+    lab.put(
+        agent("a", at=BEGAN, to=BEGAN + 90_000),
+        S("q", "a", BEGAN + 1, BEGAN + 2, name="StartActivity:write"),
+        S("w", "q", BEGAN + 1 + held, BEGAN + 30 + held, name="RunActivity:write", flags=REMOTE_PARENT),
+        tool("u", "w", at=BEGAN + 10 + held, tool="write"),
+        tool("t", "a", at=BEGAN + 20_000, tool="read"),
+    )
+
+    assert lab.rows("SELECT name FROM tool_calls WHERE start_ns IS NOT NULL ORDER BY call_no") == [
+        ("write",),
+        ("read",),
+    ]

@@ -20,20 +20,27 @@ clocks of servers that are kept in time agree within less than a tenth."""
 def on_another_clock(run: RunSpans) -> Mapping[int, int]:
     """Return the spans of which it is unknown when they ran, each with the topmost of them that it is, or is inside of.
 
-    They began before the span that they are in, or are in another process and began after that one had ended: its clock is
-    ahead, or it was scheduled to work later. That makes no difference where all of the run's work is there.
+    They began before the span that they are in, or are in another process and began after the agent or tool that they are in had ended,
+    which waits for what it calls: its clock is ahead, or it was scheduled to work later. What a queue holds between the two tells nothing.
+    It makes no difference where all of the run's work is there.
     """
     spans, first = run.spans, run.spans[0].sid
     early, late = set[int](), set[int]()
     for index, span in enumerate(spans):
         if span.parent_sid is None or span.source == "log" or span.start_ns <= 0 or run.cut[index]:
             continue
-        above, remote = spans[span.parent_sid - first], (span.flags or 0) & REMOTE_PARENT == REMOTE_PARENT
+        remote = (span.flags or 0) & REMOTE_PARENT == REMOTE_PARENT
         slack = _REMOTE_SLACK_NS if remote else _SLACK_NS
-        if above.start_ns - span.start_ns > slack:
+        if spans[span.parent_sid - first].start_ns - span.start_ns > slack:
             early.add(index)
-        elif remote and above.end_ns is not None and span.start_ns - above.last_ns > slack:
-            late.add(index)
+        elif remote:
+            caller = run.agent[index] if run.tool[index] is None else run.tool[index]
+            if (
+                caller is not None
+                and spans[caller].end_ns is not None
+                and span.start_ns - spans[caller].last_ns > slack
+            ):
+                late.add(index)
     if not early and not late:
         return {}
     tops = run.topmost(early | late)

@@ -44,7 +44,7 @@ narrow AS MATERIALIZED (
            len(list_filter(map_values(t."SpanAttributes"), lambda v: length(v) = longest.size AND (
                  (starts_with(v, '{{"') OR starts_with(v, '[{{') OR starts_with(v, '["')) AND NOT ends_with(v, ']') AND NOT ends_with(v, '}}') AND NOT json_valid(v)
                  OR longest.size IN (1000, 1024, 2000, 2048, 4096, 8192, 10000, 16384, 32768, 65535, 65536) AND contains(v, ' ') AND NOT json_valid(v)))) AS broken,
-           len(list_filter(map_values(t."SpanAttributes"), lambda v: regexp_full_match(v, '{mask}|[0-9a-f]{{64}}|.*\*{{3}}.*'))) > 0 AS masked,
+           len(list_filter(map_values(t."SpanAttributes"), lambda v: regexp_full_match(v, '{mask}|[0-9a-f]{{64}}') OR (length(v) < 256 AND contains(v, '***')))) > 0 AS masked,
            len(list_filter(t."Events.Attributes", lambda a: list_contains(list_transform(map_values(a), lambda v: length(v)), longest.size))) AS in_events,
            CASE WHEN starts_with(t."ScopeName", 'clawtrace.logs.') THEN 'log' ELSE 'otlp' END AS source,
            {detection} AS dialect

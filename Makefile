@@ -53,7 +53,7 @@ eval: $(RUNTIME) ## Run a bundled suite, and by default one case with a scripted
 	@$(if $(filter quickstart,$(SUITE)),$(IN_VENV) clawtrace model-server configs/cases/judged/letter/judge.yaml -- \
 		clawtrace eval --suite judged --evaluation-profile judged --report json=outputs/judged.json)
 
-test: lint types imports pytest ## Check style, types and layers, and run the tests of the first tier (at most 4 minutes)
+test: lint types imports pytest ## Check style, types and layers, and run the tests of the first tier (about 6 minutes on two cores)
 
 lint: $(DEV) ## Check style and format
 	$(BIN)/ruff check .
@@ -69,7 +69,7 @@ pytest: $(DEV) ## Run the tests of the first tier
 	@$(BIN)/python -m compileall -q src
 	$(IN_VENV) pytest -n auto --dist loadfile
 
-test-full: test ## Run all tests of both tiers (at most 40 minutes); what fails beside other tests runs once more, alone
+test-full: test ## Run all tests of both tiers (about 50 minutes on two cores); what fails beside other tests runs once more, alone
 	@$(IN_VENV) pytest -n auto --dist loadfile --no-loadscope-reorder --second-tier || { \
 		[ $$? -eq 1 ] && echo "Once more, alone, what failed beside other tests:" && \
 		$(IN_VENV) pytest --second-tier --last-failed --last-failed-no-failures none -v; }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
-from clawtrace.config.files.document import parse_document
+from clawtrace.config.files.document import parse_document, read_document
 from clawtrace.errors import ConfigError
 from clawtrace.runners.base import runner_types
 
@@ -399,3 +402,14 @@ input:
     - role: user
       content: hello
 """
+
+
+def test_what_a_shell_pipes_in_is_read() -> None:
+    """`<(…)` names a pipe in /dev/fd: a user who writes it waits for what it holds."""
+    there, here = os.pipe()
+    os.write(here, b"steps: []\n")
+    os.close(here)
+    try:
+        assert read_document(Path(f"/dev/fd/{there}")).data == {"steps": []}
+    finally:
+        os.close(there)

@@ -166,8 +166,12 @@ def _text_of(path: Path) -> str:
 
 
 def regular_text(path: Path) -> str:
-    """Return the text of a file; a pipe or device among a project's files would never end, and is an OSError."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
+    """Return the text of a file; a pipe or device among a project's files would never end, and is an OSError.
+
+    A shell's `<(…)` and standard input, which lie in ``/dev`` or ``/proc``, are read.
+    """
+    named = path.parts[1:2] in (("dev",), ("proc",))
+    if not named and path.exists() and not (path.is_file() or path.is_dir()):
         raise OSError(errno.EINVAL, "it is a pipe, a socket or a device, not a file")
     return path.read_text(encoding="utf-8-sig")
 

@@ -112,7 +112,6 @@ class TestYaml:
         """A file that is no UTF-8, or holds two documents, is named."""
         path = files.root / "latin.yaml"
         path.write_bytes(b"b:\na: \xe9\n")
-        from clawtrace.config.files.document import read_document
 
         with pytest.raises(
             ConfigError, match=r"latin\.yaml:2:4: is not UTF-8 text \(byte 6\)\. Save the file as UTF-8\."

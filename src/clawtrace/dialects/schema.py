@@ -252,6 +252,9 @@ class DialectFile(SpanTests, DialectPart):
     spans_apart: bool = False
     """Its spans are switched on apart from its logs: where none was received, its log events name spans that were never
     exported. Else a span that an event names and that was not received was lost."""
+    conventional: bool = False
+    """Whether its spans say how work ended as OpenTelemetry's conventions have it, also where no recording verified it: what failed has
+    the status of an error, and a request that failed is a failure, or an attempt of the call around it."""
     main_agent: str | None = None
     """Name of the outermost agent, which no span names; if it has no span at all, a conversation is its work. A model call
     without a model's name used the model of its agent's span."""

@@ -79,6 +79,12 @@ _VALUES = (
 
 _OF_CALLS = (
     Reason(
+        "model-as-requested",
+        "The answering model is recorded under the name that was requested: a version of it may have answered.",
+        "some instrumentations copy the requested name",
+        "A recording of this instrumentation with a known answering model, and `columns` in a dialect file, would settle it.",
+    ),
+    Reason(
         "total-unlike-parts",
         "The total of tokens that its span records is not the sum of its input and output tokens, with or without cached or "
         "reasoning tokens.",
@@ -131,6 +137,18 @@ _OF_CALLS = (
         "the role `turn` of dialects", "An instrumentation of the program that made the turn.", always=True,
     ),
     Reason(
+        "tools-inside-call",
+        "Tools ran inside of a model span: it may be a loop of several requests.",
+        "a model asks for tools with its answer, which ends the request",
+        "An instrumentation of the model's SDK, or `kind` rules in a dialect file, would settle it.",
+    ),
+    Reason(
+        "attempt-or-failure",
+        "A failure inside of a model call that was answered, or before one that was: it may be an attempt that the client repeated by itself.",
+        "some clients write a span for each attempt of a request",
+        "A recording of this instrumentation with a failed request, and `roles` in a dialect file, would settle it.",
+    ),
+    Reason(
         "one-call-or-two",
         "Two instrumentations recorded model calls that may be one call or two.",
         "they ran at the same time, and nothing that both recorded tells them apart", _TWO, always=True,
@@ -150,8 +168,8 @@ _OF_CALLS = (
     ),
     Reason(
         "unread-answer",
-        "A model span failed with an error of the program's own language (AttributeError, TypeError, JSONDecodeError): the "
-        "model may have answered before the program could not read it.",
+        "A model span failed with an error of the program's own language (AttributeError, TypeError, JSONDecodeError), or only "
+        "general rules read it and its words are not those of a failed request: the model may have answered before.",
         "clients fail so on an answer without a field that they expect, and on a request that was never sent",
         "An instrumentation of the model's SDK, whose span ends before the answer is used.", always=True,
     ),
@@ -283,6 +301,12 @@ _OF_TOOLS = (
         "How this call ended is not recorded.",
         "an execution without a status, or a result that does not say whether it is that of a failure",
         "Record what tools answered, or a span for each execution whose status says how it ended.", always=True,
+    ),
+    Reason(
+        "wrapped-arguments",
+        "The arguments of this call are recorded inside of others, or are a schema: which ones the tool got is unknown.",
+        "frameworks write a call's own parameters around those of the tool", 
+        "A recording of this instrumentation with a known tool call, and `columns` in a dialect file, would settle it.",
     ),
     Reason(
         "cut-value", "The arguments or the result of this call were cut at a limit of the SDK.",

@@ -14,6 +14,7 @@ from typing import Literal
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.doubts import Doubt, Doubted
 from clawtrace.facts.spans.span import Span, merged
+from clawtrace.model.model_names import model_name
 
 __all__ = ["LlmCall", "llm_calls"]
 
@@ -99,7 +100,26 @@ def llm_calls(run: RunSpans) -> list[LlmCall]:
     calls.sort(key=lambda call: (call.start_ns, call.index))
     if run.doubtful:
         _doubt_one_of_two(run, calls)
+    _doubt_copied_models(run, calls)
     return calls
+
+
+def _doubt_copied_models(run: RunSpans, calls: Sequence[LlmCall]) -> None:
+    """Make answering models unknown that may be copies of the requested names, which versions may have answered.
+
+    That is where only general rules read the spans, and the scope writes another name than the requested one nowhere.
+    """
+    differ = {
+        run.spans[one.index].scope
+        for one in calls
+        if None not in (one.request_model, one.response_model) and one.request_model != one.response_model
+    }
+    for call in calls:
+        name = model_name(call.response_model or "")
+        undated = call.response_model is not None and name.dated == name.bare
+        span = run.spans[call.index]
+        if undated and span.source != "log" and run.evidence(call.index) == "generic" and span.scope not in differ:
+            call.forget("model-as-requested", "response_model")
 
 
 def _doubt_one_of_two(run: RunSpans, calls: Sequence[LlmCall]) -> None:

@@ -153,6 +153,10 @@ class RunSpans:
         span = self.spans[index]
         return self.dialects[span.dialect].evidence(span.scope, span.version)
 
+    def keeps_to_conventions(self, index: int) -> bool:
+        """Return whether a span says how its work ended: a recording verified its instrumentation, or it follows the conventions."""
+        return self.spans[index].source == "log" or self.evidence(index) != "generic" or self.words(index).conventional
+
     def records(self, index: int, fact: str) -> bool | str:
         """Return whether the instrumentation that wrote a span records a fact (`Dialect.records`)."""
         span = self.spans[index]

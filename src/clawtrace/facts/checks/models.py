@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from itertools import takewhile
@@ -13,6 +14,12 @@ from clawtrace.facts.spans.span import LOCAL_PARENT, REMOTE_PARENT
 
 __all__ = ["check_ends", "check_failed_agents", "check_models", "unmade_request"]
 
+_OF_A_REQUEST = re.compile(
+    r"""(?ix) \b[45]\d\d\b | api | rate.?limit | quota | overload | upstream | server | http | time.?d?.?out | connect | network | socket
+    | refused | unavailable | unauthori[sz]ed | authenticat | forbidden | status.?code | cancel | abort | model .{0,40} (not\s found|exist)"""
+)
+"""Words of a failure of the request itself."""
+
 _NO_END = frozenset((None, "", "other", "unknown"))
 """Finish reasons that say nothing of how an answer ended."""
 
@@ -20,8 +27,9 @@ _NO_END = frozenset((None, "", "other", "unknown"))
 def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
     """Find the model calls that may have been answered although they failed, or from a cache, lack their agent, or were given up."""
     _doubt_repeated(run, models)
+    _doubt_loops(run, models, findings)
     for call in models:
-        if call.outcome == "error" and run.spans[call.index].answer_unread:
+        if call.outcome == "error" and (run.spans[call.index].answer_unread or _failed_in_other_words(run, call)):
             call.forget("unread-answer", "outcome")
         elif call.outcome == "error" and call.output_tokens:
             call.forget("failed-with-usage", "outcome")
@@ -40,6 +48,22 @@ def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
     for call in silent:
         if inside(call.index) or (last[call.agent] is call and _failed_with(run, call, in_failed_step)):
             _give_up(call)
+
+
+def _doubt_loops(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
+    """Find model calls in whose time tools ran: each may be a loop of several requests, of which it states the usage of one or of all."""
+    layers = run.groups("llm")
+    sent = [index for index in run.emitting if run.spans[index].emits == "request"]
+    for call in models:
+        if not findings.holds("tools-inside-call", call.index) or call.asks is True:
+            continue
+        for index in layers[call.group]:
+            ran = (run.spans[tool].last_ns <= run.spans[index].last_ns for tool in run.within(index, "tool"))
+            if any(ran) and not any(part.type == "tool_call" for part in run.said(index, "output")):
+                of_call = [n for n in sent if run.encloses(index, n) and run.tool[n] == run.tool[index]]
+                if len(of_call) != 1:
+                    findings.gap("llm_calls", "tools-inside-call", index)
+                    call.forget("tools-inside-call", "input_tokens", "output_tokens")
 
 
 def _doubt_repeated(run: RunSpans, models: Sequence[LlmCall]) -> None:
@@ -186,6 +210,12 @@ def _lost_its_parent(run: RunSpans, index: int) -> bool:
         return False
     never = any(fnmatchcase(span.name, rule.span) for rule in run.words(index).parent_not_exported)
     return (span.flags or 0) & REMOTE_PARENT == LOCAL_PARENT and not never
+
+
+def _failed_in_other_words(run: RunSpans, call: LlmCall) -> bool:
+    """Return whether a model span that only general rules read fails with words that are not those of a refused or lost request."""
+    message = run.spans[call.index].message
+    return message is not None and not run.keeps_to_conventions(call.index) and _OF_A_REQUEST.search(message) is None
 
 
 def _failed_by_itself(run: RunSpans, call: LlmCall) -> bool:

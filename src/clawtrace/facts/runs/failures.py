@@ -131,6 +131,7 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
     innermost = _without_echoes(run, [max(members, key=lambda n: (run.depth[n], -n)) for members in layers.values()])
     later_tools = _Later((call.name or "", call) for call in tools)
     later_models = _Later((call.agent, call) for call in models)
+    in_answered = run.inside(call.index for call in models if call.outcome == "ok")
     found = []
     for index in innermost:
         span = run.spans[index]
@@ -146,6 +147,10 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
             recovered = later_models.recovered(run.agent[index], span.last_ns)
             recovered = True if _answered(call) and not span.unusable else recovered
             doubts = _of_row(call)
+        again = span.kind in ("chain", "other") and in_answered(index)
+        again = again or (span.kind == "llm" and recovered is not False and not run.keeps_to_conventions(index))
+        if again and not span.unusable and run.evidence(index) == "generic":
+            doubts.append(Doubt(None, "attempt-or-failure", index))
         if run.role[index] == "attempt" and run.went_on_unseen(span.last_ns):
             doubts.append(Doubt(None, "made-again-unseen", index))
         found.append(Failure(index, span.start_ns, name, span.kind, span.error, recovered, doubts))

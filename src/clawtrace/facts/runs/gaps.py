@@ -324,7 +324,7 @@ def knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, agen
     unread = any(run.role[n] is None for n in run.every("chain", "other"))
     sums = not models and (
         any(run.spans[n].states_usage for n in working)
-        or all(run.role[n] == "inferred" or (unread and run.evidence(n) == "generic") for n in working)
+        or all(not run.keeps_to_conventions(n) or (unread and run.evidence(n) == "generic") for n in working)
     )
     if (recorded and not sums and working) or any(
         run.spans[n].kind == "tool" or run.spans[n].source == "log" or run.evidence(n) != "generic" for n in working

@@ -39,6 +39,9 @@ _PAYLOADS = " UNION ALL ".join(
 _FROM_KEYS = frozenset(
     ("sid", "run_no", "trace_id", "span_id", "source", "name", "start_ns", "end_ns", "flags", "links", "dropped", "shortened")
 )  # fmt: skip
+_PLACEHOLDERS = "('unknown', 'undefined', 'null', 'None', 'True', 'False')"
+"""What instrumentations write for a name that they do not know."""
+
 _ELSEWHERE = {
     "parent_sid": "p.sid",
     "parent_span_id": "CASE WHEN p.sid IS NULL THEN k.parent_span_id END",
@@ -47,6 +50,8 @@ _ELSEWHERE = {
     "scope": "coalesce(k.scope, '')",
     "version": "coalesce(k.version, '')",
     "unlike_total": "coalesce(f.total_tokens <> f.input_tokens + f.output_tokens, FALSE)",
+    "tool_name": f"CASE WHEN f.tool_name NOT IN {_PLACEHOLDERS} THEN f.tool_name END",
+    "agent_name": f"CASE WHEN f.agent_name NOT IN {_PLACEHOLDERS} THEN f.agent_name END",
     "message": "coalesce(f.error_message, f.error_type)",
     "input_digest": f"CASE WHEN {_IS_INPUT} AND f.input_payload IS NOT NULL THEN hash(f.input_payload) END",
     "output_digest": f"CASE WHEN {_IS_OUTPUT} AND f.output_payload IS NOT NULL THEN hash(f.output_payload) END",

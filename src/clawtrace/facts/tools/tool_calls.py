@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import NamedTuple
 
 from clawtrace.dialects.python_repr import as_json
@@ -28,9 +28,30 @@ _NO_EXECUTIONS = frozenset(("handoff",))
 _NOTHING = frozenset(("", "None", "null"))
 
 _LIKE_A_FAILURE = re.compile(
-    r"""(?ix) [\W_]* ((result|error|output|content|text|message|type) \W+)*
-    ((an\s)? (error|exception) (:|\s) | (failed|failure) \s (to|while|in) \s | (tool|function) \s .{0,80}? (failed|raised|error))"""
+    r"""(?ix) (?<!no\s) (?<!0\s) \b (?: (error|exception|failure)s?\b (?!\W*[:=]\W*(null|none|false|0)\b) | traceback
+    | fail(ed|s)?\b (?!\W*[:=]\W*(null|none|false|0)\b) | denied | refused | rejected | invalid | no\ssuch | unable\sto
+    | not\s(found|allowed|permitted|available|supported) | (can|could)\s?(not|n't) | timed?\s?out | abort(ed)? | cancell?ed
+    | exit(ed)?\W(with\W)?(code|status)\W{1,4}[1-9] )"""
 )
+"""The beginning of a result that may be a failure's."""
+
+
+_WRAPPERS = frozenset(
+    (
+        "action",
+        "args",
+        "arguments",
+        "input",
+        "inputs",
+        "kwargs",
+        "parameters",
+        "params",
+        "properties",
+        "tool_args",
+        "tool_input",
+    )
+)
+"""Names of a function's own parameters that hold those of a tool."""
 
 
 class ToolCalls(NamedTuple):
@@ -74,8 +95,9 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
     written = Written(run, models, proofs)
     under_one_id = Counter((one.group, one.call_id) for one in asked)
     shared = {call_id for (_, call_id), count in under_one_id.items() if count > 1} - {None}
+    marking = {run.spans[one.index].scope for one in executions if one.outcome == "error"}
     for place, execution in enumerate(executions):
-        request = of_execution.get(place)
+        request, told = of_execution.get(place), Result(None)
         if request is None and execution.call_id in shared:
             execution.forget("one-request-or-another", "arguments", "outcome")
         elif request is not None and request.number in mixed:
@@ -85,18 +107,19 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
             elif execution.arguments is None:
                 execution.doubt("one-request-or-another", "arguments")
         elif request is not None:
-            told = answers.get(request.number, Result(None))
+            told = answers.get(request.number, told)
             if told.text in _NOTHING:  # the result of a tool that was run and returned nothing
                 execution.doubts = [doubt for doubt in execution.doubts if doubt.reason != "tool-paused"]
             _fill_from_request(execution, request, told)
-            generic = run.evidence(execution.index) == "generic"
-            if generic and execution.outcome == "ok" and _LIKE_A_FAILURE.match(told.text or ""):
-                execution.outcome = None
             if not (execution.arguments or "{").startswith(("{", '"{')) and offers.hold(request):
                 # What a tool gets by name for a text or a number is the framework's choice.
                 execution.forget("arguments-not-recorded", "arguments")
         _fill_from_history(execution, conversations)
         execution.arguments = _unwrapped(execution.arguments)
+        if run.evidence(execution.index) == "generic" and _are_wrapped(execution):
+            execution.forget("wrapped-arguments", "arguments")
+        if told.failed is None and not _shows_its_end(run, execution, marking):
+            execution.outcome = None
     found: list[ToolCallRow] = list(executions)
     not_run: list[ToolRequestRow] = []
     pending: list[ToolRequest] = []
@@ -171,7 +194,7 @@ def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
     members = sorted(members, key=lambda n: (run.depth[n], n))
     outer, layers = members[0], [run.spans[n] for n in members]
     facts = merged(layers)
-    outcome, reason = _outcome(layers, run.evidence(outer) == "generic")
+    outcome, reason = _outcome(layers)
     return Execution(
         outer, facts.tool_call_id, facts.tool_name,
         next((run.agent[n] for n in members if run.agent[n] is not None), None),
@@ -185,11 +208,8 @@ def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
     )  # fmt: skip
 
 
-def _outcome(layers: Sequence[Span], generic: bool) -> tuple[Outcome | None, str | None]:
-    """Return how an execution ended, the worst of its layers; where it is unknown, why, unless a message may tell it.
-
-    Where nothing is known of the framework (`generic`), a result that begins like a failure may be one.
-    """
+def _outcome(layers: Sequence[Span]) -> tuple[Outcome | None, str | None]:
+    """Return how an execution ended, the worst of its layers; where it is unknown, why, unless a message may tell it."""
     if any(span.tool_refused for span in layers):
         return "error", None
     if any(span.tool_cancelled for span in layers):
@@ -201,8 +221,29 @@ def _outcome(layers: Sequence[Span], generic: bool) -> tuple[Outcome | None, str
     if any(span.tool_blocked for span in layers):
         return "blocked", None
     unknown = any(span.end_ns is None for span in layers) or all(span.tool_unknown for span in layers)
-    unknown = unknown or (generic and any(_LIKE_A_FAILURE.match(span.tool_result or "") for span in layers))
     return (None if unknown else "ok"), None
+
+
+def _are_wrapped(execution: Execution) -> bool:
+    """Return whether arguments may be those of a function that the framework put around the tool, or a schema of them."""
+    values = read_json(execution.arguments or "")
+    return isinstance(values, dict) and any(
+        key == "input_str" or (isinstance(value, dict) and (key in _WRAPPERS or isinstance(value.get("type"), str)))
+        for key, value in values.items()
+    )
+
+
+def _shows_its_end(run: RunSpans, execution: Execution, marking: Container[str]) -> bool:
+    """Return whether an execution that seems to have succeeded did.
+
+    Where nothing is known of the framework its silence, and a status of success, may hide a failure: its result tells, or that the
+    same scope marks failures in this run, or that it keeps to the conventions.
+    """
+    if execution.outcome != "ok" or execution.source == "log" or run.evidence(execution.index) != "generic":
+        return True
+    if execution.result is None:
+        return run.keeps_to_conventions(execution.index) or run.spans[execution.index].scope in marking
+    return _LIKE_A_FAILURE.search(execution.result[:300]) is None
 
 
 def _without_resumed(executions: Sequence[Execution]) -> list[Execution]:

@@ -284,4 +284,4 @@ class TestRequestsAroundATool:
     def test_without_a_tool_between_them_they_may_be_attempts(self, lab: Lab) -> None:
         lab.put(*self.around(self.request("n", 2, 10), self.request("o", 30, 40), tool("t", "m", at=50)))
 
-        assert lab.totals("llm_calls") == (1,)
+        assert lab.rows("SELECT count(*) FROM llm_calls") == [(1,)]

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.conformance import facts
 from clawtrace.conformance.facts import FACTS, multiset
 from clawtrace.receiver.recordings.recording import Grouping
@@ -45,9 +46,9 @@ def name(path: Path) -> str:
 
 
 @contextmanager
-def loaded(paths: Iterable[Path]) -> Iterator[Session]:
-    """Open a session whose runs are the recordings, each named ``client/scenario``."""
-    with Session.open() as session:
+def loaded(paths: Iterable[Path], *dialects: Path) -> Iterator[Session]:
+    """Open a session whose runs are the recordings, each named ``client/scenario``; `dialects` are folders of a project's own."""
+    with Session.open(settings=SessionSettings(dialects=dialects)) as session:
         for path in paths:
             session.load_recordings([path], Grouping("one", name(path)))
         yield session

@@ -138,7 +138,7 @@ _OF_CALLS = (
     ),
     Reason(
         "tools-inside-call",
-        "Tools ran inside of a model span: it may be a loop of several requests.",
+        "Tools ran in the time of a model span: it may be a loop of several requests.",
         "a model asks for tools with its answer, which ends the request",
         "An instrumentation of the model's SDK, or `kind` rules in a dialect file, would settle it.",
     ),

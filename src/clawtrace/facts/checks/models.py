@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
-from clawtrace.facts.spans.span import LOCAL_PARENT, REMOTE_PARENT
+from clawtrace.facts.spans.span import LOCAL_PARENT, REMOTE_PARENT, Span
 
 __all__ = ["check_ends", "check_failed_agents", "check_models", "unmade_request"]
 
@@ -51,19 +53,34 @@ def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
 
 
 def _doubt_loops(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
-    """Find model calls in whose time tools ran: each may be a loop of several requests, of which it states the usage of one or of all."""
+    """Find model calls in whose time a tool below, or next to them, ran: each may be a loop of several requests.
+
+    It states the usage of one of them, or of all. Not so where it asks for tools with its answer, or one request over HTTP was sent.
+    """
     layers = run.groups("llm")
-    sent = [index for index in run.emitting if run.spans[index].emits == "request"]
+    tools: dict[int | None, list[Span]] = defaultdict(list)
+    for index in run.kinds.get("tool", ()):  # in order of start
+        tools[run.spans[index].parent_sid].append(run.spans[index])
     for call in models:
         if not findings.holds("tools-inside-call", call.index) or call.asks is True:
             continue
         for index in layers[call.group]:
-            ran = (run.spans[tool].last_ns <= run.spans[index].last_ns for tool in run.within(index, "tool"))
-            if any(ran) and not any(part.type == "tool_call" for part in run.said(index, "output")):
-                of_call = [n for n in sent if run.encloses(index, n) and run.tool[n] == run.tool[index]]
-                if len(of_call) != 1:
-                    findings.gap("llm_calls", "tools-inside-call", index)
-                    call.forget("tools-inside-call", "input_tokens", "output_tokens")
+            span = run.spans[index]
+            if any(part.type == "tool_call" for part in run.said(index, "output")) or not (
+                _holds_one(span, tools.get(span.sid, ())) or _holds_one(span, tools.get(span.parent_sid, ()))
+            ):
+                continue
+            inside = (n for n in run.within(index, "infra") if run.tool[n] == run.tool[index])
+            if sum(run.spans[n].emits == "request" for n in inside) != 1:
+                findings.gap("llm_calls", "tools-inside-call", index)
+                call.forget("tools-inside-call", "input_tokens", "output_tokens")
+
+
+def _holds_one(span: Span, tools: Sequence[Span]) -> bool:
+    """Return whether a span holds the time of a tool of its scope; `tools` are in order of start."""
+    first = bisect_left(tools, span.start_ns, key=lambda tool: tool.start_ns)
+    begun = takewhile(lambda tool: tool.start_ns <= span.last_ns, islice(tools, first, None))
+    return any(tool.scope == span.scope and tool.last_ns <= span.last_ns for tool in begun)
 
 
 def _doubt_repeated(run: RunSpans, models: Sequence[LlmCall]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from itertools import islice, takewhile
@@ -55,14 +55,20 @@ def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
 def _doubt_loops(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
     """Find model calls in whose time a tool below, or next to them, ran: each may be a loop of several requests.
 
-    It states the usage of one of them, or of all. Not so where it asks for tools with its answer, or one request over HTTP was sent.
+    It states the usage of one of them, or of all. Not so where it asks for tools with its answer, one request over HTTP was sent, or
+    its agent states the sum of the calls that are recorded.
     """
     layers = run.groups("llm")
     tools: dict[int | None, list[Span]] = defaultdict(list)
     for index in run.kinds.get("tool", ()):  # in order of start
         tools[run.spans[index].parent_sid].append(run.spans[index])
+    used: Counter[int | None] = Counter()
     for call in models:
-        if not findings.holds("tools-inside-call", call.index) or call.asks is True:
+        used[call.agent] += call.input_tokens or 0
+    for call in models:
+        stated = None if call.agent is None else run.spans[call.agent].rollup_input_tokens
+        told = call.asks is True or used[call.agent] == stated
+        if told or not findings.holds("tools-inside-call", call.index):
             continue
         for index in layers[call.group]:
             span = run.spans[index]

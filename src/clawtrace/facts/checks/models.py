@@ -12,7 +12,7 @@ from itertools import islice, takewhile
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
-from clawtrace.facts.spans.span import LOCAL_PARENT, REMOTE_PARENT, Span
+from clawtrace.facts.spans.span import CLOCK_NS, LOCAL_PARENT, REMOTE_PARENT, Span
 
 __all__ = ["check_ends", "check_failed_agents", "check_models", "unmade_request"]
 
@@ -83,10 +83,10 @@ def _doubt_loops(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
 
 
 def _holds_one(span: Span, tools: Sequence[Span]) -> bool:
-    """Return whether a span holds the time of a tool of its scope; `tools` are in order of start."""
+    """Return whether a span holds the time of a tool of its scope, and then goes on; `tools` are in order of start."""
     first = bisect_left(tools, span.start_ns, key=lambda tool: tool.start_ns)
     begun = takewhile(lambda tool: tool.start_ns <= span.last_ns, islice(tools, first, None))
-    return any(tool.scope == span.scope and tool.last_ns <= span.last_ns for tool in begun)
+    return any(tool.scope == span.scope and tool.last_ns + CLOCK_NS < span.last_ns for tool in begun)
 
 
 def _doubt_repeated(run: RunSpans, models: Sequence[LlmCall]) -> None:

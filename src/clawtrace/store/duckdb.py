@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.run import RunRecord, read_record, write_record
-from clawtrace.store.files.cached_blocks import CachedBlocks, move_log
+from clawtrace.store.files.cached_blocks import CachedBlocks
 from clawtrace.store.files.failures import as_store_errors, keep_unread_log, must_be_there, store_error, try_to_write
 from clawtrace.store.files.owner import PATIENCE_SECONDS, connect, load_duckdb, patiently
 from clawtrace.store.files.schema import create_tables, holds_store, renew
@@ -47,13 +47,6 @@ _ROOM_BYTES = 16 << 20
 
 _SIDES = 2
 """Question sides of one store. In parallel two do 1.7 times the work of one; what they cannot share is Python."""
-
-
-def _check_text(run_id: str) -> None:
-    try:
-        run_id.encode()
-    except UnicodeEncodeError as error:
-        raise StoreError(f"the id of a run {run_id!r} is no valid Unicode") from error
 
 
 class DuckStore(QuestionSide):
@@ -127,7 +120,7 @@ class DuckStore(QuestionSide):
     def _use(self, connection: DuckDBPyConnection) -> None:
         super()._use(connection)
         self._more_sides: list[QuestionSide] = []
-        self._blocks = CachedBlocks(self._writer, self.path, self._reader_lock)
+        self._blocks = CachedBlocks(self._writer, self._reader_lock)
 
     def mend(self) -> None:
         """Have the store work again after it failed: open it again if its engine has stopped, and move what waits.
@@ -197,7 +190,10 @@ class DuckStore(QuestionSide):
         with self._writer_lock:
             number = self._numbers.get(run_id)
             if number is None:
-                _check_text(run_id)
+                try:
+                    run_id.encode()
+                except UnicodeEncodeError as error:
+                    raise StoreError(f"the id of a run {run_id!r} is no valid Unicode") from error
                 number = self._last_number = self._last_number + 1
                 self._numbers[run_id] = number
                 self._unsaved.append((number, run_id))
@@ -286,7 +282,8 @@ class DuckStore(QuestionSide):
             retired: list[str] = []
             if adopted or not self._raw.take(group):
                 retired = self._raw.move(group, lambda db: adopt(db, adopted, self._numbers)) or []
-            self._wrote(group.rows)
+            if self.path != MEMORY:  # there is no file to read from what is dropped
+                self._blocks.wrote(group.rows)
             del self._unsaved[: len(group.numbers)]
             for run_id in retired:
                 del self._numbers[run_id]
@@ -308,19 +305,10 @@ class DuckStore(QuestionSide):
         run_id = record.run_id
         if self.path != MEMORY:
             must_be_there(self.path)
-        with self._writer_lock:
-            self.run_no(run_id)
-            unsaved = list(self._unsaved)
-            with transaction(self._writer, self.path) as db:
-                write_numbers(db, unsaved)
-                db.execute("DELETE FROM run_records WHERE run_id = ?", [run_id])
-                db.execute("INSERT INTO run_records VALUES (?, ?, ?)", [run_id, write_record(record), time.time_ns()])
-            del self._unsaved[: len(unsaved)]
-            self._wrote(1)
-
-    def _wrote(self, rows: int) -> None:
-        if self.path != MEMORY:  # there is no file to read from what is dropped
-            self._blocks.wrote(rows, sum(side.asked for side in (self, *self._more_sides)))
+        self.run_no(run_id)
+        with self.transaction() as db:
+            db.execute("DELETE FROM run_records WHERE run_id = ?", [run_id])
+            db.execute("INSERT INTO run_records VALUES (?, ?, ?)", [run_id, write_record(record), time.time_ns()])
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[DuckDBPyConnection]:
@@ -345,7 +333,7 @@ class DuckStore(QuestionSide):
 
     def put_conflicts(self, run_no: int, messages: Sequence[str]) -> None:
         """Store the attribution conflicts of a run, one sentence each; the newest list of a run counts."""
-        with self._writer_lock, transaction(self._writer, self.path) as db:
+        with self.transaction() as db:
             db.execute("DELETE FROM run_conflicts WHERE run_no = ?", [run_no])
             for message in messages:
                 db.execute("INSERT INTO run_conflicts VALUES (?, ?)", [run_no, message])
@@ -380,9 +368,15 @@ class DuckStore(QuestionSide):
             StoreError: what waits could not be moved; it is as durable as before.
         """
         self._settle()
-        if self.path != MEMORY:
-            with self._writer_lock, as_store_errors(self.path, "write to"):
-                move_log(self._writer, self.path, 0 if whole else _CHECKPOINT_BYTES)
+        if self.path == MEMORY:
+            return
+        import duckdb
+
+        least = 0 if whole else _CHECKPOINT_BYTES
+        left_alone = contextlib.suppress(FileNotFoundError, duckdb.TransactionException)
+        with self._writer_lock, as_store_errors(self.path, "write to"), left_alone:
+            if Path(f"{self.path}.wal").stat().st_size >= least:
+                self._writer.execute("CHECKPOINT")
 
     def files(self) -> list[str]:
         """Return the paths of the store's files, which need not be there; of one in memory none."""

@@ -11,7 +11,7 @@ from clawtrace.assertions.forms.sources import doubts_of, gap_rows
 from clawtrace.assertions.forms.where import ANY, Where, both
 from clawtrace.model.query import Query
 
-__all__ = ["ANSWERED", "NOT_BLOCKED", "attempts", "calls_evidence", "model_calls", "split"]
+__all__ = ["ANSWERED", "NOT_BLOCKED", "SHOWN", "attempts", "calls_evidence", "model_calls", "split"]
 
 _OUTCOMES = {
     "ok": "r.outcome = 'ok'",
@@ -20,8 +20,9 @@ _OUTCOMES = {
     "of unknown outcome": "r.outcome IS NULL",
 }
 
-_SHOWN = """coalesce(r.name, '(tool without a name)') || ': ' || coalesce(r.outcome, 'how it ended is unknown')
-         || CASE WHEN r.error IS NULL THEN '' ELSE ': ' || r.error END"""
+SHOWN = """coalesce(r.name, '(tool without a name)') || ': ' || coalesce(r.outcome, 'how it ended is unknown')"""
+"""SQL over ``r``: what evidence says of an attempt."""
+_WITH_ERROR = f"{SHOWN} || CASE WHEN r.error IS NULL THEN '' ELSE ': ' || r.error END"
 
 NOT_BLOCKED = Where(
     "CASE WHEN r.outcome = 'blocked' THEN FALSE WHEN r.outcome IS NULL THEN NULL ELSE TRUE END", columns=("outcome",)
@@ -51,7 +52,7 @@ def attempts(
         parts=_OUTCOMES,
         label="r.name",
         named=named if named.columns else None,
-        shown=_SHOWN,
+        shown=_WITH_ERROR,
     )
 
 

@@ -19,7 +19,7 @@ from clawtrace.assertions.forms.sources import SOURCES, Source, rows_evidence
 from clawtrace.assertions.forms.where import ANY, Where
 from clawtrace.model.query import Query, Resolve, Scalar
 
-__all__ = ["Count", "CountedRows", "Share", "share"]
+__all__ = ["Count", "CountedRows", "Share", "handed_over", "share"]
 
 
 class CountedRows(NamedTuple):
@@ -226,11 +226,13 @@ WHERE g.traced = 1
         if not self.named or not row["asked"]:
             return ""
         if row["handed"] is not None:
-            return (
-                f" `{row['handed']}` handed over to another agent, which is a delegation, not a tool call: "
-                "use `delegation_occurred`."
-            )
+            return handed_over(row["handed"])
         return f" The model asked for it {plural(row['asked'], 'more time')}, and no tool was run for that."
+
+
+def handed_over(name: str) -> str:
+    """Say behind a space that a tool's name is that of a handoff."""
+    return f" `{name}` handed over to another agent, which is a delegation, not a tool call: use `delegation_occurred`."
 
 
 # share × number of rows in binary floating point may be off by its last bits.

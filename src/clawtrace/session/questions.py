@@ -56,7 +56,9 @@ class SessionQuestions:
 
     def why_gone(self, run_id: str) -> str:
         """Return a sentence on a run that was deleted; empty where none of that id was, or it has come again."""
-        return self._store.why_gone(run_id)
+        from clawtrace.store.deleted_runs import why_gone
+
+        return why_gone(self._store, run_id)
 
     def prepare(self) -> None:
         """Load what the first question needs, while nothing is asked yet: half of what it takes.

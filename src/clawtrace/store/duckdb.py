@@ -30,8 +30,6 @@ from clawtrace.store.raw.raw_rows import RETIRED, RawRows, adopt, transaction, w
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from clawtrace.store.raw.raw_rows import DeletedRun
-
 __all__ = ["MEMORY", "DuckStore"]
 
 MEMORY = ":memory:"
@@ -113,7 +111,8 @@ class DuckStore(QuestionSide):
         self._unsaved = [pair for pair in self._unsaved if pair[0] not in held]
         self._numbers = {run_id: number for run_id, number in numbers if run_id != RETIRED}
         if len(self._numbers) < len(numbers):
-            self._retired = self._facts_left_behind()
+            left = "SELECT run_id FROM fact_state WHERE run_id NOT IN (SELECT run_id FROM run_numbers)"
+            self._retired = [row[0] for row in self._rows(left)]
         self._numbers |= {run_id: number for number, run_id in self._unsaved}
         self._last_number = max([self._last_number, *held])
 
@@ -210,10 +209,6 @@ class DuckStore(QuestionSide):
             retired, self._retired = self._retired, []
             return retired
 
-    def _facts_left_behind(self) -> list[str]:
-        left = "SELECT run_id FROM fact_state WHERE run_id NOT IN (SELECT run_id FROM run_numbers)"
-        return [row[0] for row in self._rows(left)]
-
     def known_runs(self) -> tuple[list[tuple[str, int]], list[tuple[str, int, str]]]:
         """Return what attribution starts from: (run id, number) of every run, and (trace id, number, rule) of every trace.
 
@@ -229,43 +224,10 @@ class DuckStore(QuestionSide):
             )
             return list(self._numbers.items()), traces
 
-    def announced(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
-        """Return (session id, run number) and (trace id, run number) of what the records of runs announce."""
-        with self._writer_lock:
-            said = "SELECT record FROM run_records WHERE record LIKE ? OR record LIKE ? ORDER BY written_ns"
-            rows = self._rows(said, ['%"session_ids": ["%', '%"turns": [[%'])
-            runs = [(record, self._numbers[record.run_id]) for record in (read_record(text) for (text,) in rows)]
-            sessions = [(session, number) for record, number in runs for session in record.session_ids]
-            return sessions, [(turn.trace_id, number) for record, number in runs for turn in record.turns]
-
-    def last_request(self) -> int:
-        """Return the largest number of a request that was received, or up to which a run was closed; 0 when there is none."""
-        closed = "SELECT max((record ->> '$.closed_at')::BIGINT) FROM run_records"
-        ((last,),) = self._rows(f"SELECT greatest(max(request_no), ({closed}), 0) FROM receipts")
-        return int(last)
-
     def record(self, run_id: str) -> RunRecord | None:
         """Return what is known of a run apart from its spans; None when nothing was recorded."""
         rows = self._rows("SELECT record FROM run_records WHERE run_id = ?", [run_id])
         return read_record(rows[0][0]) if rows else None
-
-    def deleted(self, run_id: str | None = None) -> list[DeletedRun]:
-        """Return the runs that were taken out and have not come again, the oldest first; or the one of that id."""
-        with self._writer_lock:
-            rows = self._rows(
-                "SELECT * FROM deleted_runs WHERE $id IS NULL OR run_id = $id ORDER BY deleted_ns, run_no",
-                {"id": run_id},
-            )
-            if not rows:
-                return []
-            from clawtrace.store.raw.raw_rows import DeletedRun
-
-            return [found for row in rows if (found := DeletedRun(*row)).run_id not in self._numbers]
-
-    def why_gone(self, run_id: str) -> str:
-        """Return a sentence on a run that was deleted; empty where none of that id was, or it has come again."""
-        deleted = self.deleted(run_id)
-        return deleted[-1].sentence() if deleted else ""
 
     def commit(
         self,

@@ -15,7 +15,8 @@ from clawtrace.errors import InputError, StoreError
 from clawtrace.model.relations import RELATIONS
 from clawtrace.model.run import RunRecord, write_record
 from clawtrace.store.arrow import ArrowRows
-from clawtrace.store.raw.raw_rows import RETIRED, remember
+from clawtrace.store.deleted_runs import remember
+from clawtrace.store.raw.raw_rows import RETIRED
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -44,10 +44,7 @@ class Receiver:
         settings: ReceiverSettings | None = None,
         *,
         environ: Mapping[str, str] | None = None,
-        runs: Iterable[tuple[str, int]] = (),
-        traces: Iterable[tuple[str, int, str]] = (),
-        sessions: Iterable[tuple[str, int]] = (),
-        deleted: Iterable[tuple[str, int]] = (),
+        attribution: Attribution | None = None,
         after: int = 0,
         questions: Questions | None = None,
         idle: Callable[[], None] | None = None,
@@ -59,10 +56,7 @@ class Receiver:
             sink: where spans and log records are committed; used from one thread at a time.
             settings: ports, limits, redaction; the defaults are free ports on loopback.
             environ: where secret values are looked up; the process environment when None.
-            runs: (run id, number) that the store holds.
-            traces: (trace id, run number, rule) that the store holds.
-            sessions: (session id, run number) that runs announced earlier.
-            deleted: (run id, number) of runs that the store held.
+            attribution: knows the runs that the store holds; by default it holds none.
             after: the largest number of a request that the store knows.
             questions: what answers other processes on the ports; None answers none.
             idle: called, in the thread that commits, when nothing came for a while after something did.
@@ -78,14 +72,7 @@ class Receiver:
         self._changes = Changes()
         self._connections = Connections(self._changes)
         self._counters = Counters()
-        self._attribution = Attribution(
-            sink.run_no,
-            runs=runs,
-            traces=traces,
-            sessions=sessions,
-            deleted=deleted,
-            trace_limit=settings.trace_window,
-        )
+        self._attribution = attribution or Attribution(sink.run_no, trace_limit=settings.trace_window)
         intake = Intake(
             self._attribution,
             Redactor(settings.redaction, environ),

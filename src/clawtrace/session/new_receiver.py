@@ -7,6 +7,7 @@ from dataclasses import replace
 from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.dialects.session_keys import SESSION_KEYS
 from clawtrace.model.run import RunRule, read_record
+from clawtrace.receiver.attribution.attribute import Attribution
 from clawtrace.receiver.receiver import Receiver
 from clawtrace.receiver.transport.questions import Questions
 from clawtrace.store.deleted_runs import deleted_runs
@@ -21,13 +22,18 @@ def new_receiver(store: DuckStore, settings: SessionSettings, questions: Questio
     sessions, announced = _announced(store)
     deleted = deleted_runs(store)
     gone = [(trace_id, run.run_no, RunRule.TRACE.value) for run in deleted for trace_id in run.trace_ids]
-    return Receiver(
-        store,
-        replace(settings.receiver, run_key=settings.run_key, session_keys=SESSION_KEYS, redaction=settings.redaction),
+    attribution = Attribution(
+        store.run_no,
         runs=runs,
         traces=[*gone, *((trace_id, number, RunRule.TRACE.value) for trace_id, number in announced), *traces],
         sessions=sessions,
         deleted=[(run.run_id, run.run_no) for run in deleted],
+        trace_limit=settings.receiver.trace_window,
+    )
+    return Receiver(
+        store,
+        replace(settings.receiver, run_key=settings.run_key, session_keys=SESSION_KEYS, redaction=settings.redaction),
+        attribution=attribution,
         after=_last_request(store),
         questions=questions,
         idle=store.checkpoint,

@@ -10,9 +10,8 @@ from pydantic import Field, model_validator
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import interval, number_or_bounds, plural
-from clawtrace.assertions.forms.calls import SHOWN
-from clawtrace.assertions.forms.count import handed_over
 from clawtrace.assertions.forms.order import InTurn, Order, OrderAnswer, OrderedRows
+from clawtrace.assertions.forms.sources import ATTEMPT, handed_over
 from clawtrace.assertions.forms.where import TOOL_NAMES, Where
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.refused import refused
@@ -196,7 +195,7 @@ class ToolSequence(Assertion):
                 "TRUE" if strict else f"p.name IS NULL OR {asked.replace('r.', 'p.')}",
                 ("name", *self._read),
             ),
-            shown=SHOWN,
+            shown=ATTEMPT,
             first=f"CASE WHEN {asked} THEN {int(strict)} ELSE {int(not strict)} END",
         )
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from clawtrace.assertions.forms.bounds import interval
 from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.form import Row
-from clawtrace.assertions.forms.sources import doubts_of, gap_rows
+from clawtrace.assertions.forms.sources import ATTEMPT, doubts_of, gap_rows
 from clawtrace.assertions.forms.where import ANY, Where, both
 from clawtrace.model.query import Query
 
-__all__ = ["ANSWERED", "NOT_BLOCKED", "SHOWN", "attempts", "calls_evidence", "model_calls", "split"]
+__all__ = ["ANSWERED", "NOT_BLOCKED", "attempts", "calls_evidence", "model_calls", "split"]
 
 _OUTCOMES = {
     "ok": "r.outcome = 'ok'",
@@ -20,9 +20,7 @@ _OUTCOMES = {
     "of unknown outcome": "r.outcome IS NULL",
 }
 
-SHOWN = """coalesce(r.name, '(tool without a name)') || ': ' || coalesce(r.outcome, 'how it ended is unknown')"""
-"""SQL over ``r``: what evidence says of an attempt."""
-_WITH_ERROR = f"{SHOWN} || CASE WHEN r.error IS NULL THEN '' ELSE ': ' || r.error END"
+_WITH_ERROR = f"{ATTEMPT} || CASE WHEN r.error IS NULL THEN '' ELSE ': ' || r.error END"
 
 NOT_BLOCKED = Where(
     "CASE WHEN r.outcome = 'blocked' THEN FALSE WHEN r.outcome IS NULL THEN NULL ELSE TRUE END", columns=("outcome",)

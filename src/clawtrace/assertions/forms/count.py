@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 from clawtrace.assertions.forms.bounds import all_sql, decide_sql, interval, number_or_bounds, plural, words
 from clawtrace.assertions.forms.form import Form, Outcome, Row
-from clawtrace.assertions.forms.sources import SOURCES, Source, rows_evidence
+from clawtrace.assertions.forms.sources import SOURCES, Source, handed_over, rows_evidence
 from clawtrace.assertions.forms.where import ANY, Where
 from clawtrace.model.query import Query, Resolve, Scalar
 
-__all__ = ["Count", "CountedRows", "Share", "handed_over", "share"]
+__all__ = ["Count", "CountedRows", "Share", "share"]
 
 
 class CountedRows(NamedTuple):
@@ -228,11 +228,6 @@ WHERE g.traced = 1
         if row["handed"] is not None:
             return handed_over(row["handed"])
         return f" The model asked for it {plural(row['asked'], 'more time')}, and no tool was run for that."
-
-
-def handed_over(name: str) -> str:
-    """Say behind a space that a tool's name is that of a handoff."""
-    return f" `{name}` handed over to another agent, which is a delegation, not a tool call: use `delegation_occurred`."
 
 
 # share × number of rows in binary floating point may be off by its last bits.

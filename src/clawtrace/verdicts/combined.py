@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.assertions.base import Assertion
-from clawtrace.model.verdict import RunResult, Standing, Status, UnreadVerdicts, Verdict, run_status_of
-from clawtrace.verdicts.judging.judgement import Judgement
+from clawtrace.model.verdict import RunResult, Status, UnreadVerdicts, run_status_of
+from clawtrace.verdicts.judging.judgement import Judgement, Verdicts
 from clawtrace.verdicts.judging.run_inputs import RunInputs
 
 if TYPE_CHECKING:
@@ -109,21 +109,6 @@ def own_verdicts(
     judgements: Sequence[Judgement], parts: Sequence[RunInputs], run_id: str, asked: Sequence[int]
 ) -> tuple[UnreadVerdicts, Status | None]:
     """Return a run's verdicts on what it was asked, and what they come to."""
-    own = [(judgements[one], parts[one].place[run_id]) for one in asked]
-    standings = tuple(judgement.standing(judgement.codes[place]) for judgement, place in own)
-    return _OwnVerdicts(own, standings), run_status_of(standings) if own else None
-
-
-class _OwnVerdicts(UnreadVerdicts):
-    """The verdicts on one run, each of a judgement in which the run has its own place."""
-
-    __slots__ = ("_judged",)
-
-    def __init__(self, judged: Sequence[tuple[Judgement, int]], standings: tuple[Standing, ...]) -> None:
-        super().__init__(standings)
-        self._judged = judged
-
-    def made(self, number: int) -> Verdict:
-        """Make one verdict."""
-        judgement, place = self._judged[number]
-        return judgement.verdict(place)
+    own, places = [judgements[one] for one in asked], [parts[one].place[run_id] for one in asked]
+    standings = tuple(one.standing(one.codes[place]) for one, place in zip(own, places, strict=True))
+    return Verdicts(own, places, standings), run_status_of(standings) if own else None

@@ -55,14 +55,20 @@ def name_words(span_name: str | None) -> str:
     return f" named {span_name!r}" if span_name.startswith(_PATTERNS) else f" with {span_name!r} in its name"
 
 
-def named_calls(columns: str, span_name: str | None, where: str = "TRUE") -> str:
-    """Return SQL of the model calls ``c``, with the name of the span that describes each; `columns` are more of them, SQL over ``c``."""
+def named_calls(columns: str, span_name: str | None, where: str = "") -> str:
+    """Return SQL of the model calls, with the name of the span that describes each.
+
+    Args:
+        columns: more columns, SQL over the call ``c``.
+        where: a further condition, SQL over ``c``.
+    """
+    asked = f"({where}) AND {named('p', span_name)}" if where else named("p", span_name)
     return f"""(
       SELECT c.run_id AS run_id, c.call_no AS call_no, c.span_id AS span_id, coalesce(p.name, 'model call') AS name,
              c.certain AS certain, {columns}
       FROM llm_calls AS c
       LEFT JOIN spans AS p ON p.run_id = c.run_id AND p.span_id = c.span_id
-      WHERE ({where}) AND {named("p", span_name)}
+      WHERE {asked}
     )"""
 
 

@@ -11,7 +11,7 @@ from clawtrace.errors import QueryError
 from clawtrace.model.query import Query
 from clawtrace.model.relations import RELATIONS
 from clawtrace.store.api import Answer
-from clawtrace.store.questions.statements import rewrite_markers
+from clawtrace.store.questions.statements import replace_markers
 
 TYPES = {"text": "String", "bigint": "Int64", "double": "Float64", "boolean": "Bool"}
 WORKER = Path(__file__).with_name("chdb_worker.py")
@@ -106,7 +106,7 @@ class ChdbStore:
                     *self._insert(relation.name, rows),
                 ]
             )
-        sql = rewrite_markers(query.sql, "{", ":?}")
+        sql = replace_markers(query.sql, lambda name: f"{{{name}:?}}")
         sql = re.sub(r"\{(\w+):\?\}", lambda found: f"{{{found[1]}:{_type(query.params[found[1]])}}}", sql)
         params = {name: _text(value) for name, value in query.params.items()}
         answer = self._send({"query": sql, "params": params})

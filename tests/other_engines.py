@@ -15,7 +15,7 @@ from clawtrace.errors import QueryError
 from clawtrace.model.query import BoundRelation, Query, Scalar
 from clawtrace.model.relations import RELATIONS
 from clawtrace.store.api import Answer
-from clawtrace.store.questions.statements import rewrite_markers
+from clawtrace.store.questions.statements import replace_markers
 
 __all__ = ["PostgresFacts", "SparkFacts"]
 
@@ -93,7 +93,7 @@ class PostgresFacts(_Facts):
                 [[row[0] for row in one.rows], [row[1] for row in one.rows]],
             )
         try:
-            written = rewrite_markers(query.sql.replace("%", "%%"), "%(", ")s")
+            written = replace_markers(query.sql.replace("%", "%%"), lambda name: f"%({name})s")
             cursor = self._db.execute(written, dict(query.params))
         except psycopg.Error as error:
             raise QueryError(str(error)) from error

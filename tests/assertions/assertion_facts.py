@@ -54,7 +54,7 @@ class DuckFacts:
                 [values, items],
             )
         try:
-            cursor = self._db.execute(rewrite_markers(query.sql, "$"), dict(query.params) or None)
+            cursor = self._db.execute(rewrite_markers(query.sql), dict(query.params) or None)
         except duckdb.Error as error:
             raise QueryError(str(error)) from error
         return Answer(tuple(column[0] for column in cursor.description), cursor.fetchall())

@@ -16,8 +16,9 @@ from typing import Any
 
 import yaml
 
+from clawtrace.cassettes.cassette import Cassette
 from clawtrace.cassettes.matching import Rules
-from clawtrace.cassettes.playing import Cassette, Playback
+from clawtrace.cassettes.playing import Playback
 from clawtrace.testing import scripted_model
 
 GONE = "http://127.0.0.1:9"

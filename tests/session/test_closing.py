@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from clawtrace.config.projects.session_settings import SessionSettings
@@ -17,6 +19,11 @@ NOTHING, CARRIED, FOREIGN = Tally(), Tally(accepted=3), Tally(accepted=3, foreig
 WORKED, RUNS = ClosingSigns(worked=True), ClosingSigns(already_runs=True, worked=True)
 
 
+def receiving(total, *, carried=False, forwarded=False):
+    """A receiver of which only the counts and the connections are looked at."""
+    return SimpleNamespace(counters=lambda: total, is_carried=lambda _: carried, is_forwarded=lambda _: forwarded)
+
+
 def outlook(record=RECORD, tally=NOTHING, signs=None, settings=None, elsewhere=False, carried=False, forwarded=False):
     """Whether exit closes the run, and the silence that does; without `signs` no span may be looked at."""
 
@@ -24,9 +31,8 @@ def outlook(record=RECORD, tally=NOTHING, signs=None, settings=None, elsewhere=F
         assert signs is not None
         return signs
 
-    others = {"gone": True, "carried": lambda: carried, "forwarded": lambda: forwarded}
-    total = Tally(foreign=int(elsewhere))
-    found = Expected(record, settings or SessionSettings(), lambda: total, read, **others).outlook(tally)
+    receiver = receiving(Tally(foreign=int(elsewhere)), carried=carried, forwarded=forwarded)
+    found = Expected(record, settings or SessionSettings(), receiver, read, gone=True).outlook(tally)
     return found.exit_closes, found.settle_ms
 
 
@@ -60,8 +66,7 @@ class TestAnAddressThatOthersKnow:
 def test_what_is_said_while_nothing_of_the_run_is_there(unattributed):
     """Another run's spans, or this run's that are counted just now, came from outside as well and name their run."""
     total = Tally(foreign=3, unattributed=unattributed)
-    others = {"gone": True, "carried": lambda: False, "forwarded": lambda: False}
-    found = Expected(RECORD, SessionSettings(), lambda: total, ClosingSigns, **others).outlook(NOTHING)
+    found = Expected(RECORD, SessionSettings(), receiving(total), ClosingSigns, gone=True).outlook(NOTHING)
 
     assert found.awaited.startswith("what arrived names no run" if unattributed else "nothing has arrived for this run")
 

@@ -20,8 +20,8 @@ from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult, Standing, Status, UnreadVerdicts, Verdict
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
-from clawtrace.session.waiting import Waiting, WaitingQuestion, answer
-from clawtrace.verdicts.combined import combine
+from clawtrace.session.waiting import Waiting, answer
+from clawtrace.verdicts.combined import WaitingQuestion, combine
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 

@@ -17,7 +17,7 @@ from clawtrace.errors import UsageError
 from clawtrace.session.session import Session
 from clawtrace.sidecar.client import Client
 from clawtrace.sidecar.serving import Service
-from clawtrace.store.raw import raw_rows
+from clawtrace.store import deleted_runs
 from clawtrace.store.retention import Keep, surplus
 
 HOUR_NS = 3600 * 10**9
@@ -246,7 +246,7 @@ class TestWhatComesLate:
 
     def test_the_list_of_deleted_runs_is_bounded(self, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
         """Beyond it the oldest is forgotten; then its id is free."""
-        monkeypatch.setattr(raw_rows, "REMEMBERED", 2)
+        monkeypatch.setattr(deleted_runs, "REMEMBERED", 2)
         monkeypatch.setattr(served.session._receiver._attribution.deleted, "_most", 2)
         traces = {}
         for name in "abc":
@@ -254,7 +254,7 @@ class TestWhatComesLate:
             traces[name] = trace_of(served, name)
             served.session.delete_runs([name], "test")
 
-        assert [one.run_id for one in served.session._store.deleted()] == ["b", "c"]
+        assert [one.run_id for one in deleted_runs.deleted_runs(served.session._store)] == ["b", "c"]
         assert [send(served, late(traces[name]))[0] for name in "abc"] == [0, 1, 1]
         assert kept(served) == [traces["a"]]
         assert served.client.begin_run(run_id="a")["run_id"] == "a"

@@ -19,6 +19,7 @@ from clawtrace.model.query import BoundRelation, Query
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.relations import RELATIONS
 from clawtrace.model.run import RunRecord
+from clawtrace.session.new_receiver import _announced
 from clawtrace.store.duckdb import DuckStore
 
 TRACE = "0" * 31 + "1"
@@ -132,7 +133,7 @@ class TestCommit:
         store.close()
         again = DuckStore(path)
 
-        assert again.announced()[0] == [("s1", 2), ('s"2', 2)]
+        assert _announced(again)[0] == [("s1", 2), ('s"2', 2)]
         assert again.record("two") == RunRecord("two", "case", session_ids=("s1", 's"2'))
         again.close()
 

@@ -86,11 +86,8 @@ def capture(
     loaded = load_project(Path.cwd() if project is None else Path(project), os.environ)
     settings = session_settings(loaded)
     free_ports = replace(settings.receiver, grpc_port=0, http_port=0)  # captures run side by side
-    settings = settings._replace(receiver=free_ports)
-    if settle_ms is not None:
-        settings = settings._replace(settle_ms=settle_ms)
-    if trace_timeout_ms is not None:
-        settings = settings._replace(trace_timeout_ms=trace_timeout_ms)
+    waits: dict[str, Any] = {"settle_ms": settle_ms, "trace_timeout_ms": trace_timeout_ms}
+    settings = settings._replace(receiver=free_ports, **{name: ms for name, ms in waits.items() if ms is not None})
     given = tracer_provider if isinstance(tracer_provider, list | tuple) else (tracer_provider,)
     providers = [provider for provider in given if provider is not None]
     return Trace(name, settings, loaded.config.telemetry_env, providers if in_process else None, store)
@@ -145,10 +142,8 @@ class Trace:
     def _begin_in_process(self, given: Sequence[object]) -> None:
         from clawtrace._capture import scopes, sdk
 
-        providers = list(given)
-        common = sdk.global_provider(create=not providers)
-        if common is not None:
-            providers.append(common)
+        common = sdk.global_provider(create=not given)
+        providers = [*given, *([] if common is None else [common])]
         for provider in providers:
             sdk.hook_up(provider)
         self._sampled = [said for said in map(sdk.sampling_of, providers) if said]

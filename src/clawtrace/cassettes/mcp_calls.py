@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from clawtrace._scripted_model.http_server import ServerAnswer, ServerRequest
 from clawtrace.cassettes.answers import RecordedAnswer
+from clawtrace.cassettes.cassette import Cassette
 from clawtrace.cassettes.faults import MODEL_CALLS_PATH
 from clawtrace.cassettes.file import AskedRequest
-from clawtrace.cassettes.playing import Cassette, Playback
+from clawtrace.cassettes.playing import Playback
 from clawtrace.receiver.redaction.redact import cleaned
 
 __all__ = ["MCP_PATH", "McpAnswer", "McpCalls", "McpRequest", "with_mcp"]

@@ -275,9 +275,8 @@ def _note(play: Improvisation, code: int, log: Sequence[Exchange], why: str) -> 
 
 def _fact(fact: str, found: tuple[str, Any, Any], run: Mapping[str, Any]) -> Fact:
     status, seen, true = found
-    if (
-        fact == "failed_llm_attempts" and status == "unknown" and seen[0] == true
-    ):  # requests that an SDK makes again are in no span
+    # requests that an SDK makes again are in no span
+    if fact == "failed_llm_attempts" and status == "unknown" and seen[0] == true:
         return Fact("true", true, true)
     if status == "true":
         return Fact("true", _plain(seen), _plain(true))

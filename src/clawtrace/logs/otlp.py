@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 from clawtrace.logs.conversation import as_text
 from clawtrace.logs.model import LoggedSpan
-from clawtrace.support.otlp_json import pairs
+from clawtrace.support.otlp_json import pairs, request
 
 __all__ = ["SCOPE", "as_logs", "as_traces"]
 
@@ -27,7 +27,7 @@ def as_traces(
 ) -> Iterator[dict[str, Any]]:
     """Yield the spans of a run as ``ExportTraceServiceRequest``s."""
     scope = SCOPE + form + ("" if tells_tools else _WITHOUT_TOOLS)
-    return _requests((_span(span, form) for span in spans), "Spans", "spans", scope, file)
+    return _requests("Spans", (_span(span, form) for span in spans), scope, file)
 
 
 def as_logs(found: Sequence[tuple[LoggedSpan, str, str]], form: str, file: str) -> Iterator[dict[str, Any]]:
@@ -36,15 +36,15 @@ def as_logs(found: Sequence[tuple[LoggedSpan, str, str]], form: str, file: str) 
     Args:
         found: each with the trace and span id of the received span that it describes.
     """
-    return _requests((_record(*one) for one in found), "Logs", "logRecords", SCOPE + form, file)
+    return _requests("Logs", (_record(*one) for one in found), SCOPE + form, file)
 
 
 def _requests(
-    encoded: Iterator[dict[str, Any]], signal: str, items: str, scope: str, file: str
+    signal: Literal["Spans", "Logs"], encoded: Iterator[dict[str, Any]], scope: str, file: str
 ) -> Iterator[dict[str, Any]]:
+    resource = _attributes({"log.file.name": file})
     while part := list(islice(encoded, _REQUEST_ITEMS)):
-        of_scope = {"scope": {"name": scope}, items: part}
-        yield {f"resource{signal}": [{"resource": _resource(file), f"scope{signal}": [of_scope]}]}
+        yield request(signal, ((resource, {"name": scope}, item) for item in part))
 
 
 def _record(span: LoggedSpan, trace_id: str, span_id: str) -> dict[str, Any]:
@@ -87,10 +87,6 @@ def _span_id(span: LoggedSpan) -> str:
     """Return an id that grows with the lines of a file: spans of the same time stay in the order of their lines."""
     of_run = hashlib.md5(span.run_id.encode(), usedforsecurity=False).hexdigest()[:4]
     return f"{of_run}{span.line & 0xFFFFFFFF:08x}{span.part & 0xFFFF:04x}"
-
-
-def _resource(file: str) -> dict[str, Any]:
-    return {"attributes": _attributes({"log.file.name": file})}
 
 
 def _attributes(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:

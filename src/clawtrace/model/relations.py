@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-__all__ = ["COUNTED", "RELATIONS", "Column", "ColumnType", "Relation", "relation"]
+__all__ = ["COUNTED", "RELATIONS", "Column", "ColumnType", "Relation"]
 
 ColumnType = Literal["text", "bigint", "double", "boolean"]
 
@@ -397,12 +397,3 @@ _LIKE: tuple[tuple[str, str, str], ...] = (
 RELATIONS: dict[str, Relation] = {name: _relation(name, meaning, columns) for name, meaning, columns in _DEFINITIONS}
 """Every relation by name, in the order of the documentation."""
 RELATIONS |= {name: Relation(name, meaning, RELATIONS[like].columns) for name, like, meaning in _LIKE}
-
-
-def relation(name: str) -> Relation:
-    """Return the relation called `name`.
-
-    Raises:
-        KeyError: when there is none of that name.
-    """
-    return RELATIONS[name]

@@ -251,7 +251,6 @@ def _provider(choice: ModelChoice, env: Mapping[str, str]) -> Provider[Any]:
         return kind(**given, **{name: address})
     if "openai_client" not in takes:
         raise ProviderError(f"the provider `{choice.provider}` takes no other address: remove `base_url`")
-    moved: type[Provider[Any]] = type(
-        kind.__name__, (kind,), {"base_url": address}
-    )  # its address is a constant of the class
+    # its address is a constant of the class
+    moved: type[Provider[Any]] = type(kind.__name__, (kind,), {"base_url": address})
     return moved(**given)

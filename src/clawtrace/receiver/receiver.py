@@ -44,10 +44,7 @@ class Receiver:
         settings: ReceiverSettings | None = None,
         *,
         environ: Mapping[str, str] | None = None,
-        runs: Iterable[tuple[str, int]] = (),
-        traces: Iterable[tuple[str, int, str]] = (),
-        sessions: Iterable[tuple[str, int]] = (),
-        deleted: Iterable[tuple[str, int]] = (),
+        attribution: Attribution | None = None,
         after: int = 0,
         questions: Questions | None = None,
         idle: Callable[[], None] | None = None,
@@ -59,10 +56,7 @@ class Receiver:
             sink: where spans and log records are committed; used from one thread at a time.
             settings: ports, limits, redaction; the defaults are free ports on loopback.
             environ: where secret values are looked up; the process environment when None.
-            runs: (run id, number) that the store holds.
-            traces: (trace id, run number, rule) that the store holds.
-            sessions: (session id, run number) that runs announced earlier.
-            deleted: (run id, number) of runs that the store held.
+            attribution: knows the runs that the store holds; by default it holds none.
             after: the largest number of a request that the store knows.
             questions: what answers other processes on the ports; None answers none.
             idle: called, in the thread that commits, when nothing came for a while after something did.
@@ -71,30 +65,31 @@ class Receiver:
         Raises:
             ReceiverError: the redaction settings are invalid.
         """
-        self.settings = settings or ReceiverSettings()
+        settings = self.settings = settings or ReceiverSettings()
         # The numbers of requests are larger, those of earlier receivers smaller: microseconds pass faster than requests
         # come, and a clock that was set back is no earlier than what the store holds.
         self._began_at = max(time.time_ns() // 1_000, after)
         self._changes = Changes()
         self._connections = Connections(self._changes)
         self._counters = Counters()
-        self._attribution = Attribution(
-            sink.run_no,
-            runs=runs,
-            traces=traces,
-            sessions=sessions,
-            deleted=deleted,
-            trace_limit=self.settings.trace_window,
+        self._attribution = attribution or Attribution(sink.run_no, trace_limit=settings.trace_window)
+        intake = Intake(
+            self._attribution,
+            Redactor(settings.redaction, environ),
+            run_key=settings.run_key,
+            session_keys=settings.session_keys,
+            span_window=settings.span_window,
+            first=self._began_at + 1,
         )
-        self._writer = self._make_writer(sink, Redactor(self.settings.redaction, environ))
+        self._writer = Writer(sink, intake, self._counters, self._connections, self._changes, settings)
         self._attribution.joined = self._connections.joined
-        self._desk = Desk(self.settings, self._writer, self._attribution, self._connections, self._counters)
+        self._desk = Desk(settings, self._writer, self._attribution, self._connections, self._counters)
         self._writer.lost = self._desk.rejected
         self._writer.lost_before = self._desk.lost_before
         self._grpc = GrpcServer(self._desk, questions)
         self._questions = questions
         self._ports = Ports(self._desk, lambda: self._grpc.address, questions)
-        self._tee = Tee(self.settings.tee) if self.settings.tee is not None else None
+        self._tee = Tee(settings.tee) if settings.tee is not None else None
         if self._tee is not None:
             self._writer.forward = self._tee.put
         if idle is not None:
@@ -104,26 +99,6 @@ class Receiver:
         if questions is not None:
             self._writer.troubled = questions.troubled
         self._writing = False
-
-    def _make_writer(self, sink: RawSink, redactor: Redactor) -> Writer:
-        settings = self.settings
-        intake = Intake(
-            self._attribution,
-            redactor,
-            run_key=settings.run_key,
-            session_keys=settings.session_keys,
-            span_window=settings.span_window,
-            first=self._began_at + 1,
-        )
-        return Writer(
-            sink,
-            intake,
-            self._counters,
-            self._connections,
-            self._changes,
-            queue_bytes=settings.queue_bytes,
-            group_bytes=settings.group_bytes,
-        )
 
     # -- start and stop --------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from clawtrace.receiver.attribution.attribute import NO_RUN
 from clawtrace.receiver.attribution.connections import Changes, Connections, Counters, Note
 from clawtrace.receiver.decode.collector_losses import CollectorLosses
 from clawtrace.receiver.intake import Intake, Taken
+from clawtrace.receiver.limits import ReceiverSettings
 from clawtrace.receiver.request import BadPayloadError, Request, RequestAnswer, RequestOutcome
 from clawtrace.support.memory import collector_paused
 
@@ -143,17 +144,15 @@ class Writer:
         counters: Counters,
         connections: Connections,
         changes: Changes,
-        *,
-        queue_bytes: int,
-        group_bytes: int,
+        settings: ReceiverSettings,
     ) -> None:
-        self.budget = ByteBudget(queue_bytes)
+        self.budget = ByteBudget(settings.queue_bytes)
         self._sink = sink
         self._intake = intake
         self._counters = counters
         self._connections = connections
         self._changes = changes
-        self._group_bytes = group_bytes
+        self._group_bytes = settings.group_bytes
         self._inbox = Inbox()
         self.lost: Callable[[Request, str], None] = lambda _, reason: counters.turned_away(reason)
         """Called with a request that will never be accepted, and why; what it records is in the next commit."""

@@ -108,11 +108,8 @@ def _folded(pairs: Sequence[tuple[RunResult, Verdict]]) -> list[_Block]:
     for run, verdict in sorted(pairs, key=lambda pair: _gravity(pair[1])):
         cut = several and is_open(run, verdict)
         message = without_reasons(run, verdict)
-        why = (
-            ()
-            if cut
-            else tuple((item.name, without_figures(item.why), item.span_id is None) for item in verdict.evidence)
-        )
+        shown = () if cut else verdict.evidence
+        why = tuple((item.name, without_figures(item.why), item.span_id is None) for item in shown)
         key = (verdict.id, verdict.description, why, *_said(verdict, message), cut)
         alike.setdefault(key, []).append((run, verdict, message))
     blocks: list[_Block] = []
@@ -381,8 +378,7 @@ class _Writer:
 
 
 def _title(runs: Sequence[RunResult], numbered: bool) -> str:
-    first = runs[0]
-    parts = [first.case_id, first.model_id, _repetitions(runs) if numbered else None]
+    parts = (runs[0].case_id, runs[0].model_id, _repetitions(runs) if numbered else None)
     return " · ".join(part for part in parts if part is not None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TextIO
 from clawtrace._discover import subclasses_in
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status, Verdict
-from clawtrace.verdicts.gating.gate import Gate, most_severe
+from clawtrace.verdicts.gating.gate import Gate, cases_of, most_severe
 
 if TYPE_CHECKING:
     from clawtrace.report.json_text import Struct
@@ -166,14 +166,6 @@ def formats() -> dict[str, type[Report]]:
     """Return every report format by its name, in alphabetical order."""
     found = {cls.format: cls for cls in subclasses_in("clawtrace.report", Report)}  # type: ignore[type-abstract]
     return dict(sorted(found.items()))
-
-
-def cases_of(results: Iterable[RunResult]) -> dict[tuple[str, str | None], list[RunResult]]:
-    """Group runs by case and model, both in the order of their first run."""
-    cases: dict[tuple[str, str | None], list[RunResult]] = {}
-    for result in results:
-        cases.setdefault((result.case_id, result.model_id), []).append(result)
-    return cases
 
 
 def case_title(case_id: str, model_id: str | None) -> str:

@@ -329,18 +329,14 @@ class StopSignal:
         for callback in callbacks:
             callback()
 
-    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], object]:
         """Call `callback` on `set`, at once when it was set before; return what ends the subscription."""
         with self._lock:
             if not self._set:
                 self._callbacks[id(callback)] = callback
-                return lambda: self._forget(callback)
+                return lambda: self._callbacks.pop(id(callback), None)
         callback()
         return lambda: None
-
-    def _forget(self, callback: Callable[[], None]) -> None:
-        with self._lock:
-            self._callbacks.pop(id(callback), None)
 
 
 class Runner(ABC):

@@ -12,6 +12,7 @@ from clawtrace.receiver.close import Outlook
 
 if TYPE_CHECKING:
     from clawtrace.facts.runs.completeness import ClosingSigns
+    from clawtrace.receiver.receiver import Receiver
 
 __all__ = ["FORWARDED", "FORWARDER_ENDED", "Expected"]
 
@@ -35,32 +36,26 @@ class Expected:
 
     Args:
         record: how the run was sent, and how its command ended.
-        total: returns what was counted of all that this receiver was sent.
+        receiver: which the run's spans are sent to.
         signs: reads the spans that the run has so far.
         gone: whether every process of the run has exited.
-        carried: returns whether a connection is open that carried something of the run.
-        forwarded: returns whether a connection that the run's processes cannot hold carried something of it.
     """
 
     def __init__(
         self,
         record: RunRecord,
         settings: SessionSettings,
-        total: Callable[[], Tally],
+        receiver: Receiver,
         signs: Callable[[], ClosingSigns],
         *,
         gone: bool,
-        carried: Callable[[], bool],
-        forwarded: Callable[[], bool],
     ) -> None:
         self._record = record
         self._settings = settings
-        self._total = total
+        self._receiver = receiver
         self._read = signs
         self._signs: tuple[tuple[int, int], ClosingSigns] | None = None
         self._gone = gone
-        self._carried = carried
-        self._is_forwarded = forwarded
         self._at_exit: int | None = None
         """What had arrived when the run was first looked at."""
         self.forwarded = False
@@ -92,14 +87,16 @@ class Expected:
         arrived = tally.accepted + tally.duplicates
         if self._at_exit is None:
             self._at_exit = arrived
-        if self._is_forwarded() or (self._gone and (self._carried() or arrived > self._at_exit)):
+        receiver, run_id = self._receiver, self._record.run_id
+        if receiver.is_forwarded(run_id) or (self._gone and (receiver.is_carried(run_id) or arrived > self._at_exit)):
             return True
         held = bool(tally.unnamed) or (not arrived and self._record.run_status == "success")
         return held and self._is_known()
 
     def _is_known(self) -> bool:
         """Return whether others than the command can know the receiver's address: it was fixed before, or they exported."""
-        return bool(self._settings.receiver.grpc_port or self._settings.receiver.http_port or self._total().foreign)
+        fixed = self._settings.receiver.grpc_port or self._settings.receiver.http_port
+        return bool(fixed or self._receiver.counters().foreign)
 
     def _of_its_processes(self, tally: Tally) -> Outlook:
         if not self._may_run(tally):
@@ -135,7 +132,7 @@ class Expected:
         return self._signs[1]
 
     def _awaited(self, tally: Tally, signs: ClosingSigns) -> str:
-        if not tally.accepted and self._total().unattributed:
+        if not tally.accepted and self._receiver.counters().unattributed:
             return "what arrived names no run: pass on the `traceparent` of each request, or CLAWTRACE_RUN_ID"
         if not tally.accepted:
             return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import date
@@ -16,7 +17,7 @@ from clawtrace.model.progress import Progress, unseen
 from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult
 from clawtrace.receiver.redaction.redact import Redactor
-from clawtrace.session.waiting import Waiting, WaitingQuestion, answer
+from clawtrace.session.waiting import Waiting, answer
 from clawtrace.store.api import Answer, QueryableStore
 from clawtrace.store.duckdb import DuckStore
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from clawtrace.facts.scopes.scopes import Scope
     from clawtrace.verdicts.asking.probes import Probed
     from clawtrace.verdicts.asking.rerun import Rerun
+    from clawtrace.verdicts.combined import WaitingQuestion
     from clawtrace.verdicts.reading.run_details import RunDetails
     from clawtrace.verdicts.reading.run_list import ListedRun
     from clawtrace.verdicts.reading.tree_view import SpanNode
@@ -56,7 +58,9 @@ class SessionQuestions:
 
     def why_gone(self, run_id: str) -> str:
         """Return a sentence on a run that was deleted; empty where none of that id was, or it has come again."""
-        return self._store.why_gone(run_id)
+        from clawtrace.store.deleted_runs import why_gone
+
+        return why_gone(self._store, run_id)
 
     def prepare(self) -> None:
         """Load what the first question needs, while nothing is asked yet: half of what it takes.
@@ -94,18 +98,20 @@ class SessionQuestions:
             looked: called once nothing but the store is to be asked any more; not at all where that is never so.
         """
         from clawtrace.verdicts.asking.ask import scope_of
+        from clawtrace.verdicts.combined import WaitingQuestion
         from clawtrace.verdicts.judging.redacted_verdicts import without_secrets
 
         self.settings.check(assertions)
         seen: Mapping[str, World] = {}
         probed: Mapping[int, Probed] = {}
         if run_ids and any(one.is_probe or one.reads_world() for one in assertions):
-            from clawtrace.verdicts.asking.probes import Knowledge, Worlds, ask_probes
+            from clawtrace.verdicts.asking.probes import Worlds, ask_probes
 
-            knowledge = Knowledge(
-                self._store.record, self._facts_of, self._conversation_of, self.clean, self.settings.gateway
-            )
-            seen = Worlds(run_ids, worlds or {}, knowledge, case_dir, hooks, judge)
+            common = World(
+                "", case_dir=case_dir, env=os.environ, gateway=self.settings.gateway, hooks=hooks or HookPolicy(), judge=judge,
+                clean=self.clean,
+            )  # fmt: skip
+            seen = Worlds(run_ids, worlds or {}, common, self._store.record, self._facts_of, self._conversation_of)
             probed = ask_probes(assertions, seen, self.clean, self.progress)
         logs = any(one.names_log for one in assertions)
         if not logs and not any(one.reads_world() for one in assertions):

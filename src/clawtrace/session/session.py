@@ -249,12 +249,7 @@ class Session(SessionContents):
         from clawtrace.session.closing import FORWARDED, FORWARDER_ENDED, Expected
 
         receiver = self._taking() if end_run else self._receiving()
-        expected = Expected(
-            record, self.settings, receiver.counters, lambda: self._closing_signs(record),
-            gone=processes_gone,
-            carried=lambda: receiver.is_carried(record.run_id),
-            forwarded=lambda: receiver.is_forwarded(record.run_id),
-        )  # fmt: skip
+        expected = Expected(record, self.settings, receiver, lambda: self._closing_signs(record), gone=processes_gone)
         closed_by = wait_closed(
             receiver,
             record.run_id,

@@ -5,36 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clawtrace.errors import ClawtraceError
 from clawtrace.model.verdict import RunResult, Status
 
 if TYPE_CHECKING:
-    from clawtrace.assertions.base import Assertion
-    from clawtrace.assertions.world import World
-    from clawtrace.verdicts.asking.probes import Probed
+    from clawtrace.verdicts.combined import WaitingQuestion
 
-__all__ = ["Waiting", "WaitingQuestion", "answer"]
-
-
-@dataclass(eq=False)
-class WaitingQuestion:
-    """One caller's question."""
-
-    run_ids: Sequence[str]
-    assertions: Sequence[Assertion]
-    worlds: Mapping[str, World]
-    """What is known of runs apart from their spans, by run id."""
-    probed: Mapping[int, Probed]
-    """What the probes among `assertions` found, by place."""
-    evidence_of_passes: bool
-    """Whether verdicts that passed carry their spans."""
-    alone: bool
-    """Whether it can only be asked for itself."""
-    results: list[RunResult] | None = None
-    """The answer; None until it is given."""
+__all__ = ["Waiting", "answer"]
 
 
 class Waiting:

@@ -334,14 +334,8 @@ class Control:
             self._judged.put(result)
             self._telemetry.judged(result, spans.get(result.run_id))
             for verdict in result.verdicts:
-                self._feed.put(
-                    "verdict",
-                    run_id=verdict.run_id,
-                    id=verdict.id,
-                    type=verdict.type,
-                    status=verdict.status.value,
-                    message=verdict.message,
-                )
+                said = {name: getattr(verdict, name) for name in ("run_id", "id", "type", "message")}
+                self._feed.put("verdict", status=verdict.status.value, **said)
             yield result
 
     def _spans(self, run_ids: Sequence[str]) -> dict[str, SpanOfRun]:

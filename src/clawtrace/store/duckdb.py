@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.run import RunRecord, read_record, write_record
-from clawtrace.store.files.cached_blocks import CachedBlocks, move_log
+from clawtrace.store.files.cached_blocks import CachedBlocks
 from clawtrace.store.files.failures import as_store_errors, keep_unread_log, must_be_there, store_error, try_to_write
 from clawtrace.store.files.owner import PATIENCE_SECONDS, connect, load_duckdb, patiently
 from clawtrace.store.files.schema import create_tables, holds_store, renew
@@ -29,8 +29,6 @@ from clawtrace.store.raw.raw_rows import RETIRED, RawRows, adopt, transaction, w
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-
-    from clawtrace.store.raw.raw_rows import DeletedRun
 
 __all__ = ["MEMORY", "DuckStore"]
 
@@ -47,13 +45,6 @@ _ROOM_BYTES = 16 << 20
 
 _SIDES = 2
 """Question sides of one store. In parallel two do 1.7 times the work of one; what they cannot share is Python."""
-
-
-def _check_text(run_id: str) -> None:
-    try:
-        run_id.encode()
-    except UnicodeEncodeError as error:
-        raise StoreError(f"the id of a run {run_id!r} is no valid Unicode") from error
 
 
 class DuckStore(QuestionSide):
@@ -120,14 +111,15 @@ class DuckStore(QuestionSide):
         self._unsaved = [pair for pair in self._unsaved if pair[0] not in held]
         self._numbers = {run_id: number for run_id, number in numbers if run_id != RETIRED}
         if len(self._numbers) < len(numbers):
-            self._retired = self._facts_left_behind()
+            left = "SELECT run_id FROM fact_state WHERE run_id NOT IN (SELECT run_id FROM run_numbers)"
+            self._retired = [row[0] for row in self._rows(left)]
         self._numbers |= {run_id: number for number, run_id in self._unsaved}
         self._last_number = max([self._last_number, *held])
 
     def _use(self, connection: DuckDBPyConnection) -> None:
         super()._use(connection)
         self._more_sides: list[QuestionSide] = []
-        self._blocks = CachedBlocks(self._writer, self.path, self._reader_lock)
+        self._blocks = CachedBlocks(self._writer, self._reader_lock)
 
     def mend(self) -> None:
         """Have the store work again after it failed: open it again if its engine has stopped, and move what waits.
@@ -197,7 +189,10 @@ class DuckStore(QuestionSide):
         with self._writer_lock:
             number = self._numbers.get(run_id)
             if number is None:
-                _check_text(run_id)
+                try:
+                    run_id.encode()
+                except UnicodeEncodeError as error:
+                    raise StoreError(f"the id of a run {run_id!r} is no valid Unicode") from error
                 number = self._last_number = self._last_number + 1
                 self._numbers[run_id] = number
                 self._unsaved.append((number, run_id))
@@ -214,10 +209,6 @@ class DuckStore(QuestionSide):
             retired, self._retired = self._retired, []
             return retired
 
-    def _facts_left_behind(self) -> list[str]:
-        left = "SELECT run_id FROM fact_state WHERE run_id NOT IN (SELECT run_id FROM run_numbers)"
-        return [row[0] for row in self._rows(left)]
-
     def known_runs(self) -> tuple[list[tuple[str, int]], list[tuple[str, int, str]]]:
         """Return what attribution starts from: (run id, number) of every run, and (trace id, number, rule) of every trace.
 
@@ -233,43 +224,10 @@ class DuckStore(QuestionSide):
             )
             return list(self._numbers.items()), traces
 
-    def announced(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
-        """Return (session id, run number) and (trace id, run number) of what the records of runs announce."""
-        with self._writer_lock:
-            said = "SELECT record FROM run_records WHERE record LIKE ? OR record LIKE ? ORDER BY written_ns"
-            rows = self._rows(said, ['%"session_ids": ["%', '%"turns": [[%'])
-            runs = [(record, self._numbers[record.run_id]) for record in (read_record(text) for (text,) in rows)]
-            sessions = [(session, number) for record, number in runs for session in record.session_ids]
-            return sessions, [(turn.trace_id, number) for record, number in runs for turn in record.turns]
-
-    def last_request(self) -> int:
-        """Return the largest number of a request that was received, or up to which a run was closed; 0 when there is none."""
-        closed = "SELECT max((record ->> '$.closed_at')::BIGINT) FROM run_records"
-        ((last,),) = self._rows(f"SELECT greatest(max(request_no), ({closed}), 0) FROM receipts")
-        return int(last)
-
     def record(self, run_id: str) -> RunRecord | None:
         """Return what is known of a run apart from its spans; None when nothing was recorded."""
         rows = self._rows("SELECT record FROM run_records WHERE run_id = ?", [run_id])
         return read_record(rows[0][0]) if rows else None
-
-    def deleted(self, run_id: str | None = None) -> list[DeletedRun]:
-        """Return the runs that were taken out and have not come again, the oldest first; or the one of that id."""
-        with self._writer_lock:
-            rows = self._rows(
-                "SELECT * FROM deleted_runs WHERE $id IS NULL OR run_id = $id ORDER BY deleted_ns, run_no",
-                {"id": run_id},
-            )
-            if not rows:
-                return []
-            from clawtrace.store.raw.raw_rows import DeletedRun
-
-            return [found for row in rows if (found := DeletedRun(*row)).run_id not in self._numbers]
-
-    def why_gone(self, run_id: str) -> str:
-        """Return a sentence on a run that was deleted; empty where none of that id was, or it has come again."""
-        deleted = self.deleted(run_id)
-        return deleted[-1].sentence() if deleted else ""
 
     def commit(
         self,
@@ -286,7 +244,8 @@ class DuckStore(QuestionSide):
             retired: list[str] = []
             if adopted or not self._raw.take(group):
                 retired = self._raw.move(group, lambda db: adopt(db, adopted, self._numbers)) or []
-            self._wrote(group.rows)
+            if self.path != MEMORY:  # there is no file to read from what is dropped
+                self._blocks.wrote(group.rows)
             del self._unsaved[: len(group.numbers)]
             for run_id in retired:
                 del self._numbers[run_id]
@@ -308,19 +267,10 @@ class DuckStore(QuestionSide):
         run_id = record.run_id
         if self.path != MEMORY:
             must_be_there(self.path)
-        with self._writer_lock:
-            self.run_no(run_id)
-            unsaved = list(self._unsaved)
-            with transaction(self._writer, self.path) as db:
-                write_numbers(db, unsaved)
-                db.execute("DELETE FROM run_records WHERE run_id = ?", [run_id])
-                db.execute("INSERT INTO run_records VALUES (?, ?, ?)", [run_id, write_record(record), time.time_ns()])
-            del self._unsaved[: len(unsaved)]
-            self._wrote(1)
-
-    def _wrote(self, rows: int) -> None:
-        if self.path != MEMORY:  # there is no file to read from what is dropped
-            self._blocks.wrote(rows, sum(side.asked for side in (self, *self._more_sides)))
+        self.run_no(run_id)
+        with self.transaction() as db:
+            db.execute("DELETE FROM run_records WHERE run_id = ?", [run_id])
+            db.execute("INSERT INTO run_records VALUES (?, ?, ?)", [run_id, write_record(record), time.time_ns()])
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[DuckDBPyConnection]:
@@ -345,7 +295,7 @@ class DuckStore(QuestionSide):
 
     def put_conflicts(self, run_no: int, messages: Sequence[str]) -> None:
         """Store the attribution conflicts of a run, one sentence each; the newest list of a run counts."""
-        with self._writer_lock, transaction(self._writer, self.path) as db:
+        with self.transaction() as db:
             db.execute("DELETE FROM run_conflicts WHERE run_no = ?", [run_no])
             for message in messages:
                 db.execute("INSERT INTO run_conflicts VALUES (?, ?)", [run_no, message])
@@ -380,9 +330,15 @@ class DuckStore(QuestionSide):
             StoreError: what waits could not be moved; it is as durable as before.
         """
         self._settle()
-        if self.path != MEMORY:
-            with self._writer_lock, as_store_errors(self.path, "write to"):
-                move_log(self._writer, self.path, 0 if whole else _CHECKPOINT_BYTES)
+        if self.path == MEMORY:
+            return
+        import duckdb
+
+        least = 0 if whole else _CHECKPOINT_BYTES
+        left_alone = contextlib.suppress(FileNotFoundError, duckdb.TransactionException)
+        with self._writer_lock, as_store_errors(self.path, "write to"), left_alone:
+            if Path(f"{self.path}.wal").stat().st_size >= least:
+                self._writer.execute("CHECKPOINT")
 
     def files(self) -> list[str]:
         """Return the paths of the store's files, which need not be there; of one in memory none."""

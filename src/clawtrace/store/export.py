@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from clawtrace.errors import InputError
 from clawtrace.store.arrow import ArrowRows
-from clawtrace.support.otlp_json import any_value
+from clawtrace.support.otlp_json import any_value, request
 
 if TYPE_CHECKING:
     from clawtrace.store.duckdb import DuckStore
@@ -65,18 +65,14 @@ def otlp_request(rows: Sequence[Sequence[Any]], kind: Literal["Spans", "Logs"]) 
     Args:
         rows: with the columns `SPAN_COLUMNS` or `LOG_COLUMNS`, in their order.
     """
-    items, read = ("spans", _span) if kind == "Spans" else ("logRecords", _log)
-    grouped: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        attributes, letters, name, version, more = row[-5:]
-        resource = _attributes(attributes, letters)
-        scope = {"name": name, "version": version, "attributes": _attributes(more, "")}
-        found = grouped.setdefault(
-            json.dumps([resource, scope]),
-            {"resource": {"attributes": resource}, f"scope{kind}": [{"scope": scope, items: []}]},
-        )
-        found[f"scope{kind}"][0][items].append(read(row))
-    return json.dumps({f"resource{kind}": list(grouped.values())}, ensure_ascii=False)
+    read = _span if kind == "Spans" else _log
+    return json.dumps(request(kind, ((*_origin(row), read(row)) for row in rows)), ensure_ascii=False)
+
+
+def _origin(row: Sequence[Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the attributes of the resource of a row, and its scope."""
+    attributes, letters, name, version, more = row[-5:]
+    return _attributes(attributes, letters), {"name": name, "version": version, "attributes": _attributes(more, "")}
 
 
 def _span(row: Sequence[Any]) -> dict[str, Any]:

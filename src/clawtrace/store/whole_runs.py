@@ -15,7 +15,7 @@ from clawtrace.errors import InputError, StoreError
 from clawtrace.model.relations import RELATIONS
 from clawtrace.model.run import RunRecord, write_record
 from clawtrace.store.arrow import ArrowRows
-from clawtrace.store.raw.raw_rows import RETIRED, remember
+from clawtrace.store.raw.raw_rows import RETIRED
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -208,6 +208,8 @@ def forget_runs(store: DuckStore, run_ids: Collection[str], why: str = "", *, st
     Raises:
         StoreError: they could not be taken out; all of them are then still there.
     """
+    from clawtrace.store.deleted_runs import remember
+
     known = set(store.run_ids())
     gone = [run_id for run_id in run_ids if run_id in known]
     if not (gone or strays_before_ns):

@@ -1,14 +1,34 @@
-"""Attributes and values as OTLP's JSON writes them."""
+"""Requests, attributes and values as OTLP's JSON writes them."""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
-__all__ = ["any_value", "pairs"]
+__all__ = ["any_value", "pairs", "request"]
 
 _INT64 = 1 << 63
+
+
+def request(
+    signal: Literal["Spans", "Logs"], items: Iterable[tuple[list[dict[str, Any]], dict[str, Any], dict[str, Any]]]
+) -> dict[str, Any]:
+    """Return a request, in which the items of one resource and scope come together.
+
+    Args:
+        items: spans or log records, each after the attributes of its resource and its scope.
+    """
+    listed = "spans" if signal == "Spans" else "logRecords"
+    groups: dict[str, dict[str, Any]] = {}
+    for resource, scope, item in items:
+        group = groups.setdefault(
+            json.dumps((resource, scope)),
+            {"resource": {"attributes": resource}, f"scope{signal}": [{"scope": scope, listed: []}]},
+        )
+        group[f"scope{signal}"][0][listed].append(item)
+    return {f"resource{signal}": list(groups.values())}
 
 
 def pairs(values: Mapping[str, Any]) -> list[dict[str, Any]]:

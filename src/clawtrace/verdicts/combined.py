@@ -7,22 +7,23 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.assertions.base import Assertion
-from clawtrace.model.verdict import Standing, Status, UnreadVerdicts, Verdict, run_status_of
-from clawtrace.verdicts.judging.judgement import Judgement
+from clawtrace.model.verdict import RunResult, Status, UnreadVerdicts, run_status_of
+from clawtrace.verdicts.judging.judgement import Judgement, Verdicts
 from clawtrace.verdicts.judging.run_inputs import RunInputs
 
 if TYPE_CHECKING:
     from clawtrace.assertions.world import World
     from clawtrace.verdicts.asking.probes import Probed
 
-__all__ = ["Asking", "Combined", "combine", "own_verdicts", "parts_of"]
+__all__ = ["Combined", "WaitingQuestion", "combine", "own_verdicts", "parts_of"]
 
 
-class Asking(Protocol):
+@dataclass(eq=False)
+class WaitingQuestion:
     """What one caller asks of its runs."""
 
     run_ids: Sequence[str]
@@ -31,6 +32,12 @@ class Asking(Protocol):
     """What is known of runs apart from their spans, by run id."""
     probed: Mapping[int, Probed]
     """What the probes among `assertions` found, by place."""
+    evidence_of_passes: bool
+    """Whether verdicts that passed carry their spans."""
+    alone: bool
+    """Whether it can only be asked for itself."""
+    results: list[RunResult] | None = None
+    """The answer; None until it is given."""
 
 
 class Combined(NamedTuple):
@@ -44,7 +51,7 @@ class Combined(NamedTuple):
     """Which of `assertions` each run is asked, by place, in the order of its verdicts; None: all of them."""
 
 
-def combine(askings: Sequence[Asking]) -> Combined:
+def combine(askings: Sequence[WaitingQuestion]) -> Combined:
     """Put together what several callers ask: equal assertions once. What one asks stays as it is."""
     if len(askings) == 1:
         (one,) = askings
@@ -102,21 +109,6 @@ def own_verdicts(
     judgements: Sequence[Judgement], parts: Sequence[RunInputs], run_id: str, asked: Sequence[int]
 ) -> tuple[UnreadVerdicts, Status | None]:
     """Return a run's verdicts on what it was asked, and what they come to."""
-    own = [(judgements[one], parts[one].place[run_id]) for one in asked]
-    standings = tuple(judgement.standing(judgement.codes[place]) for judgement, place in own)
-    return _OwnVerdicts(own, standings), run_status_of(standings) if own else None
-
-
-class _OwnVerdicts(UnreadVerdicts):
-    """The verdicts on one run, each of a judgement in which the run has its own place."""
-
-    __slots__ = ("_judged",)
-
-    def __init__(self, judged: Sequence[tuple[Judgement, int]], standings: tuple[Standing, ...]) -> None:
-        super().__init__(standings)
-        self._judged = judged
-
-    def made(self, number: int) -> Verdict:
-        """Make one verdict."""
-        judgement, place = self._judged[number]
-        return judgement.verdict(place)
+    own, places = [judgements[one] for one in asked], [parts[one].place[run_id] for one in asked]
+    standings = tuple(one.standing(one.codes[place]) for one, place in zip(own, places, strict=True))
+    return Verdicts(own, places, standings), run_status_of(standings) if own else None

@@ -1,4 +1,4 @@
-"""What was written, and what questions used, leaves memory again, and no question meets the limit of that instant."""
+"""What was written leaves memory again, and no question meets the limit of that instant."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from tests.store.test_duckdb import batch
 
 from clawtrace.model.query import Query
 from clawtrace.model.raw import LogBatch
-from clawtrace.model.run import RunRecord
 from clawtrace.store.duckdb import DuckStore
 from clawtrace.store.files import cached_blocks
 
@@ -85,46 +84,12 @@ def ask(store: DuckStore, times: int) -> None:
         assert store.ask(Query("SELECT count(*) FROM otel_traces")).rows == [(20_000,)]
 
 
-def test_what_questions_used_is_forgotten(store: DuckStore, monkeypatch) -> None:
-    """After many questions the next record lets DuckDB go through everything that could leave memory."""
-    monkeypatch.setattr(cached_blocks, "_QUESTIONS_BETWEEN", 10)
-    monkeypatch.setattr(cached_blocks, "_MANY_BYTES", 64 << 20)
-    before, usual = written(store), limit(store)
-    store.put_record(RunRecord("r1", "c"))  # begins to count
-    ask(store, 9)
-    store.script("SELECT count(DISTINCT \"SpanAttributes\"['n']) FROM otel_traces")  # brings blocks back
-    assert kept(store) > 0
-
-    store.put_record(RunRecord("r1", "c"))
-
-    assert kept(store) < before / 10
-    assert limit(store) == usual
-    ask(store, 1)
-
-
-def test_much_that_is_no_block_of_the_file_is_not_written_aside(store: DuckStore, tmp_path: Path, monkeypatch) -> None:
-    """Making room would write it to the disk: it stays, and so do the blocks."""
-    monkeypatch.setattr(cached_blocks, "_QUESTIONS_BETWEEN", 1)
-    store.script("CREATE TEMP TABLE many AS SELECT range AS n, hash(range) AS h FROM range(200_000)")
-    written(store)
-    store.script("SELECT count(DISTINCT \"SpanAttributes\"['n']) FROM otel_traces")
-    before = kept(store)
-
-    store.put_record(RunRecord("r1", "c"))
-
-    assert kept(store) >= before > 0
-    assert not (tmp_path / "spans.duckdb.tmp").exists()
-
-
 def test_a_store_in_memory_writes_nothing_aside(tmp_path: Path, monkeypatch) -> None:
     """It has no file, and the working folder is not its."""
-    monkeypatch.setattr(cached_blocks, "_QUESTIONS_BETWEEN", 1)
     monkeypatch.setattr(cached_blocks, "_ROWS_BETWEEN", 1)
     monkeypatch.chdir(tmp_path)
     store = DuckStore()
     store.commit(batch(store.run_no("r1"), 20_000), LogBatch(), [], [])
-    ask(store, 3)
-    store.put_record(RunRecord("r1", "c"))
 
     ask(store, 1)
     assert list(tmp_path.iterdir()) == []

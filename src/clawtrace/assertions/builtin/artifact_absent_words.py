@@ -13,7 +13,7 @@ from clawtrace.assertions.forms.bounds import need_one_of
 from clawtrace.assertions.probe import Finding
 from clawtrace.assertions.probing.artifact import ArtifactProbe
 from clawtrace.assertions.probing.documents import lookup, yaml_value
-from clawtrace.assertions.probing.files import Text, is_unread, read_text
+from clawtrace.assertions.probing.files import Text, is_unread, read_text, unread
 from clawtrace.assertions.refused import refused
 from clawtrace.assertions.world import World
 from clawtrace.errors import ClawtraceError
@@ -74,8 +74,7 @@ class ArtifactAbsentWords(ArtifactProbe):
             listed = ", ".join(repr(word) for word in present)
             return Finding(False, f"`{self.path}` holds {listed}.", present)
         if is_unread(text):
-            sentence = f"`{self.path}` contains bytes that are not text, which could hide a word."
-            return Finding(None, sentence, [], "the text of the file")
+            return unread(self.path, "a word", [])
         if not text.strip():
             return Finding(False, f"`{self.path}` is empty: there is no text to check.", [])
         return Finding(True, f"`{self.path}` contains none of {len(words)} words.", [])

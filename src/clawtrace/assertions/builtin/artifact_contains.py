@@ -11,7 +11,7 @@ from clawtrace.assertions.forms.bounds import need_one_of
 from clawtrace.assertions.probe import Finding
 from clawtrace.assertions.probing.artifact import ArtifactProbe
 from clawtrace.assertions.probing.documents import fields_of, headings, lookup
-from clawtrace.assertions.probing.files import Text, hidden, read_text
+from clawtrace.assertions.probing.files import Text, hidden, read_text, unread
 from clawtrace.assertions.world import World
 
 __all__ = ["ArtifactContains"]
@@ -52,8 +52,7 @@ class ArtifactContains(ArtifactProbe):
         lacking += [f"the field {name!r}" for name in self.fields or () if keys is None or lookup(keys, name) is None]
         actual = {"sections": [one.text for one in found], "fields": sorted(keys) if keys is not None else None}
         if lacking and all(hidden(one, text) for one in lacking):
-            sentence = f"`{self.path}` contains bytes that are not text, which could hide {', '.join(lacking)}."
-            return Finding(None, sentence, actual, "the text of the file")
+            return unread(self.path, ", ".join(lacking), actual)
         if lacking:
             return Finding(False, f"`{self.path}` lacks {', '.join(lacking)}.", actual)
         return Finding(True, f"`{self.path}` has all expected sections and fields.", actual)

@@ -8,7 +8,7 @@ from typing import Any
 from clawtrace.assertions.matching.matchers import one_form
 from clawtrace.assertions.probe import Finding
 from clawtrace.assertions.probing.artifact import AtPath
-from clawtrace.assertions.probing.files import Text, hidden, read_text
+from clawtrace.assertions.probing.files import Text, hidden, read_text, unread
 
 __all__ = ["FileContains"]
 
@@ -35,8 +35,7 @@ class FileContains(AtPath):
         there = one_form(self.text) in one_form(content)
         shown = content[:200] + ("…" if len(content) > 200 else "")
         if not there and hidden(self.text, content):
-            sentence = f"`{self.path}` contains bytes that are not text, which could hide {self.text!r}."
-            return Finding(None, sentence, {"begins": shown}, "the text of the file")
+            return unread(self.path, repr(self.text), {"begins": shown})
         return Finding(
             there, f"`{self.path}` {'contains' if there else 'does not contain'} {self.text!r}.", {"begins": shown}
         )

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from clawtrace.assertions.matching.matchers import one_form
 from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
-from clawtrace.assertions.probing.files import Text, hidden, read_text
+from clawtrace.assertions.probing.files import Text, hidden, read_text, unread
 from clawtrace.assertions.refused import refused
 from clawtrace.assertions.world import World
 
@@ -71,8 +71,7 @@ class OpenclawWorkspaceFilePresent(Probe):
         if lacking:
             shown = {"changed": True, "begins": text[:200]}
             if hidden(lacking, text):
-                sentence = f"`{path}` contains bytes that are not text, which could hide {lacking}."
-                return Finding(None, sentence, shown, "the text of the file")
+                return unread(path, lacking, shown)
             return Finding(False, f"`{path}` does not contain {lacking}.", shown)
         return Finding(
             True, f"the run wrote `{path}`{' with the expected texts' if self._asks else ''}.", {"changed": True}

@@ -10,7 +10,15 @@ from clawtrace.assertions.forms.calls import ANSWERED
 from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.sources import Source
 from clawtrace.assertions.forms.where import Where, is_open
-from clawtrace.assertions.spans.named_spans import SpanName, SpanType, kind_of, name_words, named, resolve_names
+from clawtrace.assertions.spans.named_spans import (
+    SpanName,
+    SpanType,
+    kind_of,
+    name_words,
+    named,
+    named_calls,
+    resolve_names,
+)
 
 __all__ = ["PerSpanBudget"]
 
@@ -20,6 +28,9 @@ _HIGH = (
     "CASE WHEN c.outcome = 'error' AND c.input_tokens IS NULL AND c.output_tokens IS NULL THEN 0"
     " ELSE c.input_tokens + c.output_tokens END"
 )
+
+_AMOUNTS = f"(SELECT c.run_id AS run_id, {_LOW} AS low, {_HIGH} AS high, c.certain AS certain FROM llm_calls AS c)"
+"""The calls without names, where no name is expected: then no span is read."""
 
 # The calls under each span of a kind.
 _UNDER = f"""
@@ -64,19 +75,6 @@ class PerSpanBudget(Assertion):
     span_name: SpanName | None = None
     """Text that the span's name contains, case-sensitively, or `glob:`, `re:`, `literal:` for the whole name; by default every name."""
 
-    def _calls(self) -> str:
-        return f"""(
-      SELECT c.run_id AS run_id, c.call_no AS call_no, c.span_id AS span_id, coalesce(p.name, 'model call') AS name,
-             {_LOW} AS low, {_HIGH} AS high, c.certain AS certain
-      FROM llm_calls AS c
-      LEFT JOIN spans AS p ON p.run_id = c.run_id AND p.span_id = c.span_id
-      WHERE {named("p", self.span_name)}
-    )"""
-
-    def _amounts(self) -> str:
-        """SQL of the same rows without names, where no name is expected: then no span is read."""
-        return f"(SELECT c.run_id AS run_id, {_LOW} AS low, {_HIGH} AS high, c.certain AS certain FROM llm_calls AS c)"
-
     def _others(self) -> str:
         """The usage recorded on a span, or the sum of the calls under it; the larger where both are known."""
         return f"""(
@@ -103,8 +101,8 @@ class PerSpanBudget(Assertion):
     def _source(self) -> Source:
         if self.span_type != "llm":
             return Source(self._others(), number="tree_enter", relation="spans")
-        calls = self._calls()
-        return Source(self._amounts() if self.span_name is None else calls, rows=calls, relation="llm_calls")
+        calls = named_calls(f"{_LOW} AS low, {_HIGH} AS high", self.span_name)
+        return Source(_AMOUNTS if self.span_name is None else calls, rows=calls, relation="llm_calls")
 
     @property
     def _which(self) -> str:

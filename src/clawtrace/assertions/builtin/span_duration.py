@@ -13,9 +13,20 @@ from clawtrace.assertions.forms.count import Share, share
 from clawtrace.assertions.forms.sources import Source
 from clawtrace.assertions.forms.where import Where
 from clawtrace.assertions.refused import refused
-from clawtrace.assertions.spans.named_spans import SpanName, SpanType, kind_of, name_words, named, resolve_names
+from clawtrace.assertions.spans.named_spans import (
+    SpanName,
+    SpanType,
+    kind_of,
+    name_words,
+    named,
+    named_calls,
+    resolve_names,
+)
 
 __all__ = ["SpanDuration"]
+
+_TO_FIRST_TOKEN = """c.outcome AS outcome,
+             CASE WHEN c.first_token_ns >= c.start_ns THEN c.first_token_ns - c.start_ns END AS length_ns"""
 
 
 class SpanDuration(Assertion):
@@ -57,23 +68,15 @@ class SpanDuration(Assertion):
 
     def _lengths(self) -> Source:
         """One row a span: how long it took in nanoseconds, NULL where that is unknown."""
-        name = named("p", self.span_name)
         if self.first_token:
-            rows = f"""(
-      SELECT c.run_id AS run_id, c.call_no AS call_no, c.span_id AS span_id, coalesce(p.name, 'model call') AS name,
-             c.outcome AS outcome, c.certain AS certain,
-             CASE WHEN c.first_token_ns >= c.start_ns THEN c.first_token_ns - c.start_ns END AS length_ns
-      FROM llm_calls AS c
-      LEFT JOIN spans AS p ON p.run_id = c.run_id AND p.span_id = c.span_id
-      WHERE (c.outcome IS NULL OR c.outcome = 'ok') AND {name}
-    )"""
+            rows = named_calls(_TO_FIRST_TOKEN, self.span_name, "c.outcome IS NULL OR c.outcome = 'ok'")
             return Source(rows, "CASE WHEN r.certain AND r.outcome = 'ok' THEN 1 ELSE 0 END", relation="llm_calls")
         kind = "p.kind <> 'infra'" if self.span_type is None else "p.kind = :kind"
         rows = f"""(
       SELECT p.run_id AS run_id, p.tree_enter AS tree_enter, p.span_id AS span_id, p.name AS name, TRUE AS certain,
              p.duration_ns AS length_ns
       FROM spans AS p
-      WHERE {kind} AND {name} AND NOT (p.kind IN ('llm', 'tool') AND coalesce(p.counted_as, 'none') = 'accounting')
+      WHERE {kind} AND {named("p", self.span_name)} AND NOT (p.kind IN ('llm', 'tool') AND coalesce(p.counted_as, 'none') = 'accounting')
     )"""
         return Source(rows, number="tree_enter", relation="spans")
 

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import Bounds, Counted, check_bounds, interval, number_or_bounds, words
 from clawtrace.assertions.forms.count import Count, CountedRows
-from clawtrace.assertions.forms.sources import SOURCES, rows_evidence
+from clawtrace.assertions.forms.sources import ATTEMPT, SOURCES, rows_evidence
 from clawtrace.assertions.forms.where import AGENT_NAMES, Where, among, both, equal, name_is
 from clawtrace.assertions.matching.arguments import ArgumentMode, ArgumentPath, Arguments, match_arguments
 from clawtrace.assertions.matching.matchers import Matcher
@@ -45,8 +45,7 @@ _WITH_AGENTS = """(
       ) AS w ON w.run_id = c.run_id AND w.span_id = c.agent_span_id
     )"""
 _WHY = "CASE WHEN coalesce(r.agents, 0) = 0 THEN 'scope-unknown' WHEN r.nameless = 1 THEN 'name-not-recorded' ELSE r.why END"
-_SHOWN = """coalesce(r.name, '(tool without a name)') || ': ' || coalesce(r.outcome, 'how it ended is unknown')
-         || ', arguments ' || coalesce(r.arguments, 'not captured')"""
+_SHOWN = f"{ATTEMPT} || ', arguments ' || coalesce(r.arguments, 'not captured')"
 
 
 def _read(column: str, bound: str) -> str:

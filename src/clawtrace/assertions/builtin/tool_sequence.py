@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import interval, number_or_bounds, plural
 from clawtrace.assertions.forms.order import InTurn, Order, OrderAnswer, OrderedRows
+from clawtrace.assertions.forms.sources import ATTEMPT, handed_over
 from clawtrace.assertions.forms.where import TOOL_NAMES, Where
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.refused import refused
@@ -194,7 +195,7 @@ class ToolSequence(Assertion):
                 "TRUE" if strict else f"p.name IS NULL OR {asked.replace('r.', 'p.')}",
                 ("name", *self._read),
             ),
-            shown="coalesce(r.name, '(tool without a name)') || ': ' || coalesce(r.outcome, 'how it ended is unknown')",
+            shown=ATTEMPT,
             first=f"CASE WHEN {asked} THEN {int(strict)} ELSE {int(not strict)} END",
         )
 
@@ -308,10 +309,7 @@ class ToolSequence(Assertion):
         ]
         for one in sorted(wanted, key=lambda one: one["reason"] != "handed-over"):
             if one["reason"] == "handed-over":
-                return (
-                    f" `{one['name']}` handed over to another agent, which is a delegation, not a tool call: "
-                    "use `delegation_occurred`."
-                )
+                return handed_over(one["name"])
             return f" The model asked for `{one['name']}`, and no tool was run for that."
         return ""
 

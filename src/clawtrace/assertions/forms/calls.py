@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from clawtrace.assertions.forms.bounds import interval
 from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.form import Row
-from clawtrace.assertions.forms.sources import doubts_of, gap_rows
+from clawtrace.assertions.forms.sources import ATTEMPT, doubts_of, gap_rows
 from clawtrace.assertions.forms.where import ANY, Where, both
 from clawtrace.model.query import Query
 
@@ -20,8 +20,7 @@ _OUTCOMES = {
     "of unknown outcome": "r.outcome IS NULL",
 }
 
-_SHOWN = """coalesce(r.name, '(tool without a name)') || ': ' || coalesce(r.outcome, 'how it ended is unknown')
-         || CASE WHEN r.error IS NULL THEN '' ELSE ': ' || r.error END"""
+_WITH_ERROR = f"{ATTEMPT} || CASE WHEN r.error IS NULL THEN '' ELSE ': ' || r.error END"
 
 NOT_BLOCKED = Where(
     "CASE WHEN r.outcome = 'blocked' THEN FALSE WHEN r.outcome IS NULL THEN NULL ELSE TRUE END", columns=("outcome",)
@@ -51,7 +50,7 @@ def attempts(
         parts=_OUTCOMES,
         label="r.name",
         named=named if named.columns else None,
-        shown=_SHOWN,
+        shown=_WITH_ERROR,
     )
 
 

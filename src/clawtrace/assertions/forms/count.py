@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from clawtrace.assertions.forms.bounds import all_sql, decide_sql, interval, number_or_bounds, plural, words
 from clawtrace.assertions.forms.form import Form, Outcome, Row
-from clawtrace.assertions.forms.sources import SOURCES, Source, rows_evidence
+from clawtrace.assertions.forms.sources import SOURCES, Source, handed_over, rows_evidence
 from clawtrace.assertions.forms.where import ANY, Where
 from clawtrace.model.query import Query, Resolve, Scalar
 
@@ -226,10 +226,7 @@ WHERE g.traced = 1
         if not self.named or not row["asked"]:
             return ""
         if row["handed"] is not None:
-            return (
-                f" `{row['handed']}` handed over to another agent, which is a delegation, not a tool call: "
-                "use `delegation_occurred`."
-            )
+            return handed_over(row["handed"])
         return f" The model asked for it {plural(row['asked'], 'more time')}, and no tool was run for that."
 
 

@@ -8,7 +8,17 @@ from typing import NamedTuple
 from clawtrace.assertions.forms.where import Where
 from clawtrace.model.query import Query, Scalar
 
-__all__ = ["EVERY_COMMAND", "EVERY_TOOL_CALL", "SOURCES", "Source", "doubts_of", "gap_rows", "rows_evidence"]
+__all__ = [
+    "ATTEMPT",
+    "EVERY_COMMAND",
+    "EVERY_TOOL_CALL",
+    "SOURCES",
+    "Source",
+    "doubts_of",
+    "gap_rows",
+    "handed_over",
+    "rows_evidence",
+]
 
 
 class Source(NamedTuple):
@@ -78,8 +88,16 @@ SOURCES = {
 has as many as each model call took, answered or not."""
 
 
+ATTEMPT = "coalesce(r.name, '(tool without a name)') || ': ' || coalesce(r.outcome, 'how it ended is unknown')"
+"""SQL over ``r``: what evidence says of an attempt at a tool."""
+
 _NOUN = """CASE p.relation WHEN 'llm_calls' THEN ' model calls' WHEN 'tool_calls' THEN ' tool calls' WHEN 'errors' THEN ' errors'
            ELSE ' ' || p.relation END"""
+
+
+def handed_over(name: str) -> str:
+    """Say behind a space that a tool's name is that of a handoff."""
+    return f" `{name}` handed over to another agent, which is a delegation, not a tool call: use `delegation_occurred`."
 
 
 def rows_evidence(

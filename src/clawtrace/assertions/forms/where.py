@@ -61,7 +61,6 @@ def name_of(
     items: Callable[[str], Iterable[int]],
     names: tuple[str, ...] = (),
     *,
-    bound: str = "asked_name",
     within: str = TOOL_NAMES,
     negated: bool = False,
     of_null: str = "NULL",
@@ -69,17 +68,17 @@ def name_of(
     """Return the condition that the column ``name`` is meant; with `negated`, that it is not; `of_null`: whether NULL is."""
     wrap = "NOT ({})" if negated else "{}"
     return Where(
-        wrap.format(among("r.name", bound, of_null=of_null)),
-        wrap.format(among("p.name", bound, of_null=of_null)),
+        wrap.format(among("r.name", "asked_name", of_null=of_null)),
+        wrap.format(among("p.name", "asked_name", of_null=of_null)),
         ("name",),
-        (Resolve(bound, within, "name", items, names=names),),
+        (Resolve("asked_name", within, "name", items, names=names),),
     )
 
 
-def name_is(matcher: Matcher, *, bound: str = "asked_name", within: str = TOOL_NAMES) -> Where:
+def name_is(matcher: Matcher, *, within: str = TOOL_NAMES) -> Where:
     """Return the condition that the column ``name`` is what a matcher means; an unknown one, too, where every name is meant."""
     of_null = "TRUE" if matcher.text == "glob:*" else "NULL"
-    return name_of(matcher.items, matcher.names, bound=bound, within=within, of_null=of_null)
+    return name_of(matcher.items, matcher.names, within=within, of_null=of_null)
 
 
 def equal(column: str, value: Scalar, *, of_gap: bool = False) -> Where:

@@ -33,6 +33,7 @@ __all__ = [
     "located",
     "read_text",
     "stale_reason",
+    "unread",
     "wait_until",
 ]
 
@@ -122,6 +123,12 @@ def hidden(part: str, text: str) -> bool:
     are of an encoding in which ASCII is written as everywhere.
     """
     return _NO_TEXT in text or (_NO_CHARACTER in text and not part.isascii())
+
+
+def unread(path: str, what: str, actual: object) -> Finding:
+    """Return the finding where `what` may be in bytes that were not read as they were meant."""
+    sentence = f"`{path}` contains bytes that are not text, which could hide {what}."
+    return Finding(None, sentence, actual, "the text of the file")
 
 
 def stale_reason(file: Path, world: World, updated_after: str | None) -> str | None:

@@ -32,9 +32,7 @@ class HttpAnswer(NamedTuple):
     """Whether there was more of it."""
 
 
-def request(
-    method: str, url: str, *, headers: Mapping[str, str], timeout_s: float, body: bytes | None = None
-) -> HttpAnswer:
+def request(method: str, url: str, *, headers: Mapping[str, str], timeout_s: float) -> HttpAnswer:
     """Send one request and return the answer, with any status.
 
     Raises:
@@ -50,7 +48,7 @@ def request(
 
     # A gateway on this machine is asked directly, even if the environment names a proxy for the rest of the world.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), KeepRedirects())
-    asked = urllib.request.Request(url, data=body, headers=dict(headers), method=method)
+    asked = urllib.request.Request(url, headers=dict(headers), method=method)
     try:
         with opener.open(asked, timeout=timeout_s) as answer:
             return _answer(answer.status, answer)

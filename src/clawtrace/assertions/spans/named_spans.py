@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.model.query import Resolve
 
-__all__ = ["SpanName", "SpanType", "kind_of", "name_words", "named", "resolve_names"]
+__all__ = ["SpanName", "SpanType", "kind_of", "name_words", "named", "named_calls", "resolve_names"]
 
 SpanType = Literal[
     "llm", "tool", "agent", "subagent", "chain", "retrieval", "embedding", "guardrail", "evaluator", "infra", "other"
@@ -53,6 +53,23 @@ def name_words(span_name: str | None) -> str:
     if span_name is None:
         return ""
     return f" named {span_name!r}" if span_name.startswith(_PATTERNS) else f" with {span_name!r} in its name"
+
+
+def named_calls(columns: str, span_name: str | None, where: str = "") -> str:
+    """Return SQL of the model calls, with the name of the span that describes each.
+
+    Args:
+        columns: more columns, SQL over the call ``c``.
+        where: a further condition, SQL over ``c``.
+    """
+    asked = f"({where}) AND {named('p', span_name)}" if where else named("p", span_name)
+    return f"""(
+      SELECT c.run_id AS run_id, c.call_no AS call_no, c.span_id AS span_id, coalesce(p.name, 'model call') AS name,
+             c.certain AS certain, {columns}
+      FROM llm_calls AS c
+      LEFT JOIN spans AS p ON p.run_id = c.run_id AND p.span_id = c.span_id
+      WHERE {asked}
+    )"""
 
 
 def named(span: str, span_name: str | None) -> str:

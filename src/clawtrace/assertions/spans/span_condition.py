@@ -26,7 +26,7 @@ from clawtrace.assertions.forms.bounds import Counted, check_bounds
 from clawtrace.assertions.matching.matchers import Matcher, ModelMatcher
 from clawtrace.assertions.refused import refused
 from clawtrace.assertions.spans.named_spans import SpanType
-from clawtrace.model.relations import Column, relation
+from clawtrace.model.relations import RELATIONS, Column
 from clawtrace.support.attribute_docs import Documented
 from clawtrace.support.did_you_mean import did_you_mean
 
@@ -42,7 +42,7 @@ __all__ = [
     "text_items",
 ]
 
-COLUMNS: Mapping[str, Column] = {c.name: c for c in relation("spans").columns if c.name != "run_id"}
+COLUMNS: Mapping[str, Column] = {c.name: c for c in RELATIONS["spans"].columns if c.name != "run_id"}
 """The columns that a condition may name."""
 
 ABSENT = frozenset(("parent_span_id", "error", "error_type", "dialect", "scope", "service", "counted_in"))

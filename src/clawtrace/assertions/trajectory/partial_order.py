@@ -217,9 +217,8 @@ class PartialOrder:
         start, end, optional = row["start_ns"], _end(row), hopeful and not row["certain"]
         if start is None:
             return Placed(number + 1, meanings, -_FOREVER, _FOREVER, optional)
-        if self._by_start and not (
-            hopeful and end is None
-        ):  # a call that only messages show began some time after them
+        # a call that only messages show began some time after them
+        if self._by_start and not (hopeful and end is None):
             return Placed(number + 1, meanings, start, start + 1, optional)
         ends = _FOREVER if end is None and hopeful else max(end or 0, start + 1)
         return Placed(number + 1, meanings, start, ends, optional)

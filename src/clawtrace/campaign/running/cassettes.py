@@ -16,7 +16,8 @@ from clawtrace.runners.starting.command_turn import MISSES_FILE
 from clawtrace.support.figures import amount
 
 if TYPE_CHECKING:
-    from clawtrace.cassettes.playing import Cassette, Playback
+    from clawtrace.cassettes.cassette import Cassette
+    from clawtrace.cassettes.playing import Playback
     from clawtrace.model.verdict import RunResult
     from clawtrace.session.session import Session
 
@@ -71,8 +72,8 @@ def opened_cassettes(plan: Plan, runs: Sequence[PlannedRun], env: Mapping[str, s
     if not uses:
         yield Cassettes(env)
         return
+    from clawtrace.cassettes.cassette import Cassette
     from clawtrace.cassettes.matching import Rules
-    from clawtrace.cassettes.playing import Cassette
     from clawtrace.config.projects.session_settings import session_settings
 
     ran = {planned.case.config.case_id for planned in runs}

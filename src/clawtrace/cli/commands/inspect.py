@@ -43,7 +43,7 @@ def command(source: TraceSource, wanted: tuple[str, ...], explain: bool, as_json
     """
     trees: Mapping[str, Sequence[SpanNode]] = {}
     with source.opened(wanted) as (asked, known):
-        run_ids = chosen_runs(wanted, known, asked)
+        run_ids = chosen_runs(wanted, known, asked.why_gone)
         many = len(run_ids) > _TREES and not wanted and not explain
         if as_json or many:
             facts = asked.inspect(run_ids)

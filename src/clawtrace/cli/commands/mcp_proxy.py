@@ -121,8 +121,9 @@ def _plain(word: str) -> str:
 @contextmanager
 def _asking(cassette: Path | None, mode: CassetteMode) -> Iterator[tuple[Ask, CassetteMode | None, list[str]]]:
     """Yield what is asked about each request, the mode of its cassette, and where requests go that were not recorded."""
+    from clawtrace.cassettes.cassette import Cassette
     from clawtrace.cassettes.mcp_calls import McpCalls
-    from clawtrace.cassettes.playing import RUN_MISSES, RUN_SERVER, Cassette, Playback
+    from clawtrace.cassettes.playing import RUN_MISSES, RUN_SERVER, Playback
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.config.projects.session_settings import session_settings
     from clawtrace.mcp_proxy.proxy import inherited, mode_of_run, of_calls, of_run

@@ -117,8 +117,9 @@ def _script(script: Path, port: int, log: Path | None) -> Iterator[_Serving]:
 
 @contextmanager
 def _cassette(path: Path, mode: CassetteMode, port: int) -> Iterator[_Serving]:
+    from clawtrace.cassettes.cassette import Cassette
     from clawtrace.cassettes.mcp_calls import with_mcp
-    from clawtrace.cassettes.playing import RUN_MISSES, Cassette, Playback
+    from clawtrace.cassettes.playing import RUN_MISSES, Playback
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.config.projects.session_settings import session_settings
 

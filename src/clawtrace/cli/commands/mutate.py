@@ -102,7 +102,7 @@ def _of_file(assertions: str, source: TraceSource, wanted: Sequence[str]) -> lis
 
     loaded = load_assertions_file(assertions, load_project(), os.environ)
     with source.opened(wanted) as (asked, known):
-        run_ids = chosen_runs(wanted, known, asked)
+        run_ids = chosen_runs(wanted, known, asked.why_gone)
         if not run_ids:
             raise click.UsageError("The input contains no run.")
         return [score_of(asked, run_id, loaded.assertions.parsed, loaded.project) for run_id in run_ids]
@@ -132,7 +132,7 @@ def _of_suite(suite: str, profile: str | None, source: TraceSource, wanted: Sequ
     cases = {case.config.case_id: case for case in loaded.cases}
     scores = []
     with source._replace(store=store).opened(wanted) as (asked, known):
-        chosen = set(chosen_runs(wanted, known, asked))
+        chosen = set(chosen_runs(wanted, known, asked.why_gone))
         seen = set()
         for run_id, case_id, model_id, workspace, started_ns in asked.query(_RUNS).rows:
             if run_id in chosen and case_id in cases and (wanted or case_id not in seen):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,13 +111,14 @@ def adopt(run_id: str, trace_ids: tuple[str, ...], store: Path | None, server: s
     from clawtrace.campaign.results.stored import kept_runs
     from clawtrace.campaign.results.stored_results import mark_stale
     from clawtrace.session.contents import adopt_traces
+    from clawtrace.store.deleted_runs import why_gone
 
     wanted, stale = list(dict.fromkeys(trace_ids)), False
     if (service := _service(store, server)) is not None:
         service.adopt(run_id, wanted)
     else:
         with _held(store) as held:
-            chosen_runs([run_id], held.run_ids(), held)
+            chosen_runs([run_id], held.run_ids(), partial(why_gone, held))
             adopt_traces(held, run_id, wanted)
             campaign = Path(held.path).parent
             stale = bool(mark_stale(campaign, [run for run in kept_runs(campaign) if run.run_id == run_id]))
@@ -136,7 +138,7 @@ def show(run_id: str, source: TraceSource, as_json: bool) -> None:
     from clawtrace.cli.commands.inspect import print_run
 
     with source.opened([run_id]) as (asked, known):
-        chosen_runs([run_id], known, asked)
+        chosen_runs([run_id], known, asked.why_gone)
         facts, trees = asked.inspect_with_trees([run_id])
     if as_json:
         print_json(facts)
@@ -174,7 +176,7 @@ def export(run_id: str, source: TraceSource, form: str, out: Path | None) -> Non
             "--format parquet needs --out FOLDER: it is one file for spans, and one for log records."
         )
     with source.opened([run_id]) as (asked, known):
-        chosen_runs([run_id], known, asked)
+        chosen_runs([run_id], known, asked.why_gone)
         lines = asked.exported(run_id)
         if form == "parquet" and out is not None:
             for path in write_parquet_of(run_id, lines, out):
@@ -201,17 +203,18 @@ def export(run_id: str, source: TraceSource, form: str, out: Path | None) -> Non
 def delete(run_ids: tuple[str, ...], store: Path | None, server: str | None) -> None:
     """Take runs out of a store, with everything that it holds of them; in a campaign also what is kept next to it."""
     from clawtrace.campaign.results.stored import kept_runs
+    from clawtrace.store.deleted_runs import why_gone
     from clawtrace.store.whole_runs import forget_runs
 
     wanted = list(dict.fromkeys(run_ids))
     if (service := _service(store, server)) is not None:
         with _stored(None, server).opened(wanted) as (asked, known):
-            chosen_runs(wanted, known, asked)
+            chosen_runs(wanted, known, asked.why_gone)
         for run_id in wanted:
             service.delete_run(run_id)
     else:
         with _held(store) as held:
-            chosen_runs(wanted, held.run_ids(), held)
+            chosen_runs(wanted, held.run_ids(), partial(why_gone, held))
             for kept in kept_runs(Path(held.path).parent):
                 if kept.run_id in wanted:
                     (kept.folder / "run.json").unlink(missing_ok=True)  # first: a run without its spans is never reused

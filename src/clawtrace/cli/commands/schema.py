@@ -45,9 +45,8 @@ def schemas() -> dict[str, dict[str, Any]]:
     }
     found = {**of_files(), **{name: struct.json_schema() for name, struct in written.items()}}
     found["run_details"] = details_schema()
-    of_cassette = TypeAdapter(
-        CassetteHead | RecordedExchange
-    ).json_schema()  # each document of a cassette is one of the two
+    # each document of a cassette is one of the two
+    of_cassette = TypeAdapter(CassetteHead | RecordedExchange).json_schema()
     found["cassette"] = {"$schema": found["case"]["$schema"], "title": "clawtrace cassette", **of_cassette}
     found["model_script"] = file_schema("model_script", Script, {})
     return {f"{kind.replace('_', '-')}.schema.json": found[kind] for kind in sorted(found)}

@@ -42,7 +42,7 @@ def command(source: TraceSource, wanted: tuple[str, ...], out: Path | None, no_m
     from clawtrace.cli.sources.recorded_run import observed, print_score
 
     with source.opened(wanted) as (asked, known):
-        run_ids = chosen_runs(wanted, known, asked)
+        run_ids = chosen_runs(wanted, known, asked.why_gone)
         if not run_ids:
             raise click.UsageError("The input contains no run.")
         runs = asked.inspect(run_ids)["runs"]

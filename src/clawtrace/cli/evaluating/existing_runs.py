@@ -77,7 +77,7 @@ class ExistingRuns(NamedTuple):
         from clawtrace.cli.output.progress import working
 
         with working() as shown, self.source.held(settings, shown, self.wanted) as (session, known):
-            yield session, self._chosen(session, chosen_runs(self.wanted, known, session))
+            yield session, self._chosen(session, chosen_runs(self.wanted, known, session.why_gone))
 
     def named_in_results(self, assertions: str, project: Path) -> RunsSource | None:
         """Return where the runs are, for the results; None where they came through a pipe or from a server."""

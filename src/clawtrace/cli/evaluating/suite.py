@@ -161,8 +161,8 @@ def eval_suite(
     def again(changed: Mapping[str, Any]) -> int:
         return _evaluate(suite, load_project(), flags._replace(**changed), out, output, gate, server)
 
-    chosen = flags.case or flags.tag
-    return watch(project.root, ours, again, cases=None if chosen else project.configs.absolute() / "cases")
+    folder = None if flags.case or flags.tag else project.configs.absolute() / "cases"
+    return watch(project.root, ours, again, cases=folder)
 
 
 def _evaluate(
@@ -172,14 +172,13 @@ def _evaluate(
     from clawtrace.campaign.running.at_work import Budget
     from clawtrace.campaign.running.execute import execute
     from clawtrace.campaign.running.last_time import against_the_store
-    from clawtrace.campaign.running.opening import open_campaign
+    from clawtrace.campaign.running.opening import open_campaign, refusals
     from clawtrace.cli.evaluating.plan import grounds_of_reuse
     from clawtrace.cli.output.campaign_progress import progress
 
     plan, decisions = _planned(suite, project, flags, out, output)
     gate = _as_the_suite_says(gate, plan)
     if flags.dry_run:
-        from clawtrace.campaign.running.opening import refusals
         from clawtrace.cli.evaluating.plan import print_plan
 
         plan, decisions = _as_flagged(plan, decisions, flags, gate)
@@ -241,8 +240,7 @@ def _joining(server: str, project: Project) -> Callable[[Path, SessionSettings],
             "warning: `receiver: {tee: …}` of clawtrace.yaml does not apply: the service receives, and its own does",
             err=True,
         )
-    service = NamedService(server, os.environ.get("CLAWTRACE_SERVER_TOKEN"))
-    return functools.partial(JoinedSession.joining, service)
+    return functools.partial(JoinedSession.joining, NamedService(server, os.environ.get("CLAWTRACE_SERVER_TOKEN")))
 
 
 def _say_how_to_connect(plan: Plan, done: CampaignResult) -> None:
@@ -277,10 +275,9 @@ def _nothing_to_run(decisions: Mapping[str, Decision]) -> int:
 
 def _stale_verdicts(done: CampaignResult) -> list[str]:
     """Return one sentence on runs that were not selected, and whose verdicts are stale now; nothing where none is."""
-    if not done.stale:
-        return []
     named = ", ".join(f"`{run_id}`" for run_id in done.stale[:3]) + (" …" if len(done.stale) > 3 else "")
-    return [f"spans arrived for runs that were already judged ({named}): their verdicts are stale; judge them again"]
+    said = f"spans arrived for runs that were already judged ({named}): their verdicts are stale; judge them again"
+    return [said] if done.stale else []
 
 
 def _planned(
@@ -357,7 +354,6 @@ def _report_of(
 
     labels = {}
     judged = plan.suite.evaluation_profile is not None and plan.suite.evaluation_profile.has_judge
-    lines: dict[str | None, AssertionLines] = {}
     for case in plan.suite.cases:
         said, agent = case.config, case.agent
         case_labels = CaseLabels(
@@ -370,7 +366,6 @@ def _report_of(
             case.row_of,
         )
         labels[said.case_id] = CaseLabels(*cleaned(case_labels, clean))
-        lines[said.case_id] = AssertionLines(case.path, case.assertions.lines)
     return CampaignReport.gated(
         plan.suite.config.suite_id,
         datetime.fromtimestamp(done.started_at, UTC),
@@ -381,7 +376,9 @@ def _report_of(
         duration_ms=(done.ended_at - done.started_at) * 1000,
         thresholds=rates_of_suite(plan, done.results, gate),
         labels=labels,
-        assertion_lines=lines,
+        assertion_lines={
+            case.config.case_id: AssertionLines(case.path, case.assertions.lines) for case in plan.suite.cases
+        },
         suite=_suite_labels(plan.suite, clean),
         source=RunsSource(plan.store, project=plan.suite.project.root),
     )
@@ -391,13 +388,12 @@ def _suite_labels(suite: LoadedSuite, clean: Callable[[str], str]) -> Suite:
     from clawtrace.receiver.redaction.redact import cleaned
     from clawtrace.report.results import Suite
 
-    agents = (case.agent.config for case in suite.cases if case.agent is not None)
     profile = suite.evaluation_profile
     labels = {
         "title": suite.config.title,
         "metadata": suite.config.metadata,
         "models": {model.model_id: model.label for model in suite.config.models if model.label is not None},
-        "agents": {agent.agent_id: agent.title for agent in agents},
+        "agents": {case.agent.config.agent_id: case.agent.config.title for case in suite.cases if case.agent},
         "run_profile": suite.run_profile.title,
         "evaluation_profile": None if profile is None else profile.title,
     }

@@ -85,7 +85,7 @@ def the_run(known: Sequence[str], wanted: str | None, asked: Session | HeldStore
     Raises:
         UsageError: there is none, or there are several.
     """
-    chosen = chosen_runs([] if wanted is None else [wanted], known, asked)
+    chosen = chosen_runs([] if wanted is None else [wanted], known, asked.why_gone)
     if not chosen:
         raise click.UsageError("The input contains no run.")
     if len(chosen) > 1:

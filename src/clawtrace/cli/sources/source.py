@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from clawtrace.logs.model import LogReading
     from clawtrace.model.progress import Progress
     from clawtrace.session.session import Session
-    from clawtrace.store.duckdb import DuckStore
     from clawtrace.store.files.owner import Owner
     from clawtrace.verdicts.reading.remote import HeldStore
 
@@ -320,11 +319,11 @@ source_options = together(
 )
 
 
-def chosen_runs(wanted: Sequence[str], known: Sequence[str], asked: Session | HeldStore | DuckStore) -> list[str]:
+def chosen_runs(wanted: Sequence[str], known: Sequence[str], why_gone: Callable[[str], str]) -> list[str]:
     """Return the runs that `--run-id` names, all of them where it was not given.
 
     Args:
-        asked: knows which were deleted.
+        why_gone: says of a run that was deleted why.
 
     Raises:
         UsageError: there is no such run.
@@ -334,7 +333,7 @@ def chosen_runs(wanted: Sequence[str], known: Sequence[str], asked: Session | He
         if run_id not in known:
             from clawtrace.support.did_you_mean import did_you_mean
 
-            if gone := asked.why_gone(run_id):
+            if gone := why_gone(run_id):
                 raise click.UsageError(f"{gone[0].upper()}{gone[1:]}.")
             raise click.UsageError(f"There is no run {run_id!r}. {did_you_mean(run_id, known) or number}")
     return list(dict.fromkeys(wanted)) or list(known)

@@ -139,9 +139,8 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
         else:
             sure = is_sure and answer is not None and written.told(request, answer, spanned)
             call = _asked(request, answer, index, sure)
-            if (
-                request.call_id and not is_sure and under_one_id[request.group, request.call_id] > 1
-            ):  # an SDK may mix them up
+            # an SDK may mix them up
+            if request.call_id and not is_sure and under_one_id[request.group, request.call_id] > 1:
                 call.forget("one-request-or-another", "name", "arguments")
             found.append(call)
             pending += [request] if answer is None else []

@@ -239,9 +239,8 @@ class ProtobufItems:
         values = {key: value for key, value, _ in rows}
         if len(values) == len(rows):
             return values, "".join([row[2] for row in rows])
-        return values, "".join(
-            {key: letter for key, _, letter in rows}.values()
-        )  # of repeated keys the last one counts
+        # of repeated keys the last one counts
+        return values, "".join({key: letter for key, _, letter in rows}.values())
 
     def _read(self, raw: bytes) -> Row:
         pair = self._parsed(self._pair, raw, "an attribute")

@@ -111,9 +111,8 @@ def _requests(name: str, stream: io.BufferedReader[_Looker]) -> Iterator[Recorde
             raise NotOtlpError("it is empty")
         return
     hinted = _OTLP_KEY.search(head) is not None
-    binary = (
-        _CONTROL.search(head) is not None
-    )  # a length or tag of protobuf may well be a brace; JSON has no such bytes
+    # a length or tag of protobuf may well be a brace; JSON has no such bytes
+    binary = _CONTROL.search(head) is not None
     if text[:1] in (b"{", b"[") and (hinted or not binary):
         yield from _JsonReader(name, hinted=hinted).read(stream)
     elif binary:

@@ -84,8 +84,7 @@ def _units(character: str) -> list[int]:
 _USER_PATTERN_SECONDS = 0.2
 _BREAKS = re.compile(r"(?:[\r\n\t]|\\+(?:[nrt]|u000[9aAdD]))+")
 """Line breaks as they are and as JSON writes them: a key has one hash however its lines were broken."""
-_ESCAPE = r"\\+(?:u00([2-7][0-9A-Fa-f])|/)"
-_ESCAPES, _ESCAPES_BYTES = re.compile(_ESCAPE), re.compile(_ESCAPE.encode())
+_ESCAPES = re.compile(r"\\+(?:u00([2-7][0-9A-Fa-f])|/)")
 _ESCAPE_LITERALS = ("\\/", *(f"\\u00{digit}" for digit in "234567"))
 """How an ordinary character can be hidden inside of JSON text."""
 _KEPT_ESCAPES = frozenset({0x22, 0x5C, 0x7F})
@@ -125,14 +124,6 @@ def _written_out(text: str) -> str:
         return escape[0] if code in _KEPT_ESCAPES else chr(code)
 
     return _ESCAPES.sub(character, text)
-
-
-def _written_out_bytes(data: bytes) -> bytes:
-    def character(escape: re.Match[bytes]) -> bytes:
-        code = int(escape[1], 16) if escape[1] else 0x2F
-        return escape[0] if code in _KEPT_ESCAPES else bytes((code,))
-
-    return _ESCAPES_BYTES.sub(character, data)
 
 
 class _Rule:
@@ -233,7 +224,10 @@ class Redactor:
         if not self._settings.enabled:
             return False
         found, escapes = self._scan(data)
-        return bool(found or self._own) or (escapes and bool(self._scan(_written_out_bytes(data))[0]))
+        if found or self._own or not escapes:
+            return bool(found or self._own)
+        plain = _written_out(data.decode("latin-1")).encode("latin-1")  # each byte a character: escapes are ASCII
+        return bool(self._scan(plain)[0])
 
     def clean(self, text: str) -> str:
         """Return `text` with every secret replaced; where escapes hide one, they are written out."""

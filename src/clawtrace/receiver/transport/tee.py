@@ -197,17 +197,13 @@ class _Target:
         Raises:
             _FailedError: it was not taken.
         """
-        kept = self._connection.sock is not None
         try:
             status = self._exchange(request)
         except TimeoutError:
             self.close()
             raise _FailedError(f"no answer in {self._seconds:g} s", again=False) from None
         except (OSError, http.client.HTTPException) as error:
-            self.close()
-            if kept:  # a connection that rested may have been closed by the other side
-                self.post(request)
-                return
+            self.close()  # the other side may have closed a connection that rested: the next try makes a new one
             reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
             raise _FailedError(f"cannot be reached or does not speak HTTP ({reason})", again=True) from None
         if not 200 <= status < 300:

@@ -106,9 +106,8 @@ def _paths(
     cwd = rendered(settings.cwd, request.case_dir)
     at_work = Path(cwd) if cwd is not None and Path(cwd).is_absolute() else None
     if at_work is not None and at_work.is_dir():
-        plain = Path(
-            os.path.normpath(at_work)
-        )  # `{{case_dir}}/../..` is one folder for all cases, but where a link is in it
+        # `{{case_dir}}/../..` is one folder for all cases, but where a link is in it
+        plain = Path(os.path.normpath(at_work))
         at_work = plain if plain.is_dir() and plain.samefile(at_work) else at_work
         yield settings.cwd, at_work
     for text in _words(settings, passed):

@@ -18,10 +18,10 @@ from clawtrace.errors import QueryError, StoreError
 from clawtrace.model.query import BoundRelation, Query, Scalar
 from clawtrace.store.api import Answer, Columns
 from clawtrace.store.files.failures import as_store_errors, is_of_the_store, store_error
-from clawtrace.store.questions.statements import Statements, rewrite_markers
+from clawtrace.store.questions.statements import parsed, rewrite_markers
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
     from clawtrace.store.questions.columns import ColumnAnswer
 
@@ -53,17 +53,11 @@ class QuestionSide:
     def _use(self, connection: DuckDBPyConnection) -> None:
         """Ask on this connection from now on, on which nothing is loaded and selected yet."""
         self._reader = connection
-        self._statements = Statements(connection)
         self._reader.execute("CREATE TEMP TABLE selected_runs (run_id VARCHAR)")
         self._selected: list[str] = []
         self._loaded: dict[str, bool] = {}
         self._bound: dict[str, tuple[tuple[str, int], ...]] = {}
         """The rows that a relation was bound with last; most questions are followed by that for their evidence."""
-
-    @property
-    def asked(self) -> int:
-        """How many statements were run here."""
-        return self._statements.asked
 
     # Facts ------------------------------------------------------------------------------------
 
@@ -74,7 +68,7 @@ class QuestionSide:
             StoreError: the engine's words; nothing is rolled back here (the caller owns the transaction).
         """
         with self._own_statement():
-            cursor = self._statements.run(sql, params)
+            cursor = self._run(sql, params)
             return cursor.fetchall() if cursor.description else []
 
     def columns(self, sql: str) -> ColumnAnswer:
@@ -86,7 +80,7 @@ class QuestionSide:
         from clawtrace.store.questions.columns import ColumnAnswer
 
         with self._own_statement():
-            return ColumnAnswer(self._statements.relation(sql))
+            return ColumnAnswer(self._relation(sql))
 
     def stream(self, sql: str, take: Callable[[Any], None]) -> None:
         """Run one SELECT of the engine's own and hand its rows over, as what has ``__arrow_c_stream__`` and is read at once.
@@ -95,7 +89,19 @@ class QuestionSide:
             StoreError: the engine's words.
         """
         with self._own_statement():
-            take(self._statements.relation(sql))
+            take(self._relation(sql))
+
+    def _run(self, sql: str, params: Mapping[str, Scalar] | None = None) -> DuckDBPyConnection:
+        """Run a text of one or several statements; `params` are of the last one, whose rows can be fetched."""
+        *before, last = parsed(self._reader, sql)
+        for statement in before:
+            self._reader.execute(statement)
+        return self._reader.execute(last, dict(params) if params else None)
+
+    def _relation(self, sql: str, params: Mapping[str, Scalar] | None = None) -> DuckDBPyRelation:
+        """Return the rows of a text of one SELECT, which runs when they are read."""
+        (statement,) = parsed(self._reader, sql)
+        return self._reader.sql(statement, params=dict(params) if params else None)
 
     def load(self, name: str, columns: Mapping[str, tuple[str, Sequence[Any]]]) -> None:
         """Make the temporary relation `name` of the question side hold exactly these columns.
@@ -191,7 +197,7 @@ class QuestionSide:
         with self._reader_lock:
             self._bind(bound)
             try:
-                return ColumnAnswer(self._statements.relation(rewrite_markers(query.sql, "$"), query.params))
+                return ColumnAnswer(self._relation(rewrite_markers(query.sql), query.params))
             except (duckdb.Error, RuntimeError) as error:  # what fails while rows are read comes through nanoarrow
                 raise self._described(error) from error
 
@@ -216,7 +222,7 @@ class QuestionSide:
         import duckdb
 
         try:
-            cursor = self._statements.run(rewrite_markers(query.sql, "$"), query.params)
+            cursor = self._run(rewrite_markers(query.sql), query.params)
             columns = tuple(column[0] for column in cursor.description)
             return Answer(columns, cursor.fetchall() if max_rows is None else cursor.fetchmany(max_rows))
         except duckdb.Error as error:
@@ -268,7 +274,7 @@ class QuestionSide:
 
         self._settle_rows()
         with self._reader_lock, as_store_errors(self.path):
-            check_single_select(rewrite_markers(sql, "$"))
+            check_single_select(self._reader, rewrite_markers(sql))
             if time_limit_s is not None:
                 self._bound_memory()
             self._reader.execute("BEGIN TRANSACTION READ ONLY")
@@ -295,7 +301,7 @@ _STEP_SECONDS = 0.05
 """How long an interrupted statement may take before it is interrupted once more."""
 
 
-def check_single_select(sql: str) -> None:
+def check_single_select(connection: DuckDBPyConnection, sql: str) -> None:
     """Refuse anything that is not exactly one SELECT.
 
     Raises:
@@ -304,7 +310,7 @@ def check_single_select(sql: str) -> None:
     import duckdb
 
     try:
-        statements = duckdb.extract_statements(sql)
+        statements = parsed(connection, sql)
     except duckdb.Error as error:
         raise QueryError(str(error)) from error
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:

@@ -1,4 +1,4 @@
-"""Texts on connections, each parsed once in a process: DuckDB's parser takes a quarter of the time of a small question.
+"""Texts of SQL, each parsed once in a process: DuckDB's parser takes a quarter of the time of a small question.
 
 Plans are not kept: DuckDB plans a prepared statement again at every execution, for the statistics of that moment.
 """
@@ -6,15 +6,13 @@ Plans are not kept: DuckDB plans a prepared statement again at every execution, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, ClassVar
-
-from clawtrace.model.query import Scalar
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection, DuckDBPyRelation, Statement
+    from duckdb import DuckDBPyConnection, Statement
 
-__all__ = ["Statements", "replace_markers", "rewrite_markers"]
+__all__ = ["parsed", "replace_markers", "rewrite_markers"]
 
 _TOKENS = re.compile(
     r"""
@@ -25,9 +23,9 @@ _TOKENS = re.compile(
 )
 
 
-def rewrite_markers(sql: str, prefix: str, suffix: str = "") -> str:
-    """Return `sql` with each ``:name`` written as ``prefix + name + suffix``."""
-    return replace_markers(sql, lambda name: f"{prefix}{name}{suffix}")
+def rewrite_markers(sql: str) -> str:
+    """Return `sql` with each ``:name`` written as DuckDB has it, ``$name``."""
+    return replace_markers(sql, lambda name: f"${name}")
 
 
 def replace_markers(sql: str, written: Callable[[str], str]) -> str:
@@ -37,45 +35,18 @@ def replace_markers(sql: str, written: Callable[[str], str]) -> str:
 
 _KEPT = 1_000
 """Texts that are kept: every text of the engine, and those of several hundred assertions."""
+_parsed: dict[str, list[Statement]] = {}
 
 
-class Statements:
-    """Runs SQL on a connection."""
+def parsed(connection: DuckDBPyConnection, sql: str) -> list[Statement]:
+    """Return the statements of a text, which any connection can run.
 
-    _parsed: ClassVar[dict[str, list[Statement]]] = {}
-    """Statements by text; any connection can run them."""
-
-    def __init__(self, connection: DuckDBPyConnection) -> None:
-        self._connection = connection
-        self.asked = 0
-        """Texts that were run."""
-
-    def run(self, sql: str, params: Mapping[str, Scalar] | None = None) -> DuckDBPyConnection:
-        """Run a text of one or several statements; `params` are of the last one, whose rows can be fetched.
-
-        Raises:
-            duckdb.Error: the engine's words.
-        """
-        *before, last = self._statements_of(sql)
-        for statement in before:
-            self._connection.execute(statement)
-        return self._connection.execute(last, dict(params) if params else None)
-
-    def relation(self, sql: str, params: Mapping[str, Scalar] | None = None) -> DuckDBPyRelation:
-        """Return the rows of a text of one SELECT, which runs when they are read.
-
-        Raises:
-            duckdb.Error: the engine's words.
-        """
-        (statement,) = self._statements_of(sql)
-        return self._connection.sql(statement, params=dict(params) if params else None)
-
-    def _statements_of(self, sql: str) -> list[Statement]:
-        self.asked += 1
-        parsed = self._parsed.get(sql)
-        if parsed is None:
-            parsed = self._connection.extract_statements(sql)
-            if len(self._parsed) >= _KEPT:
-                self._parsed.clear()
-            self._parsed[sql] = parsed
-        return parsed
+    Raises:
+        duckdb.Error: the engine's words.
+    """
+    found = _parsed.get(sql)
+    if found is None:
+        if len(_parsed) >= _KEPT:
+            _parsed.clear()
+        found = _parsed[sql] = connection.extract_statements(sql)
+    return found

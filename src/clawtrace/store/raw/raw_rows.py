@@ -4,16 +4,14 @@ To insert a few spans costs DuckDB 70 µs a span, to insert thousands at once 20
 journal and held in memory; it is moved, together with all that gathered, when enough rows did, before anything reads the
 raw tables, when nothing arrives for a while, and when the store is closed or opened again after its process was killed.
 
-Here, too: traces that stood for themselves are given to the run that they turn out to belong to (spec: span-model.md §2, rules 5 to 9),
-and what is remembered of runs that were taken out of a store, since late spans must not make them again.
+Here, too: traces that stood for themselves are given to the run that they turn out to belong to (spec: span-model.md §2, rules 5 to 9).
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch, joined
@@ -24,7 +22,7 @@ from clawtrace.store.raw.journal import Group, Journal, problem
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["RETIRED", "DeletedRun", "RawRows", "adopt", "insert_rows", "remember", "transaction", "write_numbers"]
+__all__ = ["RETIRED", "RawRows", "adopt", "insert_rows", "transaction", "write_numbers"]
 
 RETIRED = ""
 """The run id of a number whose run is no more; its row stays, so that no number is used twice."""
@@ -261,46 +259,3 @@ class RawRows:
     def _begin(self) -> None:
         """Read the id of the store and the number of the last group in the tables."""
         ((self._store_id, self._last),) = self._db.execute("SELECT store_id, moved FROM journal_state").fetchall()
-
-
-REMEMBERED = 10_000
-"""Deleted runs that are known as such; the oldest are forgotten."""
-_TRACES = 100
-"""Traces of each that are known."""
-
-
-class DeletedRun(NamedTuple):
-    """A run that was taken out."""
-
-    run_no: int
-    run_id: str
-    deleted_ns: int
-    why: str
-    trace_ids: Sequence[str]
-
-    def sentence(self) -> str:
-        """Say what became of it."""
-        when = datetime.fromtimestamp(self.deleted_ns // 10**9, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return f"the run {self.run_id!r} was deleted at {when} ({self.why})"
-
-
-def remember(db: DuckDBPyConnection, runs: Collection[tuple[int, str]], why: str, now_ns: int) -> None:
-    """Note runs that are taken out, in the caller's transaction, before their spans go; forget the oldest.
-
-    Args:
-        runs: number and id of each.
-    """
-    numbers, run_ids = zip(*runs, strict=True)
-    traces = (
-        f'SELECT run_no, list(trace_id)[:{_TRACES}] AS trace_ids FROM (SELECT DISTINCT run_no, "TraceId" AS trace_id '
-        "FROM otel_traces WHERE run_no IN (SELECT unnest($numbers))) GROUP BY run_no"
-    )
-    db.execute(
-        f"INSERT INTO deleted_runs SELECT g.run_no, g.run_id, $now, $why, coalesce(t.trace_ids, []) FROM "
-        f"(SELECT unnest($numbers) AS run_no, unnest($run_ids) AS run_id) AS g LEFT JOIN ({traces}) AS t USING (run_no)",
-        {"numbers": list(numbers), "run_ids": list(run_ids), "now": now_ns, "why": why},
-    )
-    db.execute(
-        "DELETE FROM deleted_runs WHERE run_no NOT IN "
-        f"(SELECT run_no FROM deleted_runs ORDER BY deleted_ns DESC, run_no DESC LIMIT {REMEMBERED})"
-    )

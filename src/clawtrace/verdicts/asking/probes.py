@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import isfinite
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.probe import Probe
-from clawtrace.assertions.world import Gateway, HookPolicy, JudgeOpinion, JudgeTask, World
+from clawtrace.assertions.world import World
 from clawtrace.errors import ClawtraceError
 from clawtrace.model.progress import Progress, unseen
 from clawtrace.model.run import RunRecord
 
-__all__ = ["Knowledge", "Probed", "Worlds", "ask_probes"]
+__all__ = ["Probed", "Worlds", "ask_probes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +60,8 @@ def _asked(probe: Probe, worlds: Mapping[str, World], clean: Callable[[str], str
             finding = probe.probe(world)
         except (ClawtraceError, OSError) as error:
             broken[run_id] = _reportable(str(error), clean)
-        except (
-            Exception
-        ) as error:  # a third party's probe may raise anything: one verdict is an error, the others stand
+        except Exception as error:
+            # a third party's probe may raise anything: one verdict is an error, the others stand
             broken[run_id] = _reportable(f"{type(error).__name__}: {error}", clean)
         else:
             shown_text = clean if world.hooks.redact_secrets else str
@@ -86,56 +84,41 @@ def _reportable(value: Any, clean: Callable[[str], str]) -> Any:
     return [_reportable(item, clean) for item in value] if isinstance(value, list | tuple) else value
 
 
-class Knowledge(NamedTuple):
-    """Where a session knows of worlds from."""
-
-    record: Callable[[str], RunRecord | None]
-    """Finds what is known of a run apart from its spans."""
-    facts: Callable[[str], Mapping[str, Any]]
-    """Computes what `inspect` says of a run."""
-    conversation: Callable[[str], str | None]
-    """Reads what was said in a run."""
-    clean: Callable[[str], str]
-    """Puts a mark in the place of each secret."""
-    gateway: Gateway
-    """The project's agent gateway."""
-
-
 class Worlds(Mapping[str, World]):
     """The world of each run, by run id. Of many runs few are looked at.
 
     Args:
         given: worlds that are known; the others are made from records.
-        knowledge: where those come from.
-        case_dir: folder of the file that holds the assertions, for runs that are not in `given`.
-        hooks: what Python hooks may do in such runs; None: nothing.
-        judge: asks a judge in such runs.
+        common: what holds for each of the others.
+        record: finds what is known of a run apart from its spans.
+        facts: computes what `inspect` says of a run.
+        conversation: reads what was said in a run.
     """
 
     def __init__(
         self,
         run_ids: Sequence[str],
         given: Mapping[str, World],
-        knowledge: Knowledge,
-        case_dir: Path | None,
-        hooks: HookPolicy | None,
-        judge: Callable[[World, JudgeTask], tuple[JudgeOpinion, ...]] | None = None,
+        common: World,
+        record: Callable[[str], RunRecord | None],
+        facts: Callable[[str], Mapping[str, Any]],
+        conversation: Callable[[str], str | None],
     ) -> None:
         self._run_ids = dict.fromkeys(run_ids)
         self._given = given
-        self._knows = knowledge
-        self._common = World(
-            "", case_dir=case_dir, env=os.environ, gateway=knowledge.gateway, hooks=hooks or HookPolicy(), judge=judge
-        )
+        self._common = common
+        self._record = record
+        self._facts = facts
+        self._conversation = conversation
 
     def __getitem__(self, run_id: str) -> World:
         if run_id not in self._run_ids:
             raise KeyError(run_id)
         world = self._given.get(run_id) or self._recorded(run_id)
         return world._replace(
-            facts=partial(self._knows.facts, run_id),
-            conversation=partial(self._knows.conversation, run_id),
-            clean=self._knows.clean,
+            facts=partial(self._facts, run_id),
+            conversation=partial(self._conversation, run_id),
+            clean=self._common.clean,
         )
 
     def __iter__(self) -> Iterator[str]:
@@ -145,7 +128,7 @@ class Worlds(Mapping[str, World]):
         return len(self._run_ids)
 
     def _recorded(self, run_id: str) -> World:
-        record = self._knows.record(run_id)
+        record = self._record(run_id)
         if record is None:
             return self._common._replace(run_id=run_id)
         workspace = Path(record.workspace) if record.workspace else None

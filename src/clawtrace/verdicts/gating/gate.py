@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from clawtrace.errors import ExitCode
@@ -11,7 +11,7 @@ from clawtrace.model.verdict import RunResult, Standing, Status, Verdict
 if TYPE_CHECKING:
     from clawtrace.verdicts.gating.pass_rate import GateOn, PassRate
 
-__all__ = ["Gate", "Rated", "most_severe"]
+__all__ = ["Gate", "Rated", "cases_of", "most_severe"]
 
 _PRECEDENCE = (ExitCode.BROKEN, ExitCode.FAILED, ExitCode.UNDECIDED)
 """The most severe wins: 4, then 1, then 3."""
@@ -127,10 +127,7 @@ class Gate(NamedTuple):
             kinds[id(standings), result.error != "", result.status] = standings, result
         if not any(one.min_pass_rate < 1 for standings, _ in kinds.values() for one in standings):
             return most_severe({self.of_run(result) for _, result in kinds.values()} or {ExitCode.UNDECIDED})
-        cases: dict[tuple[str, str | None], list[RunResult]] = {}
-        for result in results:
-            cases.setdefault((result.case_id, result.model_id), []).append(result)
-        return most_severe({self.of_case(runs) for runs in cases.values()})
+        return most_severe({self.of_case(runs) for runs in cases_of(results).values()})
 
     def is_lost(self, runs: Sequence[RunResult], repetitions: int) -> bool:
         """Return whether a case has failed, regardless of its repetitions that have not ended yet.
@@ -152,6 +149,14 @@ class Gate(NamedTuple):
             )
             for run in runs
         )
+
+
+def cases_of(results: Iterable[RunResult]) -> dict[tuple[str, str | None], list[RunResult]]:
+    """Group runs by case and model, both in the order of their first run."""
+    cases: dict[tuple[str, str | None], list[RunResult]] = {}
+    for result in results:
+        cases.setdefault((result.case_id, result.model_id), []).append(result)
+    return cases
 
 
 def most_severe(codes: set[ExitCode]) -> ExitCode:

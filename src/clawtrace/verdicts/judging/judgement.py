@@ -370,15 +370,18 @@ class Judgement:
 
 
 class Verdicts(UnreadVerdicts):
-    """The verdicts on one run, in the order of the assertions."""
+    """The verdicts on one run, in the order of the assertions; its place is the same in all judgements, or given for each."""
 
-    __slots__ = ("_judgements", "_place")
+    __slots__ = ("_judgements", "_places")
 
-    def __init__(self, judgements: Sequence[Judgement], place: int, standings: tuple[Standing, ...]) -> None:
+    def __init__(
+        self, judgements: Sequence[Judgement], places: int | Sequence[int], standings: tuple[Standing, ...]
+    ) -> None:
         super().__init__(standings)
         self._judgements = judgements
-        self._place = place
+        self._places = places
 
     def made(self, number: int) -> Verdict:
         """Make one verdict."""
-        return self._judgements[number].verdict(self._place)
+        place = self._places if isinstance(self._places, int) else self._places[number]
+        return self._judgements[number].verdict(place)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Any
 
-from clawtrace.support.otlp_json import pairs
+from clawtrace.support.otlp_json import pairs, request
 
 __all__ = [
     "BadRowError",
@@ -112,15 +112,11 @@ def spans_of(reader: str, row: dict[str, Any]) -> list[ForeignSpan]:
 
 def request_of(spans: Iterable[ForeignSpan]) -> bytes:
     """Return a request that holds the spans, those of one resource and scope together."""
-    groups: dict[str, dict[str, Any]] = {}
-    for span in spans:
-        name, version = span.scope
-        key = json.dumps((span.resource, name, version))
-        if key not in groups:
-            scope = {"scope": {"name": name, "version": version}, "spans": []}
-            groups[key] = {"resource": {"attributes": pairs(span.resource)}, "scopeSpans": [scope]}
-        groups[key]["scopeSpans"][0]["spans"].append(span.as_otlp())
-    return json.dumps({"resourceSpans": list(groups.values())}, separators=(",", ":")).encode()
+    items = (
+        (pairs(span.resource), dict(zip(("name", "version"), span.scope, strict=True)), span.as_otlp())
+        for span in spans
+    )
+    return json.dumps(request("Spans", items), separators=(",", ":")).encode()
 
 
 def trace_id_of(value: Any) -> str:

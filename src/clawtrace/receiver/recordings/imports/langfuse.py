@@ -68,9 +68,8 @@ def _span(one: dict[str, Any], trace: dict[str, Any], trace_id: str | None) -> F
     start, end = iso_time(_get(one, "startTime"), "startTime", needed=True), iso_time(_get(one, "endTime"), "endTime")
     if one.get("type") == "EVENT":  # a moment, which has no end
         end = end or start
-    elif (
-        end and not end % _MILLISECOND
-    ):  # it ended within this millisecond: whatever began in it may have run at the same time
+    elif end and not end % _MILLISECOND:
+        # it ended within this millisecond: whatever began in it may have run at the same time
         end += _MILLISECOND - 1
     failed, parent, scope = (
         one.get("level") == "ERROR",

@@ -193,7 +193,8 @@ def agent_exit_code(
     """The agent's process ended with the exit code `value`.
 
     An agent that crashed may have answered before. It is the code of the agent's own process, not of a command that
-    the agent ran. A process that was killed by a signal has none, and neither has a recording: then it is unknown.
+    the agent ran. A process that was killed by a signal has none, or the one that a shell makes of it (137); that
+    of a recording is unknown.
 
     Args:
         value: The exit code that is right.

@@ -28,6 +28,8 @@ from clawtrace.assertions.registry import UnknownTypeError, names
 
 def __getattr__(name: str) -> Callable[..., Assertion]:
     """Return the function that makes assertions of the type `name`."""
+    if name == "__all__":
+        return __dir__()
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

@@ -193,7 +193,8 @@ def agent_exit_code(
     """The agent's process ended with the exit code `value`.
 
     An agent that crashed may have answered before. It is the code of the agent's own process, not of a command that
-    the agent ran. A process that was killed by a signal has none, and neither has a recording: then it is unknown.
+    the agent ran. A process that was killed by a signal has none, or the one that a shell makes of it (137); that
+    of a recording is unknown.
 
     Args:
         value: The exit code that is right.
@@ -681,9 +682,9 @@ def model_used(
     neither may offend in any call. Where no responding model is recorded the requested one counts alone, although a
     fallback would not show; `answered_by: true` asks for the responding model, and then leaves such calls open. A
     requested `gpt-4o` does not decide whether one of its versions (`gpt-4o-2024-08-06`) answered, and does not
-    offend where `only` lists one. Without any recorded model call `not_expected` and `only` are undecided. Names:
-    see "Models" in the guide; a text with a digit names a version (`gpt-4o` is not `gpt-4o-mini`), one without a
-    family (`sonnet`).
+    offend where `only` lists one; nor does the name of a profile, an endpoint or a router (`openrouter/auto`).
+    Without any recorded model call `not_expected` and `only` are undecided. Names: see "Models" in the guide; a
+    text with a digit names a version (`gpt-4o` is not `gpt-4o-mini`), one without a family (`sonnet`).
 
     Args:
         expected: Model that at least one answered call used; or `glob:`, `re:`, `literal:`.

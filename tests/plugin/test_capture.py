@@ -249,6 +249,30 @@ def test_providers_other_than_the_global_one_are_captured_when_named():
     assert tools_of(trace) == ["one", "two", "three"]
 
 
+def test_providers_that_are_not_named_are_captured():
+    """A provider of the SDK is captured whoever made it: before the first capture or in a block, and what it exports stays."""
+    before = TracerProvider()
+    with clawtrace.capture() as trace:
+        run_agent("one")
+        run_agent("two", tracer=before.get_tracer("a"))
+        run_agent("rm", tracer=TracerProvider().get_tracer("b"))
+
+    assert tools_of(trace) == ["one", "two", "rm"]
+
+
+def test_the_processors_of_a_provider_stay():
+    """A provider that replaces its processor with the next one (Phoenix) is not told of ours."""
+
+    class Replacing(TracerProvider):
+        def add_span_processor(self, _):
+            raise AssertionError("replaces what it has")
+
+    with clawtrace.capture(tracer_provider=Replacing()) as trace:
+        run_agent("one", tracer=Replacing().get_tracer("a"))
+
+    assert tools_of(trace) == ["one"]
+
+
 def test_a_parent_that_began_before_the_block_is_no_loss():
     """A capture inside of a longer span is complete: the parent is outside, not lost."""
     unrelated = otel.get_tracer("agents").start_span("a server's own span")

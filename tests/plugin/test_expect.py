@@ -97,3 +97,12 @@ def test_a_mistake_in_a_condition_is_explained():
     """Columns that do not exist are refused, with the nearest."""
     with pytest.raises(InvalidAssertionError, match=r"select.parent.agent_nam.*Did you mean `agent_name`"):
         spans(kind="tool").child_of(agent_nam="x").exist()
+
+
+def test_everything_can_be_imported_at_once():
+    """`import *` gives every type."""
+    given: dict[str, object] = {}
+    exec("from clawtrace.expect import *", given)
+
+    assert given["tool_not_invoked"](tool="rm").tool.text == "rm"
+    assert "spans" in given

@@ -250,3 +250,17 @@ class TestSalvage:
         )
         assert "nothing could be read" in nothing.stderr
         assert not Path("c.duckdb").exists()
+
+
+def test_a_recording_is_no_store(tmp_path: Path) -> None:
+    """DuckDB reads such a file into a database in memory, which keeps nothing."""
+    recording = tmp_path / "t.json"
+    recording.write_text('{"resourceSpans": []}')
+
+    with pytest.raises(StoreSchemaError, match="a recording is given with --traces"):
+        DuckStore(recording)
+
+    with DuckStore(tmp_path / "new.json"):
+        pass
+    with DuckStore(tmp_path / "new.json"):
+        pass

@@ -361,6 +361,19 @@ def test_turns_are_distinguished(lab: Lab) -> None:
     assert verdict(lab, strict[0], turn="last").status is Status.FAIL
 
 
+def test_what_the_run_does_not_leave_open_no_turn_does(lab: Lab) -> None:
+    """One turn shows that tool calls are recorded; another without any had none."""
+    nothing = {"gen_ai.response.finish_reasons": None, "gen_ai.output.messages": None}
+    lab.put(agent("a1", to=50), chat("m1", "a1", at=1, **nothing), tool("t1", "a1", at=9, tool="step"))
+    second = agent("a2", at=100, to=150), chat("m2", "a2", at=101, **nothing)
+    lab.put(*(elsewhere(span) for span in second), arrival=10)
+
+    none = {"type": "tool_call_count", "max": 0}
+    assert verdict(lab, {"type": "tool_call_count", "count": 1}).status is Status.PASS
+    assert verdict(lab, none, turn=2).status is Status.PASS
+    assert verdict(lab, none, turn=1).status is Status.FAIL
+
+
 def test_the_answer_of_an_agent_that_was_at_work_twice_is_its_last_one(lab: Lab) -> None:
     for number, answer in enumerate(("first", "second")):
         lab.put(agent("b", agent="boss", to=100)) if not number else None

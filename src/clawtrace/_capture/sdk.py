@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from opentelemetry import trace
@@ -28,7 +30,7 @@ _REMOTE = 0x300
 _WHOLE = ("AlwaysOnSampler", "ParentBased{root:AlwaysOnSampler")
 """How samplers that let every span through describe themselves."""
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _hooked: WeakValueDictionary[int, object] = WeakValueDictionary()
 """Providers that have our processor, by identity: the SDK has no way to remove one, so each gets one for good."""
 
@@ -71,7 +73,7 @@ def _recording_provider() -> TracerProvider:
 
 
 def hook_up(provider: object) -> None:
-    """Put our processor on a tracer provider, once.
+    """Put our processor on a tracer provider, and on every other one of the SDK, once.
 
     Raises:
         UsageError: it takes no span processors, or records nothing.
@@ -88,10 +90,35 @@ def hook_up(provider: object) -> None:
             "the tracer provider records no span, because OTEL_SDK_DISABLED was `true` when it was made: unset the variable, "
             "or capture child processes only (`in_process=False`)."
         )
+    _add_to(provider, add)
+    _hook_up_all()
+
+
+def _add_to(provider: object, add: Callable[[SpanProcessor], None]) -> None:
     with _lock:
         if id(provider) not in _hooked:
-            add(_Processor())
+            if isinstance(provider, TracerProvider):
+                # A subclass may let a processor that is added replace those it has (Phoenix).
+                TracerProvider.add_span_processor(provider, _Processor())
+            else:
+                add(_Processor())
             _hooked[id(provider)] = provider
+
+
+@cache
+def _hook_up_all() -> None:
+    """Put our processor on every tracer provider of the SDK in this process, also on those made from now on."""
+    made = TracerProvider.__init__
+
+    @wraps(made)
+    def init(self: TracerProvider, *args: Any, **kwargs: Any) -> None:
+        made(self, *args, **kwargs)
+        _add_to(self, self.add_span_processor)
+
+    TracerProvider.__init__ = init  # type: ignore[method-assign]
+    for one in gc.get_objects():
+        if issubclass(type(one), TracerProvider):
+            _add_to(one, one.add_span_processor)
 
 
 def sampling_of(provider: object) -> str:

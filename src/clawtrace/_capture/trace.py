@@ -71,7 +71,7 @@ def capture(
     Args:
         name: what reports call the run.
         in_process: whether spans of this process are taken; False needs no opentelemetry-sdk.
-        tracer_provider: a provider (or a list of them) that the code under test uses in addition to the global one.
+        tracer_provider: a provider (or a list of them) that the code under test uses and that is not of opentelemetry-sdk, or samples.
         project: a folder; `clawtrace.yaml` is looked for from there upwards, by default from the working folder.
         store: a DuckDB file that keeps the run; by default it is kept in memory.
         settle_ms: see `SessionSettings.settle_ms`; by default the project's.

@@ -227,6 +227,8 @@ class SpanTests(DialectPart):
     """Input tokens are recorded without the cached ones."""
     excludes_reasoning: Annotated[Condition | None, RecordEffect.SPAN] = None
     """Output tokens are recorded without the reasoning ones."""
+    priced_apart: Annotated[Condition | None, RecordEffect.ANY] = None
+    """A model call has other prices than the price list's: those of a service tier, of audio, or of a cache that is kept longer."""
 
 
 SPAN_TESTS: dict[str, RecordEffect] = {

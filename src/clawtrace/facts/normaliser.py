@@ -246,6 +246,8 @@ class Normaliser:
             price = pricing.price_call(*key)
             low, high = (None, None) if price.usd is None else pricing.bounds(ModelCall._make(key), price.usd)
             for call in of_price:
+                if call.priced_apart and price.source != "model_pricing":
+                    continue
                 call.estimated_cost_usd = price.usd
                 if call.recorded_cost_usd is None:
                     call.cost_usd, call.cost_source, call.cost_low_usd = high, price.source, low

@@ -18,7 +18,15 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["ModelName", "bare_model_name", "is_version_of", "model_matches", "model_mentioned", "model_name"]
+__all__ = [
+    "ModelName",
+    "bare_model_name",
+    "is_version_of",
+    "model_matches",
+    "model_mentioned",
+    "model_name",
+    "names_no_model",
+]
 
 _CACHE = 65_536
 
@@ -61,6 +69,10 @@ _DATE = re.compile(
     r"|@\d+$"  # Vertex: @001
 )
 
+_CHOSEN_ELSEWHERE = re.compile(
+    r"^arn:[^/]*:(?:application-inference-profile|custom-model-deployment|(?:default-)?prompt-router|imported-model|provisioned-model)/"
+    r"|/endpoints/\d+$|(?:^|/)(?:auto|model-router)$"
+)
 _EDGE = r"[-/:_@\s]"
 
 
@@ -146,6 +158,11 @@ def is_version_of(text: str, recorded: str) -> bool:
     wanted, name = model_name(text), model_name(recorded)
     dated = name.bare == wanted.bare != wanted.dated
     return name.dated == name.bare and (dated or re.fullmatch(_numbered(name.bare), wanted.dated) is not None)
+
+
+def names_no_model(recorded: str) -> bool:
+    """Return whether a requested name leaves the choice of the model to the provider's settings: a profile, an endpoint, a router."""
+    return _CHOSEN_ELSEWHERE.search(recorded.strip().lower()) is not None
 
 
 def _numbered(name: str) -> str:

@@ -73,7 +73,7 @@ _NOT_RECORDED: dict[str, tuple[str, str]] = {
 _VALUES = (
     Reason("model-not-recorded", "The model that answered is not recorded.", _RECORDS, "An instrumentation that records `gen_ai.response.model`."),
     Reason("name-not-recorded", "The name is not recorded.", _RECORDS, "An instrumentation that records it."),
-    Reason("no-price", "No price is known for the model of this call.", "the price list", "State its price with `model_pricing` in clawtrace.yaml."),
+    Reason("no-price", "No price is known for the model of this call, or for its service tier or its tokens of audio.", "the price list", "State its price with `model_pricing` in clawtrace.yaml."),
     Reason("no-time", "The clocks of the spans contradict each other, or a log has points in time only.", "a span is within its parent's time", "Clocks that agree."),
 )  # fmt: skip
 

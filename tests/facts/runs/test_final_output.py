@@ -193,6 +193,17 @@ def test_several_texts_of_one_answer_are_its_lines(lab: Lab) -> None:
     assert lab.rows(ANSWER) == [("One.\nTwo.",)]
 
 
+def test_texts_that_are_cut_in_the_middle_of_a_line_are_one_line(lab: Lab) -> None:
+    """As where a provider cites its sources."""
+    parts = "".join(
+        f', {{"type": "text", "content": "{text}"}}' for text in ("born in 1916", ", and died ", "in 2001", ".")
+    )
+    whole = says("He was ").replace("}]}]", f"}}{parts}]}}]")
+    lab.put(agent("a"), chat("m", "a", at=1, **{"gen_ai.output.messages": whole}))
+
+    assert lab.rows(ANSWER) == [("He was born in 1916, and died in 2001.",)]
+
+
 def test_work_without_agent_and_model_says_nothing(lab: Lab) -> None:
     lab.put(S("s"), tool("t", "s", at=1))
 

@@ -13,6 +13,7 @@ from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.where import Where, among, both
 from clawtrace.assertions.matching.matchers import LimitingModel, ModelMatcher
 from clawtrace.assertions.refused import refused
+from clawtrace.model.model_names import names_no_model
 from clawtrace.model.query import Resolve
 
 __all__ = ["ModelUsed"]
@@ -36,7 +37,7 @@ class ModelUsed(Assertion):
     model both count: for `expected` one of them in an answered call is enough, for `not_expected` and `only` neither
     may offend in any call. Where no responding model is recorded the requested one counts alone, although a fallback would not
     show; `answered_by: true` asks for the responding model, and then leaves such calls open. A requested `gpt-4o` does not
-    decide whether one of its versions (`gpt-4o-2024-08-06`) answered, and does not offend where `only` lists one. Without any recorded model call `not_expected` and
+    decide whether one of its versions (`gpt-4o-2024-08-06`) answered, and does not offend where `only` lists one; nor does the name of a profile, an endpoint or a router (`openrouter/auto`). Without any recorded model call `not_expected` and
     `only` are undecided. Names: see "Models" in the guide; a text with a digit names a version (`gpt-4o` is not `gpt-4o-mini`),
     one without a family (`sonnet`).
 
@@ -71,6 +72,8 @@ class ModelUsed(Assertion):
             _ALLOWED: any(model.named(name) for model in self.only or ()),
             _VERSION: any(one.is_version_of(name) for one in (self.expected, self.not_expected) if one is not None),
         }
+        if not any(asked.values()) and names_no_model(name):
+            return (_VERSION, _ONLY_VERSION)
         asked[_ONLY_VERSION] = not asked[_ALLOWED] and any(one.is_version_of(name) for one in self.only or ())
         return tuple(item for item, meant in asked.items() if meant)
 

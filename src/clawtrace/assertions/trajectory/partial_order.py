@@ -68,6 +68,7 @@ class PartialOrder:
         self._by_start = by_start
         self._bag = any_order and not rules
         self._known: dict[str, Meaning] = {}
+        self._edited: tuple[Sequence[Row], list[dict[str, Any]] | None] | None = None
 
     def _item(self, call: Call) -> int:
         return self._number[_key(call)]
@@ -271,6 +272,11 @@ class PartialOrder:
 
     def edits(self, rows: Sequence[Row]) -> list[dict[str, Any]] | None:
         """Return the smallest edit script as JSON; None where what a call means is unknown, or it was not found."""
+        if self._edited is None or self._edited[0] is not rows:  # a verdict says it twice, and it may take seconds
+            self._edited = rows, self._edits(rows)
+        return self._edited[1]
+
+    def _edits(self, rows: Sequence[Row]) -> list[dict[str, Any]] | None:
         if any(row["name"] is None or row["start_ns"] is None or len(self._meanings(row)) > 1 for row in rows):
             return None
         calls = [self._placed(number, row, self._meanings(row)) for number, row in enumerate(rows)]

@@ -69,6 +69,8 @@ class LlmCall(Doubted):
 
     doubts: list[Doubt] = field(default_factory=list)
 
+    priced_apart: bool = False
+    """Whether the price list does not say what it costs."""
     writes_no_cache: bool = False
     """Whether its price list shows that nothing it writes to a cache is counted, and no span says otherwise."""
 
@@ -153,7 +155,7 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
         None if reason is None else run.words(index).finish_reasons.get(reason.lower()),
         "ok" if answered else "error", None if answered else error,
         sum(run.cause[n] and not spans[n].unusable for n in members), _attempts(run, members),
-        any(_answer_recorded(run, n) for n in members),
+        any(_answer_recorded(run, n) for n in members), priced_apart=any(span.priced_apart for span in ranked),
     )  # fmt: skip
     if call.attempts > 1 and _several_used(run, members):
         # Each of them was paid for, and whether the numbers at hand are those of one or of all is not known.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from clawtrace.facts.calls.run_spans import RunSpans
@@ -18,6 +18,8 @@ class Findings:
     def __init__(self, run: RunSpans, gaps: Iterable[Gap] = ()) -> None:
         self._run = run
         self._gaps = dict.fromkeys(gaps)
+        self.within: Collection[tuple[str, str]] | None = None
+        """Relations and reasons of the only gaps that are added."""
 
     @property
     def gaps(self) -> list[Gap]:
@@ -30,4 +32,5 @@ class Findings:
 
     def gap(self, relation: str, reason: str, span: int | None = None, **limits: Any) -> None:
         """Add a gap, unless it is there; `limits` are the other fields of `Gap`."""
-        self._gaps[Gap(relation, reason=reason, span=span, **limits)] = None
+        if self.within is None or (relation, reason) in self.within or reason == "scope-unknown":
+            self._gaps[Gap(relation, reason=reason, span=span, **limits)] = None

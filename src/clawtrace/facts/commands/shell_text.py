@@ -44,6 +44,7 @@ _CONTROL = frozenset(
 _RESERVED = frozenset(
     ["{", "}", "!", "if", "then", "else", "elif", "fi", "do", "done", "case", "esac", "while", "until", "for"]
 )
+_ECHO = frozenset(("-e", "-n"))
 _SUBSTITUTIONS = frozenset(("command_substitution", "process_substitution"))
 _BLOCKS = frozenset(("program", "subshell", "compound_statement"))
 _PROGRAMS = frozenset(("command", "declaration_command", "unset_command", "test_command"))
@@ -165,6 +166,8 @@ class _Splitter:
             for child in first:
                 self._visit(child, _UNKNOWN)
             self._visit(last, ends, end)
+            if first and first[-1].type == last.type == "command" and reads_script(self._words(last)):
+                self._echoed(first[-1], ends)
         elif kind == "redirected_statement":
             self._redirected(node, ends)
         elif kind == "negated_command":
@@ -206,10 +209,10 @@ class _Splitter:
         body = node.child_by_field_name("body")
         redirects = node.children_by_field_name("redirect")
         documents = [one for one in redirects if one.type == "heredoc_redirect"]
+        scripts = [part.text or b"" for one in documents for part in one.children if part.type == "heredoc_body"]
         if body is not None:
             # What follows a here-document on its line (`<<E && b`, `<<E | b`) is inside of it in the grammar.
             own = _UNKNOWN if any(set(_behind(one)) for one in documents) else ends
-            scripts = [part.text or b"" for one in documents for part in one.children if part.type == "heredoc_body"]
             begun = len(self.parts)
             self._visit(body, own, max(map(_redirect_end, redirects)))
             if body.type == "command" and scripts and reads_script(self._words(body)):
@@ -217,6 +220,17 @@ class _Splitter:
         for redirect in redirects:
             for child in redirect.named_children:
                 self._visit(child, _UNKNOWN)
+            reader = next(_behind(redirect), None) if redirect in documents else None
+            while reader is not None and reader.type == "pipeline":
+                reader = reader.named_children[0]
+            if scripts and reader is not None and reader.type == "command" and reads_script(self._words(reader)):
+                self.script(scripts[0], _UNKNOWN)
+
+    def _echoed(self, node: Node, ends: Ends) -> None:
+        """Collect the script that `echo` prints for a shell that reads it."""
+        first, *words = self._words(node)
+        if first.value == "echo":
+            self.script(" ".join(one.value for one in words if one.value not in _ECHO).encode("utf-8", "replace"), ends)
 
     def _fed(self, begun: int, script: bytes, ends: Ends) -> None:
         """Collect a script that a shell reads from its input; what has carried that shell since `begun` carries it too."""

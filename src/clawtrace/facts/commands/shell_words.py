@@ -60,6 +60,24 @@ def _options(text: str) -> frozenset[str]:
 _SUDO = _options("-u -g -h -p -C -D -R -T -U -r -t --user --group --host --prompt --chdir --chroot")
 _XARGS = _options("-I -i -n -P -L -d -a -E -s --max-args --max-procs --max-lines --delimiter --arg-file --replace")
 
+_CONTAINER = _options(
+    "-a -e -h -l -m -p -u -v -w --add-host --cap-add --cpus --device --entrypoint --env --env-file --gpus --hostname --index --label"
+    " --memory --mount --name --net --network --pid --platform --publish --restart --user --volume --workdir"
+)
+_PYTHON = _options("-p -m --python --with --extra --group --project --directory --env-file -n --name --prefix")
+_SSH = _options("-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w")
+
+_SUBCOMMANDS: Mapping[str, tuple[Sequence[str], _Prefix]] = {
+    **dict.fromkeys(
+        ("docker", "podman", "nerdctl", "docker-compose"), (("exec", "run"), _Prefix(_CONTAINER, operands=1))
+    ),
+    **dict.fromkeys(("uv", "poetry", "pipenv", "pdm", "hatch", "conda", "pipx"), (("run",), _Prefix(_PYTHON))),
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bundle"), (("exec",), _Prefix(_options("-p --package")))),
+}
+"""Programs of which a subcommand is such a prefix."""
+_GROUPS = ("compose", "container")
+"""Words between a program and its subcommand."""
+
 _PREFIXES: Mapping[str, _Prefix] = {
     "env": _Prefix(_options("-u -C --unset --chdir"), assigns=True),
     "sudo": _Prefix(_SUDO, assigns=True, looks_up=_options("-l -v -k -K -e --list --validate --edit")),
@@ -75,6 +93,14 @@ _PREFIXES: Mapping[str, _Prefix] = {
     "stdbuf": _Prefix(_options("-i -o -e --input --output --error")),
     "timeout": _Prefix(_options("-k -s --kill-after --signal"), operands=1),
     "time": _Prefix(_options("-f -o --format --output")),
+    "chroot": _Prefix(operands=1),
+    "flock": _Prefix(_options("-w -E"), operands=1),
+    "gosu": _Prefix(operands=1),
+    "runuser": _Prefix(_options("-u -g -G")),
+    "strace": _Prefix(_options("-e -o -p -s -u")),
+    "watch": _Prefix(_options("-n --interval")),
+    "npx": _Prefix(_options("-p --package")),
+    "bunx": _Prefix(),
     "xargs": _Prefix(_XARGS),
 }  # fmt: skip
 
@@ -109,16 +135,38 @@ def carried(words: Sequence[Word]) -> Iterator[Carried]:
         yield from _of_shell(words)
     elif name == "eval" and len(words) > 1:
         yield Carried((), " ".join(word.value for word in words[1:]), "same")
-    elif name == "su":
+    elif name == "su" or (name in ("flock", "runuser") and any(word.value == "-c" for word in words)):
         yield from _of_su(words)
     elif name == "find":
         yield from _of_find(words)
     elif name == "env" and (script := _split_string(words)):
         yield Carried((), script, "ok")
+    elif name == "ssh":
+        inner = _after_prefix(words, _Prefix(_SSH, operands=1))
+        if inner:
+            yield Carried(inner, " ".join(word.value for word in inner), "ok")
+    elif name in ("kubectl", "oc"):
+        values = [word.value for word in words]
+        if "exec" in values and "--" in values[:-1]:
+            yield Carried(words[values.index("--") + 1 :], end="ok")
+    elif name in _SUBCOMMANDS:
+        yield from _of_subcommand(words, *_SUBCOMMANDS[name])
     elif name in _PREFIXES:
         inner = _after_prefix(words, _PREFIXES[name])
         if inner:
             yield Carried(inner, end=None if name in _DETACHING else "ok")
+
+
+def _of_subcommand(words: Sequence[Word], subcommands: Sequence[str], prefix: _Prefix) -> Iterator[Carried]:
+    """Yield what a subcommand carries; before it may be options, each perhaps with a value."""
+    for place, word in enumerate(words[1:], 1):
+        if word.value in subcommands:
+            inner = _after_prefix(words[place:], prefix)
+            if inner:
+                yield Carried(inner, end="ok")
+            return
+        if not (word.value.startswith("-") or words[place - 1].value.startswith("-") or word.value in _GROUPS):
+            return
 
 
 def _split_string(words: Sequence[Word]) -> str | None:
@@ -134,9 +182,12 @@ def _split_string(words: Sequence[Word]) -> str | None:
 
 
 def reads_script(words: Sequence[Word]) -> bool:
-    """Return whether a shell reads what it runs from its standard input: ``bash``, ``sh -s``, ``sudo bash -``."""
+    """Return whether a shell reads what it runs from its standard input: ``bash``, ``sh -s``, ``sudo bash -``, ``ssh host``."""
     if program(words) in SHELLS:
         return all(word.value.startswith("-") for word in words[1:]) and not _c_option(words)
+    if program(words) == "ssh":
+        inner = _after_prefix(words, _Prefix(_SSH, operands=1))
+        return not inner or reads_script(inner)
     return any(reads_script(one.words) for one in carried(words))
 
 

@@ -17,6 +17,9 @@ __all__ = ["ended_without_answer", "final_output"]
 _ASKING = frozenset(("system", "developer", "user"))
 """Roles of messages that no agent answers with."""
 
+_GOES_ON = re.compile(r"[\s.,;:!?)\]]")
+"""How a text begins that goes on with the sentence before it."""
+
 
 def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     """Return the topmost agent's own word, else the text of the last model call; of the conversation that started last.
@@ -204,9 +207,13 @@ def _given(run: RunSpans, said: Sequence[Part]) -> str | None:
 
 
 def _text(parts: Sequence[Part]) -> str | None:
-    """Return the text of an answer; None where it has no part of text."""
+    """Return the text of an answer, its parts as lines but for those that go on with a sentence; None without a part of text."""
     texts = [part.text or "" for part in parts if part.type == "text"]
-    return "\n".join(filter(None, texts)) if texts else None
+    said: list[str] = []
+    for text in filter(None, texts):
+        # An answer that cites its sources is cut into parts in the middle of its lines.
+        said += ["\n", text] if said and not (said[-1][-1].isspace() or _GOES_ON.match(text)) else [text]
+    return "".join(said) if texts else None
 
 
 def _message(run: RunSpans, agents: Sequence[int], tellers: Sequence[int]) -> str | None:

@@ -153,6 +153,9 @@ def _narrowed(
     found.agents = [_below(one, states.get(one.parent, IN)) for one in _kept(whole.agents, agents)]
     own = whole.findings.gaps[: whole.own_gaps]
     found.findings = Findings(run, [gap for gap in own if wanted.may_hold(gap, spans)])
+    if wanted.all_agents:
+        # The same work is recorded in each turn: what the run does not leave open, none of them does.
+        found.findings.within = {(gap.relation, gap.reason) for gap in whole.findings.gaps}
     if perhaps:
         of_most = times(most, found.shifted)
         extent = {"start_ns": of_most["first_start_ns"], "end_ns": of_most["last_end_ns"]}
@@ -199,6 +202,7 @@ class _Wanted:
 
     def __init__(self, facts: RunFacts, scope: Scope) -> None:
         self._facts, self._scope, self._run = facts, scope, facts.spans
+        self.all_agents = scope.agent is None
         turns = {turn for turn in self._run.turn if turn is not None}
         self._turns = max(turns, default=0)
         self._turn = self._turns if scope.turn == "last" else scope.turn

@@ -157,6 +157,8 @@ class Span(NamedTuple):
     """What is recorded of the tool call, or of a step, does not show whether it failed."""
     answer_unread: bool = False
     """A model call, or an agent, failed with an error of the program itself: the model may have answered before."""
+    priced_apart: bool = False
+    """The prices of a model call are others than the price list's."""
     unlike_total: bool = False
     """Its input and output tokens do not make the total that it records."""
     unread: str | None = None

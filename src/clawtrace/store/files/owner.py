@@ -105,6 +105,10 @@ def read_owner(store: str | Path) -> Owner | None:
     return owner if _alive(owner.pid) else None
 
 
+_DATA = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".gz")
+"""Ends of names of files that DuckDB reads into a database in memory when it is told to open them."""
+
+
 def connect(path: str, *, read_only: bool = False) -> DuckDBPyConnection:
     """Open a DuckDB file.
 
@@ -115,6 +119,8 @@ def connect(path: str, *, read_only: bool = False) -> DuckDBPyConnection:
     """
     import duckdb
 
+    if Path(path).suffix.lower() in _DATA and _begins_with_text(path):
+        raise StoreSchemaError(f"{path!r} is no store: a recording is given with --traces.")
     try:
         path.encode()
         return duckdb.connect(path, read_only=read_only, config=_settings(path))
@@ -132,6 +138,14 @@ def connect(path: str, *, read_only: bool = False) -> DuckDBPyConnection:
                 f"{path!r} is the file of another database; name another file with --store."
             ) from error
         raise store_error(path, error, "open") from error
+
+
+def _begins_with_text(path: str) -> bool:
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(12)[8:] not in (b"", b"DUCK")
+    except OSError:
+        return False
 
 
 def _settings(path: str) -> dict[str, str | bool | int | float | list[str]]:

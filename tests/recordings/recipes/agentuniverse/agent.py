@@ -50,7 +50,7 @@ def function(body) -> Function:
 
 class Loop(Agent):
     system: str = ""
-    tools: list = []
+    tools: tuple = ()
 
     def input_keys(self) -> list[str]:
         return ["input"]
@@ -64,7 +64,7 @@ class Loop(Agent):
     def parse_result(self, agent_result: dict) -> dict:
         return agent_result
 
-    def execute(self, input_object: InputObject, agent_input: dict, **more: object) -> dict:
+    def execute(self, input_object: InputObject, agent_input: dict, **_: object) -> dict:
         by_name = {tool.name: tool for tool in self.tools}
         offered = [lab.schema(tool.body) for tool in self.tools]
         messages = [
@@ -93,7 +93,7 @@ MODEL = DefaultOpenAILLM(
 def agent(name: str, system: str, tools: list) -> Loop:
     made = Loop()
     made.agent_model = AgentModel(info={"name": name}, profile={})
-    made.system, made.tools = system, tools
+    made.system, made.tools = system, tuple(tools)
     return made
 
 

@@ -47,8 +47,12 @@ def fits(text: str, glob: str) -> bool:
 
 
 def fits_spelled(key: str, glob: str) -> bool:
-    """Whether an attribute key fits a glob, as it is or spelled otherwise: ``Tool.CallId`` and ``toolCallId`` fit ``*call_id`` and ``*call.id``."""
-    return fits(key, glob) or fits(_spelled(key), glob.replace(".", "_"))
+    """Whether an attribute key fits a glob, as it is or spelled otherwise: ``Tool.CallId`` and ``toolCallId`` fit ``*call_id`` and ``*call.id``.
+
+    A client of HTTP, as ``http.user_agent`` names it, is no agent.
+    """
+    spelled = _spelled(key)
+    return "user_agent" not in spelled and (fits(key, glob) or fits(spelled, glob.replace(".", "_")))
 
 
 @lru_cache(4_096)

@@ -150,7 +150,7 @@ _OF_CALLS = (
     ),
     Reason(
         "one-call-or-two",
-        "Two instrumentations recorded model calls that may be one call or two.",
+        "A call may be one that was recorded twice, by two instrumentations or by one.",
         "they ran at the same time, and nothing that both recorded tells them apart", _TWO, always=True,
     ),
     Reason(

@@ -156,6 +156,8 @@ def _program(client: str, interpreter: str) -> list[str]:
         _copied((agent, lab), place / "src")
         subprocess.run(["cargo", "build", "--quiet"], cwd=place, check=True)
         return [str(place / "target/debug/agent")]
+    if (application := place / "target/quarkus-app/quarkus-run.jar").exists():
+        return ["java", "-jar", str(application)]
     libraries = str(place / "lib/*")
     subprocess.run(["javac", "-parameters", "-cp", libraries, "-d", str(place), str(lab), str(agent)], check=True)
     return ["java", "-cp", os.pathsep.join((str(place), libraries)), "Agent"]

@@ -90,22 +90,24 @@ def _holds_one(span: Span, tools: Sequence[Span]) -> bool:
 
 
 def _doubt_repeated(run: RunSpans, models: Sequence[LlmCall]) -> None:
-    """Doubt calls that repeat request, answer and usage of an earlier one under its response id, or without one."""
+    """Doubt calls that repeat an earlier one under its response id, or without one: at the same time, or its request and answer, too."""
     earlier: dict[tuple[object, ...], LlmCall] = {}
     for call in models:  # in order of start
         span = run.spans[call.index]
-        if call.voice is None or call.input_tokens is None or call.output_tokens is None:
+        if call.input_tokens is None or call.output_tokens is None:
             continue
         usage = span.scope, call.input_tokens, call.output_tokens
         before = earlier.get((*usage, span.response_id))
-        if (
-            before is not None
-            and run.spans[before.index].last_ns <= span.start_ns
-            and _says_the_same(run, before, call)
-        ):
+        if before is not None and run.spans[before.index].last_ns > span.start_ns:
+            # Handlers of several agents, one inside of the other, record a call each.
+            if span.response_id is not None:
+                call.doubt("one-call-or-two")
+        elif before is not None and call.voice is not None and _says_the_same(run, before, call):
             call.doubt("answered-before")
-        elif span.response_id is not None:
-            earlier[*usage, span.response_id] = earlier[*usage, None] = call
+        elif span.response_id is not None and (call.voice is not None or before is None):
+            earlier[*usage, span.response_id] = call
+            if call.voice is not None:
+                earlier[*usage, None] = call
 
 
 def _says_the_same(run: RunSpans, one: LlmCall, other: LlmCall) -> bool:

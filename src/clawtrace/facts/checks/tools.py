@@ -27,6 +27,7 @@ _REQUESTS = frozenset(("tool_call", "server_tool_call"))
 def check_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings) -> None:
     """Doubt the rows that may be no attempts, and find the attempts and failures that may have left no row."""
     _doubt_without_client(run, tools.executions)
+    _doubt_repeated(run, tools.executions)
     _find_calls_inside(run, tools.executions, findings)
     _find_served(run, models, findings)
     _find_asked_in_silence(run, models, findings)
@@ -49,6 +50,16 @@ def _doubt_without_client(run: RunSpans, executions: Iterable[Execution]) -> Non
             and any(fnmatchcase(run.spans[one.index].name, layer.span) for layer in run.words(one.index).layers)
         ):
             one.forget("server-span-alone", "name", "outcome")
+
+
+def _doubt_repeated(run: RunSpans, executions: Iterable[Execution]) -> None:
+    """Doubt calls that one instrumentation recorded at the same time under the id, name and arguments of another one."""
+    running: dict[tuple[object, ...], Execution] = {}
+    for one in sorted(executions, key=lambda one: one.start_ns):
+        span = run.spans[one.index]
+        before = running.setdefault((span.scope, one.call_id, one.name, one.arguments), one)
+        if before is not one and one.call_id is not None and run.spans[before.index].last_ns > span.start_ns:
+            one.doubt("one-call-or-two")
 
 
 def _find_calls_inside(run: RunSpans, executions: Sequence[Execution], findings: Findings) -> None:

@@ -98,7 +98,7 @@ def _add_to(provider: object, add: Callable[[SpanProcessor], None]) -> None:
     with _lock:
         if id(provider) not in _hooked:
             if isinstance(provider, TracerProvider):
-                # A subclass may let a processor that is added replace those it has (Phoenix).
+                # A subclass may let a processor that is added replace those it has.
                 TracerProvider.add_span_processor(provider, _Processor())
             else:
                 add(_Processor())

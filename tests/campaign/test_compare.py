@@ -351,3 +351,16 @@ class TestWhatIsNotCompared:
         assert [case.case_id for case in found.quarantined] == ["b"]
         assert exit_code_of(found, "regression") is ExitCode.PASSED
         assert exit_code_of(compared(first, second), "regression") is ExitCode.FAILED
+
+    def test_an_assertion_that_asks_for_something_else_is_named(self):
+        """Runs that did the same were called a regression of the agent, without a word of the bound that was lowered."""
+        sides = [campaign_of(letter, {"type": "tool_call_count", "max": most}) for letter, most in (("p", 4), ("f", 2))]
+        (case,) = compared(*sides).cases
+
+        assert [(one.id, one.edited) for one in case.assertions] == [("few", True)]
+
+
+def campaign_of(letter: str, definition: dict) -> Measured:
+    """A campaign of twelve runs in which one assertion passed, or failed."""
+    run = MeasuredRun(OUTCOMES[letter], {}, {"few": OUTCOMES[letter][:4]}, definitions={"few": definition})
+    return replace(campaign(a=letter), cases={("a", None): [run] * 12})

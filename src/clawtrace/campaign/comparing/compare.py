@@ -301,13 +301,15 @@ def _corrected_measure(test: MeasureTest, adjusted: float | None, family: int, a
 
 
 def _assertions(pair: Pair) -> list[AssertionChange]:
-    """Return the assertions that passed in another share of the runs, in the order of the second campaign."""
+    """Return the assertions that passed in another share of the runs or were edited, in the order of the second campaign."""
     tallies = []
     for runs in pair:
         asked = Counter(name for run in runs for name in run.assertions)
         passed = Counter(name for run in runs for name, status in run.assertions.items() if status == "pass")
         tallies.append((passed, asked))
     (passed_1, asked_1), (passed_2, asked_2) = tallies
+    first, second = ({name: one for run in runs for name, one in run.definitions.items()} for runs in pair)
+    edited = {name for name, one in first.items() if name in second and one != second[name]}
     return [
         AssertionChange(
             id=name,
@@ -315,9 +317,12 @@ def _assertions(pair: Pair) -> list[AssertionChange]:
             first_asked=asked_1[name],
             second_passed=passed_2[name],
             second_asked=asked_2[name],
+            edited=name in edited,
         )
         for name in dict.fromkeys([*asked_2, *asked_1])
-        if passed_1[name] * asked_2[name] != passed_2[name] * asked_1[name] or not asked_1[name] or not asked_2[name]
+        if passed_1[name] * asked_2[name] != passed_2[name] * asked_1[name]
+        or not (asked_1[name] and asked_2[name])
+        or name in edited
     ]
 
 

@@ -137,6 +137,8 @@ class AssertionChange(Struct):
     """Runs of the second campaign in which it passed."""
     second_asked: int
     """Runs of the second campaign in which it was asked; 0 when it is gone."""
+    edited: bool = False
+    """Whether it asks for something else in the second campaign: its verdicts answer different questions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +156,7 @@ class CaseComparison(Struct):
     measures: list[MeasureTest]
     """What does it take?"""
     assertions: list[AssertionChange]
-    """The assertions that passed in another share of the runs, or were asked in one campaign only."""
+    """The assertions that passed in another share of the runs, ask for something else, or were asked in one campaign only."""
 
 
 @dataclass(frozen=True, kw_only=True)

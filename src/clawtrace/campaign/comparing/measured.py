@@ -62,6 +62,8 @@ class MeasuredRun(NamedTuple):
     """Whether its case is known to be flaky, and decides nothing."""
     stale: bool = False
     """Whether more of it arrived after its verdicts."""
+    definitions: Mapping[str, Any] = {}
+    """What each assertion asks for, by its id."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,7 @@ def _run(run: Mapping[str, Any]) -> MeasuredRun:
         run_id=run["run_id"],
         quarantined=run.get("quarantined", False),
         stale=any(one.get("stale") for one in run["assertions"]),
+        definitions={one["id"]: one.get("definition") for one in run["assertions"]},
     )
 
 

@@ -26,8 +26,7 @@ _REQUESTS = frozenset(("tool_call", "server_tool_call"))
 
 def check_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings) -> None:
     """Doubt the rows that may be no attempts, and find the attempts and failures that may have left no row."""
-    _doubt_without_client(run, tools.executions)
-    _doubt_repeated(run, tools.executions)
+    _doubt_executions(run, tools.executions)
     _find_calls_inside(run, tools.executions, findings)
     _find_served(run, models, findings)
     _find_asked_in_silence(run, models, findings)
@@ -40,25 +39,27 @@ def _name(run: RunSpans, agent: int | None) -> str | None:
     return None if agent is None else run.spans[agent].agent_name
 
 
-def _doubt_without_client(run: RunSpans, executions: Iterable[Execution]) -> None:
-    """Doubt name and end of calls that only their server recorded, while calls of a client have other layers of that scope."""
+def _doubt_executions(run: RunSpans, executions: Iterable[Execution]) -> None:
+    """Doubt name and end of calls that only their server recorded, while calls of a client have other layers of that scope.
+
+    And calls that one instrumentation recorded at the same time under the id, name and arguments of another one.
+    """
     scopes = {span.scope for span, rule in zip(run.spans, run.rule, strict=True) if rule is LAYER_OF_TOOL}
-    for one in executions if scopes else ():
+    first: dict[tuple[object, ...], Span] = {}
+    for one in executions:
+        span = run.spans[one.index]
         if (
             run.rule[one.index] is not LAYER_OF_TOOL
-            and run.spans[one.index].scope in scopes
-            and any(fnmatchcase(run.spans[one.index].name, layer.span) for layer in run.words(one.index).layers)
+            and span.scope in scopes
+            and any(fnmatchcase(span.name, layer.span) for layer in run.words(one.index).layers)
         ):
             one.forget("server-span-alone", "name", "outcome")
-
-
-def _doubt_repeated(run: RunSpans, executions: Iterable[Execution]) -> None:
-    """Doubt calls that one instrumentation recorded at the same time under the id, name and arguments of another one."""
-    running: dict[tuple[object, ...], Execution] = {}
-    for one in sorted(executions, key=lambda one: one.start_ns):
-        span = run.spans[one.index]
-        before = running.setdefault((span.scope, one.call_id, one.name, one.arguments), one)
-        if before is not one and one.call_id is not None and run.spans[before.index].last_ns > span.start_ns:
+        before = first.setdefault((span.scope, one.call_id, one.name, one.arguments), span)
+        if (
+            before is not span
+            and one.call_id
+            and max(before.start_ns, span.start_ns) < min(before.last_ns, span.last_ns)
+        ):
             one.doubt("one-call-or-two")
 
 

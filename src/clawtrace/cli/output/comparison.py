@@ -224,5 +224,9 @@ def _changes(case: CaseComparison) -> Iterator[str]:
             yield (
                 f"{title} · {change.id}: passed in {change.first_passed}/{change.first_asked}, "
                 f"now in {change.second_passed}/{change.second_asked}"
-                + ("; it asks for something else there, so the pass rates answer different questions" if change.edited else "")
+                + (
+                    "; it asks for something else there, so the pass rates answer different questions"
+                    if change.edited
+                    else ""
+                )
             )

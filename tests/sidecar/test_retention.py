@@ -335,14 +335,14 @@ class TestWhatIsSaid:
 def test_deletion_that_fails_leaves_the_run_whole(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is there, and takes spans as before."""
     from clawtrace.errors import StoreError
-    from clawtrace.store import whole_runs
+    from clawtrace.store import deleted_runs
 
     run(served, "a", "search")
 
     def fails(*_: object) -> None:
         raise StoreError("the disk is full")
 
-    monkeypatch.setattr(whole_runs, "remember", fails)
+    monkeypatch.setattr(deleted_runs, "remember", fails)
     with pytest.raises(StoreError):
         served.session.delete_runs(["a"], "test")
 

@@ -14,7 +14,6 @@ from typing import Literal
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.doubts import Doubt, Doubted
 from clawtrace.facts.spans.span import Span, merged
-from clawtrace.model.model_names import model_name
 
 __all__ = ["LlmCall", "llm_calls"]
 
@@ -111,17 +110,22 @@ def _doubt_copied_models(run: RunSpans, calls: Sequence[LlmCall]) -> None:
 
     That is where only general rules read the spans, and the scope writes another name than the requested one nowhere.
     """
-    differ = {
-        run.spans[one.index].scope
-        for one in calls
-        if None not in (one.request_model, one.response_model) and one.request_model != one.response_model
-    }
+    differ, alike = set[str](), list[LlmCall]()
     for call in calls:
-        name = model_name(call.response_model or "")
-        undated = call.response_model is not None and name.dated == name.bare
         span = run.spans[call.index]
-        if undated and span.source != "log" and run.evidence(call.index) == "generic" and span.scope not in differ:
-            call.forget("model-as-requested", "response_model")
+        if call.response_model is None or span.source == "log":
+            continue
+        if call.request_model in (None, call.response_model):
+            alike.append(call)
+        else:
+            differ.add(span.scope)
+    for call in alike:
+        if run.evidence(call.index) == "generic" and run.spans[call.index].scope not in differ:
+            from clawtrace.model.model_names import model_name
+
+            name = model_name(call.response_model or "")
+            if name.dated == name.bare:
+                call.forget("model-as-requested", "response_model")
 
 
 def _doubt_one_of_two(run: RunSpans, calls: Sequence[LlmCall]) -> None:

@@ -260,7 +260,5 @@ def test_a_recording_is_no_store(tmp_path: Path) -> None:
     with pytest.raises(StoreSchemaError, match="a recording is given with --traces"):
         DuckStore(recording)
 
-    with DuckStore(tmp_path / "new.json"):
-        pass
-    with DuckStore(tmp_path / "new.json"):
-        pass
+    for _ in range(2):
+        DuckStore(tmp_path / "new.json").close()

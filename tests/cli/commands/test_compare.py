@@ -226,7 +226,14 @@ class TestComparison:
         )
         assert tokens["steady"] is None
         assert cases["refund"]["assertions"] == [
-            {"id": "tool_not_invoked", "first_passed": 6, "first_asked": 6, "second_passed": 1, "second_asked": 6}
+            {
+                "id": "tool_not_invoked",
+                "first_passed": 6,
+                "first_asked": 6,
+                "second_passed": 1,
+                "second_asked": 6,
+                "edited": False,
+            }
         ]
         assert cases["steady"]["assertions"] == []
 

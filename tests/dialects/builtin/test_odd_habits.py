@@ -141,7 +141,7 @@ def test_arguments_that_pydantic_ai_refused_are_a_failed_attempt(lab: Lab) -> No
         ("ToolResult(text='no such order', is_error=True)", None),
         ("ToolResponse(content=[Text(text='21 degrees')], state=<State.SUCCESS: 'success'>, id='call_1')", "ok"),
         ("Order(id='A-1', error_count=0)", "ok"),
-        ("It is_error=True, they say (status='error')", "ok"),
+        ("It is_error=True, they say (status='error')", None),
     ],
 )
 def test_an_object_that_says_that_it_failed_leaves_the_outcome_open(lab: Lab, result: str, outcome: str | None) -> None:

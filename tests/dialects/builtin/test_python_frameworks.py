@@ -240,7 +240,7 @@ class TestOpenLLMetry:
             tl("x", "t", "a", "get_weather.tool", 3, 5, traceloop__span__kind="tool", traceloop__entity__name="get_weather",
                traceloop__entity__input={"args": [], "kwargs": {"city": "Paris"}}, traceloop__entity__output="21 C"),
             tl("x", "u", "a", "get_weather.tool", 6, 8, traceloop__span__kind="tool", traceloop__entity__name="get_weather",
-               traceloop__entity__input={"args": ["Rome"], "kwargs": {}}),
+               traceloop__entity__input={"args": ["Rome"], "kwargs": {}}, traceloop__entity__output="19 C"),
         )  # fmt: skip
 
         assert lab.rows(ACTIVATIONS) == [("assistant", None, "root")]

@@ -116,7 +116,11 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
                 execution.forget("arguments-not-recorded", "arguments")
         _fill_from_history(execution, conversations)
         execution.arguments = _unwrapped(execution.arguments)
-        if run.evidence(execution.index) == "generic" and _are_wrapped(execution):
+        if (
+            execution.arguments is not None
+            and run.evidence(execution.index) == "generic"
+            and _are_wrapped(execution.arguments)
+        ):
             execution.forget("wrapped-arguments", "arguments")
         if told.failed is None and not _shows_its_end(run, execution, marking):
             execution.outcome = None
@@ -223,9 +227,9 @@ def _outcome(layers: Sequence[Span]) -> tuple[Outcome | None, str | None]:
     return (None if unknown else "ok"), None
 
 
-def _are_wrapped(execution: Execution) -> bool:
+def _are_wrapped(arguments: str) -> bool:
     """Return whether arguments may be those of a function that the framework put around the tool, or a schema of them."""
-    values = read_json(execution.arguments or "")
+    values = read_json(arguments)
     return isinstance(values, dict) and any(
         key == "input_str" or (isinstance(value, dict) and (key in _WRAPPERS or isinstance(value.get("type"), str)))
         for key, value in values.items()

@@ -67,29 +67,33 @@ def test_a_model_span_that_asked_for_tools_is_one_request(lab: Lab, ends: dict[s
     assert lab.rows("SELECT reason FROM gaps WHERE relation = 'llm_calls' AND reason LIKE 'tools%'") == []
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"input_str": "{'city': 'Paris'}", "tags": []},
-        {"args": [], "kwargs": {"city": "Paris"}},
-        {"input": {"city": "Paris"}, "options": None},
-        {"city": {"type": "string"}},
-    ],
-    ids=["as text", "of Python", "with options", "a schema"],
-)
+WRAPPED: dict[str, dict[str, Any]] = {
+    "as text": {"input_str": "{'city': 'Paris'}", "tags": []},
+    "with options": {"input": {"city": "Paris"}, "options": None},
+    "a schema": {"city": {"type": "string"}},
+}
+
+
+@pytest.mark.parametrize("arguments", WRAPPED.values(), ids=WRAPPED)
 def test_arguments_inside_of_others_are_unknown(lab: Lab, arguments: dict[str, Any]) -> None:
-    given = {"gen_ai.tool.call.arguments": json.dumps(arguments)}
-    lab.put(agent("a"), tool("t", "a", at=1, **given))
+    lab.put(agent("a"), own("t", "a", 1, **{"tool.arguments": json.dumps(arguments)}))
 
     assert lab.rows("SELECT arguments FROM tool_calls") == [(None,)]
     assert lab.rows("SELECT reason FROM doubts WHERE column_name = 'arguments'") == [("wrapped-arguments",)]
 
 
-def test_an_object_is_an_argument(lab: Lab) -> None:
-    given = {"gen_ai.tool.call.arguments": '{"filter":{"city":"Paris"}}'}
-    lab.put(agent("a"), tool("t", "a", at=1, **given))
+@pytest.mark.parametrize("arguments", ['{"filter":{"city":"Paris"}}', '{"shape":{"type":"circle"}}'])
+def test_an_object_is_an_argument(lab: Lab, arguments: str) -> None:
+    lab.put(agent("a"), own("t", "a", 1, **{"tool.arguments": arguments}))
 
-    assert lab.rows("SELECT arguments FROM tool_calls") == [('{"filter":{"city":"Paris"}}',)]
+    assert lab.rows("SELECT arguments FROM tool_calls") == [(arguments,)]
+
+
+def test_the_conventions_attribute_holds_the_arguments_of_the_tool(lab: Lab) -> None:
+    given = json.dumps(WRAPPED["with options"])
+    lab.put(agent("a"), tool("t", "a", at=1, **{"gen_ai.tool.call.arguments": given}))
+
+    assert lab.rows("SELECT arguments FROM tool_calls") == [(given,)]
 
 
 @pytest.mark.parametrize(

@@ -36,22 +36,12 @@ _LIKE_A_FAILURE = re.compile(
 """The beginning of a result that may be a failure's."""
 
 
-_WRAPPERS = frozenset(
-    (
-        "action",
-        "args",
-        "arguments",
-        "input",
-        "inputs",
-        "kwargs",
-        "parameters",
-        "params",
-        "properties",
-        "tool_args",
-        "tool_input",
-    )
-)
+_WRAPPERS = frozenset((
+    "action", "args", "arguments", "input", "inputs", "kwargs", "parameters", "params", "properties", "tool_args", "tool_input",
+))  # fmt: skip
 """Names of a function's own parameters that hold those of a tool."""
+
+_SCHEMA_TYPES = frozenset(("string", "number", "integer", "boolean", "object", "array"))
 
 
 class ToolCalls(NamedTuple):
@@ -116,11 +106,8 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
                 execution.forget("arguments-not-recorded", "arguments")
         _fill_from_history(execution, conversations)
         execution.arguments = _unwrapped(execution.arguments)
-        if (
-            execution.arguments is not None
-            and run.evidence(execution.index) == "generic"
-            and _are_wrapped(execution.arguments)
-        ):
+        of_tool = execution.arguments is None or run.keeps_to_conventions(execution.index)
+        if not of_tool and _are_wrapped(execution.arguments or ""):
             execution.forget("wrapped-arguments", "arguments")
         if told.failed is None and not _shows_its_end(run, execution, marking):
             execution.outcome = None
@@ -231,7 +218,8 @@ def _are_wrapped(arguments: str) -> bool:
     """Return whether arguments may be those of a function that the framework put around the tool, or a schema of them."""
     values = read_json(arguments)
     return isinstance(values, dict) and any(
-        key == "input_str" or (isinstance(value, dict) and (key in _WRAPPERS or isinstance(value.get("type"), str)))
+        key == "input_str"
+        or (isinstance(value, dict) and (key in _WRAPPERS or str(value.get("type")) in _SCHEMA_TYPES))
         for key, value in values.items()
     )
 

@@ -43,6 +43,10 @@ class Desk:
         """(run id, rule) by span name."""
         return {row["name"]: (self.sink.id_of(row["run_no"]), row["run_rule"]) for row in self.sink.spans}
 
+    def rejected(self):
+        """How many items were rejected, by run id."""
+        return {self.sink.id_of(one.run_no): one.rejected for one in self.sink.receipts if one.rejected}
+
 
 class TestRules:
     """One test a rule, in the order of the specification."""
@@ -450,6 +454,19 @@ class TestOtherSignals:
             found["r2", "traces"].rejected,
             found["r2", "traces"].reason,
         ) == (1, 1, "the span id is missing")
+
+    def test_rejected_items_are_counted_for_the_run_of_their_trace(self):
+        """Where nothing else names the run, the trace does."""
+        desk = Desk()
+        bad, mute, good = span("bad", trace="a2"), span("mute"), span("good", trace="a3")
+        bad.span_id, mute.trace_id = b"", b""
+        desk.send(traces(span("a", trace="a2"), bad, good))
+
+        assert desk.rejected() == {f"{0xA2:032x}": 1}
+        desk.send(traces(span("b", trace="a3"), span("c", trace="a4"), mute))
+
+        # Of one without a trace any run of its request may be the one.
+        assert desk.rejected() == {f"{0xA2:032x}": 1, f"{0xA3:032x}": 1, f"{0xA4:032x}": 1}
 
 
 def test_many_runs_side_by_side():

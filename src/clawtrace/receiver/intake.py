@@ -176,7 +176,9 @@ class Intake:
         for run, number_of in points:
             counts.accepted[run] += number_of
         for run, reason, items in rejected:
-            counts.rejected[run][reason] += items
+            # Which run lost what names none is unknown: any of its request.
+            for one in {*runs} or {run} if run == NO_RUN else {run}:
+                counts.rejected[one][reason] += items
         self._notes += counts.notes(request, number)
         if request.signal != "metrics":
             request.runs = tuple(run for run in {**counts.accepted, **counts.duplicates} if run != NO_RUN)
@@ -192,9 +194,9 @@ class Intake:
         return {row: f"its run {run_id!r} was deleted from the store" for row, run_id in late.items()}
 
     def _run_of(self, claim: Claim, request: Request, given: int | None) -> int:
-        """Return the run of metrics, or of rejected items, which name no trace."""
+        """Return the run of metrics, which name no trace, or of rejected items."""
         if given is None:
-            ((given,), _) = self._attribution.decide([claim], [""], request.header_run, request.path_run)
+            ((given,), _) = self._attribution.decide([claim], [claim.trace], request.header_run, request.path_run)
         return NO_RUN if given in self._attribution.deleted else given
 
     def _repeated(self, request: Request, items: Sequence[Any], runs: list[int], rules: list[str]) -> Collection[int]:

@@ -25,8 +25,8 @@ __all__ = [
     "with_cached_input",
 ]
 
-NO_TIME = 2**63 - 1
-"""The largest number of nanoseconds that a column holds; larger times are kept as this one, which no clock shows."""
+NO_TIME = 9_223_372_036_000_000_000
+"""The largest time that is kept, in nanoseconds, which no clock shows: a column holds a little more, so that one can add to it."""
 
 REMOTE_PARENT = 0x300
 """OTLP span flags: bit 8 says that bit 9 is known, bit 9 that the parent is remote."""

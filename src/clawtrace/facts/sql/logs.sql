@@ -11,7 +11,7 @@ WITH named AS (
     WHERE run_no IN (SELECT run_no FROM fact_runs)
 ),
 records AS (
-    SELECT run_no, run_rule, "TraceId", "SpanId", least(time_ns, 9223372036854775807)::BIGINT AS at_ns, arrival_ns,
+    SELECT run_no, run_rule, "TraceId", "SpanId", least(time_ns, 9223372036000000000)::BIGINT AS at_ns, arrival_ns,
            event_name AS "SpanName", 'Internal' AS "SpanKind", "ServiceName", "ScopeName", {version} AS version, 'Unset' AS "StatusCode",
            '' AS "StatusMessage", '' AS "ParentSpanId", []::VARCHAR[] AS "Events.Name",
            []::MAP(VARCHAR, VARCHAR)[] AS "Events.Attributes", "ResourceAttributes",

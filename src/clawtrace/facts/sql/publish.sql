@@ -3,7 +3,7 @@ INSERT INTO spans BY NAME
 SELECT k.run_id, k.run_rule, k.trace_id, k.span_id, k.parent_span_id, p.root_span_id, p.tree_enter, p.tree_leave, p.depth,
        k.name, k.start_ns, k.end_ns,
        CASE WHEN k.source = 'log' AND k.end_ns = k.start_ns THEN NULL -- one line: an instant
-            WHEN k.end_ns >= k.start_ns AND k.start_ns BETWEEN 1 AND 9223372036854775806
+            WHEN k.end_ns >= k.start_ns AND k.start_ns BETWEEN 1 AND 9223372035999999999
             THEN k.end_ns - k.start_ns END AS duration_ns,
        k.end_ns IS NOT NULL AS ended, p.turn, p.kind, f.dialect, p.rule, f.operation, f.provider, f.request_model, f.response_model,
        p.input_tokens, f.output_tokens, f.cache_read_tokens, f.cache_write_tokens, f.reasoning_tokens, f.cost_usd,

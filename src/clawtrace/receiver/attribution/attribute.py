@@ -48,6 +48,8 @@ class Claim(NamedTuple):
     """Rule 8: the value of the attribute that `run_key` names."""
     links: tuple[str, ...] = ()
     """Rule 6: trace ids that the span links to."""
+    trace: str = ""
+    """Of what was rejected: the trace that it names, as far as it can be read."""
 
     def clues(self) -> list[Clue]:
         """Return what may attribute its trace later."""

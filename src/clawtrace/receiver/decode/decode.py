@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from clawtrace.model.raw import LogBatch, MapColumn, SpanBatch
 from clawtrace.receiver.attribution.attribute import Claim, ClaimReader
 from clawtrace.receiver.decode.items import (
+    NO_TRACE,
     Attributes,
     Decoded,
     ItemReader,
@@ -109,8 +110,8 @@ class RequestDecoder:
                 resource, claim = self._resource(reader, group.resource, suspect)
             except BadItemError as problem:
                 if signal != "metrics":
-                    lost = sum(len(scope.items) for scope in group.scopes)
-                    decoded.rejected[Claim(), f"resource: {problem}"] += lost
+                    lost = [_without(Claim(), given) for scope in group.scopes for given in scope.items]
+                    decoded.rejected.update((claim, f"resource: {problem}") for claim in lost)
                     continue
                 resource, claim = ({}, ""), Claim()
             for scope in group.scopes:
@@ -139,7 +140,7 @@ class RequestDecoder:
             try:
                 item = read(given)
             except BadItemError as problem:
-                decoded.rejected[base, str(problem)] += 1
+                decoded.rejected[_without(base, given), str(problem)] += 1
                 continue
             items.append(item)
             links = tuple([link.trace_id for link in item.links]) if isinstance(item, SpanItem) and item.links else ()
@@ -149,6 +150,13 @@ class RequestDecoder:
     def _claim(self, base: Claim, values: dict[str, str], links: tuple[str, ...]) -> Claim:
         said = tuple([(key, values[key]) for key in self._claims.keys if key in values])
         return self._claims.of_item(base, said, links) if said or links else base
+
+
+def _without(base: Claim, given: Any) -> Claim:
+    """Return what a rejected span or log record says about its run: what its resource says, and its trace."""
+    trace = given.get("traceId", given.get("trace_id")) if isinstance(given, dict) else given.trace_id.hex()
+    told = isinstance(trace, str) and len(trace) == len(NO_TRACE) and trace != NO_TRACE
+    return base._replace(trace=trace.lower()) if told else base
 
 
 def _check_document(signal: Signal, document: Any) -> None:

@@ -155,8 +155,9 @@ class RequestDecoder:
 def _without(base: Claim, given: Any) -> Claim:
     """Return what a rejected span or log record says about its run: what its resource says, and its trace."""
     trace = given.get("traceId", given.get("trace_id")) if isinstance(given, dict) else given.trace_id.hex()
-    told = isinstance(trace, str) and len(trace) == len(NO_TRACE) and trace != NO_TRACE
-    return base._replace(trace=trace.lower()) if told else base
+    if not isinstance(trace, str) or len(trace) != len(NO_TRACE) or trace == NO_TRACE:
+        return base
+    return base._replace(trace=trace.lower())
 
 
 def _check_document(signal: Signal, document: Any) -> None:

@@ -338,6 +338,19 @@ def test_an_edit_script_that_is_too_long_to_search_for_is_left_out(monkeypatch):
     assert "Smallest change" not in assertion.explain(outcome)
 
 
+def test_the_search_for_edits_visits_fewer_states_of_more_calls(monkeypatch):
+    """Each state looks at all calls that overlap: of thousands the search took a minute."""
+    monkeypatch.setattr(trajectory, "EDIT_LIMIT", 12)
+    asked = {"type": "tool_sequence", "expected": ["a"], "mode": "strict"}
+    assertion, outcomes = answers(asked, [[("a", 0, 9)] * 5, [("a", 0, 9)] * 2])
+    few = [assertion.actual(outcome)["edits"] is not None for outcome in outcomes]
+    monkeypatch.setattr(trajectory, "_EDITED_CALLS", 1)
+    again, outcomes = answers(asked, [[("a", 0, 9)] * 5, [("a", 0, 9)] * 2])
+
+    assert few == [True, True]
+    assert [again.actual(outcome)["edits"] is not None for outcome in outcomes] == [False, True]
+
+
 def test_a_partial_order_beyond_the_search_limit_is_unknown(monkeypatch):
     """Beyond `STEP_LIMIT` states the answer is unknown and says so."""
     monkeypatch.setattr(trajectory, "STEP_LIMIT", 3)

@@ -141,8 +141,8 @@ agent_id t Agent id, as recorded.
 session_id t Conversation or session id, as recorded.
 error t Error message; NULL when the span has no error.
 error_type t error.type or the exception's type.
-service t service.name of the resource.
-scope t Instrumentation scope name.
+service t service.name of the resource; NULL where it has none.
+scope t Instrumentation scope name; NULL where it has none.
 scope_version t Version of the instrumentation: of its scope, or service.version of an agent that is a program; NULL when unknown.
 span_kind t OpenTelemetry's kind of the span: internal, server, client, producer, consumer, unspecified; NULL for one made from a log event.
 status t Status as sent: unset, ok, error; NULL for one made from a log event. Whether it failed is in `error`.

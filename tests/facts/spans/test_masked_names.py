@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from building import Lab, agent, answered, asks, chat, tool
+from building import Lab, S, agent, answered, asks, chat, tool
 
 HASH = "0d" * 32
 """What the attributes processor's action `hash` leaves of a value."""
@@ -43,3 +43,10 @@ def test_hashed_contents_are_none(lab: Lab) -> None:
 
     assert lab.rows("SELECT arguments, result FROM tool_calls") == [(None, None)]
     assert lab.rows("SELECT session_id FROM spans") == [(HASH,)]
+
+
+def test_what_has_no_service_and_no_scope_has_none(lab: Lab) -> None:
+    """Neither is an empty text, which `service: null` of a question would not find."""
+    lab.put(S("a", service="", scope=""), S("b", at=2))
+
+    assert lab.rows("SELECT service, scope FROM spans ORDER BY start_ns") == [(None, None), ("test", "test")]

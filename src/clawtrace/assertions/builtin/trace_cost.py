@@ -9,6 +9,7 @@ from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import Amount, number_or_bounds, plural
 from clawtrace.assertions.forms.calls import calls_evidence
 from clawtrace.assertions.forms.total import Sum, Total
+from clawtrace.model.query import Query
 from clawtrace.support.figures import beside
 
 __all__ = ["TraceCost"]
@@ -27,14 +28,21 @@ _MODELS = f"""LEFT JOIN (
     GROUP BY c.run_id
   ) AS u ON u.run_id = t.run_id"""
 
-_CALLS = calls_evidence(
+_PRICED = calls_evidence(
     "CASE WHEN c.cost_usd IS NULL THEN 'no cost and no price'"
     " ELSE '' || c.cost_usd || ' USD (' || coalesce(c.cost_source, 'unknown source') || ')' END",
     "coalesce(c.cost_usd, 0)",
     "c.cost_usd IS NULL",
     ("cost_usd",),
 )
-"""The dearest calls, those without a price, and why."""
+_CALLS = Query(f"""{_PRICED.sql}UNION ALL
+SELECT k.run_id AS run_id, k.span_id AS span_id, 'what is cached costs less' AS why, k.reason AS reason, 2 AS rank
+FROM doubts AS k
+JOIN selected_runs AS s ON s.run_id = k.run_id
+JOIN run_totals AS t ON t.run_id = k.run_id AND t.cost_low < t.cost_high
+WHERE k.relation = 'llm_calls' AND k.row_no IS NULL AND k.column_name = 'cache_read_tokens'
+""")
+"""The dearest calls, those without a price, and why; and why the cost is an interval where the cached tokens are unknown."""
 
 
 class TraceCost(Assertion):

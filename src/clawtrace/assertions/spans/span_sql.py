@@ -111,7 +111,7 @@ class _Level:
         self.leaves: list[tuple[str, str]] = []
         """Column name, and SQL over ``p`` and the joins."""
         self.joins: list[str] = []
-        self._gaps: dict[tuple[str, ...], str] = {}
+        self._gaps: dict[tuple[bool | None, *tuple[str, ...]], str] = {}
 
     def truth(self, condition: Any) -> str:
         """Return SQL over ``b`` for the truth of a condition, after noting its leaves."""
@@ -141,22 +141,27 @@ class _Level:
         self.leaves.append((name, sql))
         return f"b.{name}"
 
-    def _gap(self, *relations: str) -> str:
-        """Return SQL: rows that nothing records may exist in one of the relations."""
-        if relations not in self._gaps:
-            join = self._gaps[relations] = self._compiled.name("g")
+    def _gap(self, *relations: str, named: bool | None = None) -> str:
+        """Return SQL: rows that nothing records may exist in one of the relations; `named`: of the name of the span's tool, or False of none."""
+        key = (named, *relations)
+        if key not in self._gaps:
+            join = self._gaps[key] = self._compiled.name("g")
             listed = ", ".join(f"'{name}'" for name in relations)
+            column, on = (", o.name AS name", f" AND {join}.name = p.tool_name") if named else ("", "")
+            whose = " AND o.name IS NULL" if named is False else ""
             self.joins.append(f"""LEFT JOIN (
-    SELECT DISTINCT o.run_id AS run_id FROM gaps AS o
-    WHERE o.relation IN ({listed}) AND {HIDES_SPANS.replace("p.", "o.")}
-  ) AS {join} ON {join}.run_id = p.run_id""")
-        return f"{self._gaps[relations]}.run_id IS NOT NULL"
+    SELECT DISTINCT o.run_id AS run_id{column} FROM gaps AS o
+    WHERE o.relation IN ({listed}){whose} AND {HIDES_SPANS.replace("p.", "o.")}
+  ) AS {join} ON {join}.run_id = p.run_id{on}""")
+        return f"{self._gaps[key]}.run_id IS NOT NULL"
 
     def _column(self, name: str, value: Any) -> str:
         column = f"p.{name}"
         sql = self._column_sql(name, column, value)
         if name in ("error", "error_type"):  # a log record may still say that there was one
-            sql = f"CASE WHEN p.error IS NULL AND {self._gap('spans', 'errors')} THEN 1 ELSE {sql} END"
+            any_tool = f"p.tool_name IS NULL AND coalesce(p.kind, '') NOT IN ({_MODEL_KINDS}) AND {self._gap('errors')}"
+            may = f"{self._gap('spans', 'errors', named=False)} OR {self._gap('errors', named=True)} OR {any_tool}"
+            sql = f"CASE WHEN p.error IS NULL AND ({may}) THEN 1 ELSE {sql} END"
         elif name in _VOLATILE:
             sql = f"CASE WHEN {self._gap('spans')} THEN 1 ELSE {sql} END"
         return self._leaf(sql)

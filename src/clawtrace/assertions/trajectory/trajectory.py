@@ -38,7 +38,11 @@ STEP_LIMIT = 200_000
 """How many states one search may visit; beyond it the answer is unknown, and said to be."""
 
 EDIT_LIMIT = 20_000
-"""How many states the search for an edit script may visit; beyond it a simpler search finds one, if it can."""
+"""How many states the search for an edit script may visit; beyond it a simpler search finds one, if it can.
+
+Each looks at all calls that overlap, so that of more calls than `_EDITED_CALLS` fewer states are visited.
+"""
+_EDITED_CALLS = 500
 
 
 class SearchLimitError(Exception):
@@ -221,7 +225,7 @@ class Trajectory:
             if state in reached:
                 continue
             reached[state] = step
-            if len(reached) > EDIT_LIMIT:
+            if len(reached) * max(len(calls), _EDITED_CALLS) > EDIT_LIMIT * _EDITED_CALLS:
                 return None
             if state.used.bit_count() == len(calls) and self._may_end(state):
                 return _way(reached, state)

@@ -111,7 +111,7 @@ class _Level:
         self.leaves: list[tuple[str, str]] = []
         """Column name, and SQL over ``p`` and the joins."""
         self.joins: list[str] = []
-        self._gaps: dict[tuple[bool | None, *tuple[str, ...]], str] = {}
+        self._gaps: dict[tuple[Any, ...], str] = {}
 
     def truth(self, condition: Any) -> str:
         """Return SQL over ``b`` for the truth of a condition, after noting its leaves."""

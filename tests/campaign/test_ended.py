@@ -1,0 +1,30 @@
+"""What is known of a run when its agent has ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clawtrace.campaign.running.ended import with_outcome
+from clawtrace.model.run import RunRecord
+from clawtrace.runners.base import RunOutcome
+
+
+@pytest.mark.parametrize(
+    ("said", "lacks"),
+    [
+        ("Queue full, dropping Span.\n", True),
+        ("Queue is full, likely spans/logs will be dropped.\n", True),
+        ("Dropped 12 spans because maxQueueSize reached\n", True),
+        ("the queue is full\n", False),
+        ("", False),
+    ],
+)
+def test_an_sdk_that_says_that_it_dropped_spans(tmp_path: Path, said: str, lacks: bool) -> None:
+    """Nothing else shows them: without their parent or child they leave no sign, and a ban on their tool would pass."""
+    (tmp_path / "stderr").write_text(said)
+    record = with_outcome(RunRecord("r", "c"), RunOutcome(run_status="success", stderr=tmp_path / "stderr"))
+
+    assert (record.lacking is not None) == lacks
+    assert with_outcome(record, RunOutcome(run_status="success")).lacking == record.lacking

@@ -35,6 +35,8 @@ ADAPTER = TypeAdapter(Matcher)
         ("gru\u0308\u00dfe", "gr\u00fc\u00dfe", True),
         ("re:^gru\u0308", "gr\u00fc\u00dfe", True),
         ("glob:gr\u00fc*", "gru\u0308\u00dfe", True),
+        ("literal: rm", " rm", True),
+        ("mcp: send", "mcp: send", True),
     ],
 )
 def test_a_matcher_means_a_whole_name_unless_it_says_otherwise(text, value, meant):
@@ -55,6 +57,10 @@ def test_a_matcher_means_a_whole_name_unless_it_says_otherwise(text, value, mean
         ("regex:^rm", "'regex' is not a matcher: write 're:^rm', or 'literal:regex:^rm' for a name that begins so"),
         ("RE:^rm", "write 're:^rm'"),
         ("Glob:rm_*", "write 'glob:rm_*'"),
+        (" rm", "begins or ends with white space: write 'rm'; 'literal:' keeps it"),
+        ("rm\n", "write 'rm'"),
+        ("glob: rm_*", "write 'glob:rm_*'"),
+        ("re: ^rm", "write 're:^rm'; 're:[ ]^rm' keeps it"),
     ],
 )
 def test_t9_an_invalid_pattern_is_refused_when_the_file_is_loaded(text, problem):

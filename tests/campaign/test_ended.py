@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from clawtrace.campaign.running import reused_run
 from clawtrace.campaign.running.ended import with_outcome
 from clawtrace.model.run import RunRecord
 from clawtrace.runners.base import RunOutcome
@@ -28,3 +29,11 @@ def test_an_sdk_that_says_that_it_dropped_spans(tmp_path: Path, said: str, lacks
 
     assert (record.lacking is not None) == lacks
     assert with_outcome(record, RunOutcome(run_status="success")).lacking == record.lacking
+
+
+@pytest.mark.parametrize("text", ["", "[]", "5", '{"created": null}', '{"created": 5, "modified": []}', "{}"])
+def test_a_damaged_workspace_diff_is_no_record(tmp_path: Path, text: str) -> None:
+    """What the run changed is unknown then, and a question about it is open, not an error."""
+    (tmp_path / "workspace.diff").write_text(text)
+
+    assert reused_run._changes(tmp_path / "workspace.diff") is None

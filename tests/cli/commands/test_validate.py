@@ -119,6 +119,22 @@ def test_a_broken_case_that_no_suite_selects_is_a_warning(invoke: Invoke, projec
     assert warnings[1].startswith("configs/cases/old/test.yaml:9:11: `assertions.1.type` unknown assertion type")
 
 
+def test_what_is_written_as_a_case_and_is_none_is_a_warning(invoke: Invoke, project: Path):
+    """By its name or its place it is not read: without a word its assertions would never be asked."""
+    case(project, "there")
+    text = (project / "configs" / "cases" / "there" / "test.yaml").read_text()
+    for name in ("flat.yaml", "other/case.yml", "a/b/deep/test.yaml"):
+        write(project, f"configs/cases/{name}", text)
+    write(project, "configs/cases/there/judge.yaml", "answers: []\n")
+
+    code, problems, warnings = report(invoke("validate"))
+
+    assert (code, problems) == (0, [])
+    assert [one.split(":")[0] for one in warnings if "is not read: a case is a file `test.yaml`" in one] == [
+        f"configs/cases/{name}" for name in ("a/b/deep/test.yaml", "flat.yaml", "other/case.yml")
+    ]
+
+
 def test_what_is_odd_is_a_warning(invoke: Invoke, project: Path):
     """Overrides of unknown models, hooks that are off, rubrics without a judge, empty cases, unused agents, absent programs."""
     write(

@@ -117,9 +117,10 @@ def _file(path: Path) -> Path | None:
 
 
 def _changes(path: Path) -> Mapping[str, Any] | None:
-    """Return what the run changed in its workspace; None where that was not recorded."""
+    """Return what the run changed in its workspace; None where that was not recorded, or the file is damaged."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        kinds = [kind for kind in ("created", "modified", "deleted", "unchanged") if kind in data]
+        return {kind: [*map(str, data[kind])] for kind in kinds} or None
+    except (OSError, ValueError, TypeError):
         return None
-    return {kind: data[kind] for kind in ("created", "modified", "deleted", "unchanged") if kind in data}

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from clawtrace.config.files.document import SUFFIXES, display, with_either_suffix
-from clawtrace.errors import UsageError
+from clawtrace.errors import ConfigProblem, UsageError
 from clawtrace.support.did_you_mean import did_you_mean
 
-__all__ = ["NamedFile", "case_files", "resolve"]
+__all__ = ["NamedFile", "case_files", "resolve", "unread_cases"]
+
+_CASE_ID = re.compile(rb"^case_id[ \t]*:", re.MULTILINE)
 
 
 class NamedFile(NamedTuple):
@@ -70,6 +74,18 @@ def case_files(cases: Path) -> dict[str, list[Path]]:
             seen.add(os.path.realpath(file))
             found.setdefault(folder.name, []).append(file)
     return found
+
+
+def unread_cases(cases: Path, files: Mapping[str, list[Path]]) -> Iterator[ConfigProblem]:
+    """Yield the files that are written as cases, and are none because of their name or place; `files` are those that are."""
+    known = {os.path.realpath(file) for found in files.values() for file in found}
+    places = [f"{depth}*{suffix}" for depth in ("", "*/", "*/*/", "*/*/*/") for suffix in SUFFIXES]
+    for path in sorted({path for place in places for path in cases.glob(place)}):
+        if path.is_file() and os.path.realpath(path) not in known and _CASE_ID.search(path.read_bytes()):
+            message = (
+                "is not read: a case is a file `test.yaml` in a folder of its name, at most one folder below `cases`"
+            )
+            yield ConfigProblem(display(path), 0, 0, message)
 
 
 def _folders(parent: Path) -> list[Path]:

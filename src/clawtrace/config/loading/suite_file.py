@@ -10,7 +10,7 @@ from clawtrace.config.base import CassetteMode
 from clawtrace.config.cases.case_file import LoadedCase, load_cases, profile_problems
 from clawtrace.config.cases.cassette import cassette_problems
 from clawtrace.config.files.document import Document, KeyPath, display
-from clawtrace.config.files.named import NamedFile, case_files, resolve
+from clawtrace.config.files.named import NamedFile, case_files, resolve, unread_cases
 from clawtrace.config.files.problems import in_reading_order
 from clawtrace.config.loading.judges import hook_policy, hook_problems, judge_refusals
 from clawtrace.config.projects.project_file import Project, dialect_problems
@@ -144,6 +144,7 @@ def load_suite(
         project=project,
         warnings=(
             *odd,
+            *map(str, unread_cases(configs / "cases", files)),
             *_unused(configs, run_profile, evaluation_profile),
             *_warnings(config, profile),
             *_odd(document, config, agents, cases, env),

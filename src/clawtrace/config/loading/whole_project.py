@@ -10,7 +10,7 @@ from typing import NamedTuple
 from clawtrace.assertions.world import HookPolicy
 from clawtrace.config.cases.case_file import LoadedCase, load_cases, profile_problems
 from clawtrace.config.files.document import SUFFIXES, Document, display, read_document, with_either_suffix
-from clawtrace.config.files.named import NamedFile, case_files
+from clawtrace.config.files.named import NamedFile, case_files, unread_cases
 from clawtrace.config.files.problems import in_reading_order
 from clawtrace.config.loading.assertions_file import load_assertions_file
 from clawtrace.config.loading.judges import doubts_about, hook_policy, hook_problems, judge_refusals, refusal
@@ -70,6 +70,7 @@ class ProjectCheck:
         self._check_dialects()
         self._read_profiles()
         files = case_files(self._configs / "cases")
+        self._warnings += unread_cases(self._configs / "cases", files)
         suites = self._suites(files)
         self._check_overrides(suites)
         self._check_agents(suites)

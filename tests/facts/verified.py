@@ -44,7 +44,7 @@ GROUP BY ALL
 """
 
 _READ = """
-SELECT DISTINCT s.run_id, s.dialect, s.scope, coalesce(s.scope_version, '') FROM spans AS s WHERE s.scope IS DISTINCT FROM s.name
+SELECT DISTINCT s.run_id, s.dialect, coalesce(s.scope, ''), coalesce(s.scope_version, '') FROM spans AS s WHERE s.scope IS DISTINCT FROM s.name
 """
 """A scope that is called as its span is (Netra's, of what is decorated) is the name of the recorded program's function."""
 

@@ -248,7 +248,7 @@ def may_be_reason(reason: str, truth: Truth) -> bool:
 
     What an instrumentation records is not known here; what happened is.
     """
-    if reason == "outcome-not-recorded":
+    if reason in ("outcome-not-recorded", "reads-like-a-failure"):
         return bool(truth.tools or truth.refused or truth.unclear)
     if reason == "usage-below-answer":
         return any(len((one.text or "").split()) > 1 or one.tool_calls for one in (*truth.answered, *truth.failed))

@@ -303,6 +303,10 @@ _OF_TOOLS = (
         "Record what tools answered, or a span for each execution whose status says how it ended.", always=True,
     ),
     Reason(
+        "reads-like-a-failure", "The result of this call reads like that of a failure, and its span does not say that it failed.",
+        "many programs return what went wrong as a result", "Look at the result; `tool_call` with `result_contains` asks about it.", always=True,
+    ),
+    Reason(
         "wrapped-arguments",
         "The arguments of this call are recorded inside of others, or are a schema: which ones the tool got is unknown.",
         "frameworks write a call's own parameters around those of the tool", 

@@ -110,3 +110,15 @@ class TestCallIds:
             ("call_1", '{"path":"/"}', None),
             ("call_2", None, "ok"),
         ]
+
+
+def test_a_result_that_reads_like_a_failure_is_named_as_the_reason(lab: Lab) -> None:
+    """That the outcome is not recorded says too little: it is the words of the result that leave it open."""
+    read, odd = {"gen_ai.tool.call.result": "3 articles"}, {"gen_ai.tool.call.result": "3 articles on invalid tokens"}
+    lab.put(agent("a"), tool("t", "a", at=1, tool="look", **read), tool("u", "a", at=4, tool="search", **odd))
+
+    assert lab.rows("SELECT name, outcome FROM tool_calls ORDER BY start_ns") == [("look", "ok"), ("search", None)]
+    assert lab.rows("SELECT reason FROM doubts WHERE relation = 'tool_calls' AND column_name = 'outcome'") == [
+        ("reads-like-a-failure",)
+    ]
+    assert lab.rows("SELECT reason, name FROM gaps WHERE relation = 'errors'") == [("reads-like-a-failure", "search")]

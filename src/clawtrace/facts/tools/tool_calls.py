@@ -111,6 +111,8 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
             execution.forget("wrapped-arguments", "arguments")
         if told.failed is None and not _shows_its_end(run, execution, marking):
             execution.outcome = None
+            if execution.result is not None:
+                execution.doubt("reads-like-a-failure", "outcome")
     found: list[ToolCallRow] = list(executions)
     not_run: list[ToolRequestRow] = []
     pending: list[ToolRequest] = []

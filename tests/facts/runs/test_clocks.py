@@ -12,6 +12,8 @@ from clawtrace.facts.spans.span import REMOTE_PARENT
 
 BEGAN = 36_000_000
 """Milliseconds."""
+DOUBTED = "SELECT s.name FROM spans AS s JOIN doubts AS d ON d.row_no = s.tree_enter WHERE d.relation = 'spans' AND d.column_name = 'start_ns' ORDER BY s.tree_enter"
+"""Spans of which it is unknown when they started."""
 
 
 def of_worker(span: S, skew: int) -> S:
@@ -47,6 +49,7 @@ def test_a_process_whose_clock_differs(lab: Lab, skew: int) -> None:
 
     assert lab.rows("SELECT name FROM agents WHERE start_ns IS NULL") == [("helper",)]
     assert lab.rows("SELECT name FROM tool_calls WHERE start_ns IS NULL") == [("write",)]
+    assert lab.rows(DOUBTED) == [("invoke_agent",), ("chat b1",), ("execute_tool write",)]
     assert lab.rows("SELECT final_output, answered FROM runs") == [(None, None)]
     assert lab.totals("last_end_ns", "busy_ns") == (None, None)
 
@@ -55,7 +58,7 @@ def test_a_process_whose_clock_differs(lab: Lab, skew: int) -> None:
 def test_clocks_that_are_kept_in_time(lab: Lab, skew: int) -> None:
     called(lab, skew, *own())
 
-    assert lab.rows("SELECT name FROM agents WHERE start_ns IS NULL") == []
+    assert lab.rows("SELECT name FROM agents WHERE start_ns IS NULL") == lab.rows(DOUBTED) == []
     assert lab.rows("SELECT final_output FROM runs") == [("done",)]
 
 

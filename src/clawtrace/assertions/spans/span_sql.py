@@ -14,6 +14,7 @@ from typing import Any
 from clawtrace.assertions.spans.span_condition import ABSENT, ATTRIBUTES, RELATED, NumberTest, same_span, text_items
 from clawtrace.assertions.spans.span_related import number_sql, related_sql
 from clawtrace.model.query import Resolve
+from clawtrace.model.relations import RELATIONS
 
 __all__ = ["HIDES_SPANS", "Compiled", "compile_conditions", "unseen_relations"]
 
@@ -78,8 +79,18 @@ class Compiled:
 
 
 def compile_conditions(conditions: Sequence[Any]) -> tuple[Compiled, str]:
-    """Return the parts, and the table that has ``truth_0`` and so on for each condition of a span."""
+    """Return the parts, and the table that has ``truth_0`` and so on for each condition of a span.
+
+    Where the clock of a span is another, when it started is unknown (a doubt of its `start_ns`).
+    """
     compiled = Compiled()
+    start = "CASE WHEN d.row_no IS NULL THEN r.start_ns END AS start_ns"
+    columns = (start if name == "start_ns" else f"r.{name} AS {name}" for name in RELATIONS["spans"].column_names)
+    compiled.tables.append(f"""timed AS (
+SELECT {", ".join(columns)} FROM spans AS r
+JOIN selected_runs AS s ON s.run_id = r.run_id
+LEFT JOIN doubts AS d ON d.run_id = r.run_id AND d.relation = 'spans' AND d.column_name = 'start_ns' AND d.row_no = r.tree_enter
+)""")
     return compiled, _level(compiled, conditions)
 
 
@@ -96,8 +107,7 @@ def _level(compiled: Compiled, conditions: Sequence[Any]) -> str:
 SELECT {columns}{answers}
 FROM (
   SELECT {", ".join(f"p.{name} AS {name}" for name in _BASE)}{leaves}
-  FROM spans AS p
-  JOIN selected_runs AS s ON s.run_id = p.run_id{joins}
+  FROM timed AS p{joins}
 ) AS b
 )""")
     return table

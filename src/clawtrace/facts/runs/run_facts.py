@@ -221,6 +221,9 @@ class RunFacts:
                     yield (self.run_id, relation, number, column, reason, self._id(span))
         for relation, column, reason, span in null_reasons(self.models, self.tools.calls, self.agents, self.spans):
             yield (self.run_id, relation, None, column, reason, self._id(span))
+        run, apart = self.spans, untimed(self.spans, self.shifted, self.spans.every("agent", "llm", "tool"))
+        for index in (one for one, top in self.shifted.items() if top in apart):
+            yield (self.run_id, "spans", run.enter[index], "start_ns", "no-time", self._id(index))
         for column in ("first_start_ns", "last_end_ns", "busy_ns"):
             if self.totals[column] is None:
                 yield (self.run_id, "run_totals", 1, column, "no-time", None)

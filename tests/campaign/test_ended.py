@@ -18,6 +18,7 @@ from clawtrace.runners.base import RunOutcome
         ("Queue full, dropping Span.\n", True),
         ("Queue is full, likely spans/logs will be dropped.\n", True),
         ("Dropped 12 spans because maxQueueSize reached\n", True),
+        ("Dropping span batch: serialized size 90000642 bytes exceeds max_request_size 67108864 bytes.\n", True),
         ("the queue is full\n", False),
         ("", False),
     ],

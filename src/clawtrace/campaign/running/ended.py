@@ -59,7 +59,9 @@ _OF_OUTCOME = (
 """What a record has under the same name."""
 _ERROR = re.compile(r"(?:Uncaught )?[\w.]*(?:Error|Exception)\b")
 """A line that names an error; some programs write more after it: the task that failed, their version."""
-_DROPPED = re.compile(r"Queue full, dropping Span|Queue is full, likely spans|Dropped \d+ spans because maxQueueSize")
+_DROPPED = re.compile(
+    r"Queue full, dropping Span|Queue is full, likely spans|Dropping span batch|Dropped \d+ spans because"
+)
 """What OpenTelemetry's SDKs for Python and JavaScript write where a span was not exported; it leaves no sign in the others."""
 _LAST_LINES = 3
 """An exporter that fails says so in a few lines, of which the last names the cause."""

@@ -145,10 +145,18 @@ def _one_form(recorded: str | None, forms: dict[str, str | None]) -> str | None:
     if recorded is not None and recorded not in forms:
         try:
             value = read_arguments(recorded)
-            forms[recorded] = None if holds_mask(value) else json.dumps(value, sort_keys=True, ensure_ascii=False)
+            form = json.dumps(value, sort_keys=True, ensure_ascii=False)
+            if ".0" in form or "e+" in form:  # the same number, as another language writes it
+                form = json.dumps(json.loads(form, parse_float=_number), ensure_ascii=False)
+            forms[recorded] = None if holds_mask(value) else form
         except (ValueError, RecursionError):
             forms[recorded] = None
     return None if recorded is None else forms[recorded]
+
+
+def _number(written: str) -> float:
+    number = float(written)
+    return int(number) if number.is_integer() else number
 
 
 def _longest_for_sure(calls: Sequence[_Call], more: float) -> tuple[int, _Call]:

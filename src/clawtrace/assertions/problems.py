@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Mapping, Sequence
-from datetime import date
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -113,7 +112,7 @@ def _found(value: Any) -> str:
         "dict": "mapping",
     }
     name = type(value).__name__
-    text = str(value) if isinstance(value, date) else repr(value)
+    text = repr(value)
     return f"the {kinds.get(name, name)} {text if len(text) <= 60 else text[:60] + '…'}"
 
 

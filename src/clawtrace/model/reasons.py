@@ -73,6 +73,7 @@ _NOT_RECORDED: dict[str, tuple[str, str]] = {
 _VALUES = (
     Reason("model-not-recorded", "The model that answered is not recorded.", _RECORDS, "An instrumentation that records `gen_ai.response.model`."),
     Reason("name-not-recorded", "The name is not recorded.", _RECORDS, "An instrumentation that records it."),
+    Reason("reads-like-a-failure", "The result of this call reads like that of a failure, and its span does not say that it failed.", "many programs return what went wrong as a result", "Look at the result; `tool_call` with `result_contains` asks about it.", always=True),
     Reason("no-price", "No price is known for the model of this call, or for its service tier or its tokens of audio.", "the price list", "State its price with `model_pricing` in clawtrace.yaml."),
     Reason("no-time", "The clocks of the spans contradict each other, or a log has points in time only.", "a span is within its parent's time", "Clocks that agree."),
 )  # fmt: skip
@@ -301,10 +302,6 @@ _OF_TOOLS = (
         "How this call ended is not recorded.",
         "an execution without a status, or a result that does not say whether it is that of a failure",
         "Record what tools answered, or a span for each execution whose status says how it ended.", always=True,
-    ),
-    Reason(
-        "reads-like-a-failure", "The result of this call reads like that of a failure, and its span does not say that it failed.",
-        "many programs return what went wrong as a result", "Look at the result; `tool_call` with `result_contains` asks about it.", always=True,
     ),
     Reason(
         "wrapped-arguments",

@@ -130,7 +130,7 @@ def test_what_is_written_as_a_case_and_is_none_is_a_warning(invoke: Invoke, proj
     code, problems, warnings = report(invoke("validate"))
 
     assert (code, problems) == (0, [])
-    assert [one.split(":")[0] for one in warnings if "is not read: a case is a file `test.yaml`" in one] == [
+    assert [one.split(":")[0] for one in warnings if "is not read: cases are `NAME/test.yaml`" in one] == [
         f"configs/cases/{name}" for name in ("a/b/deep/test.yaml", "flat.yaml", "other/case.yml")
     ]
 

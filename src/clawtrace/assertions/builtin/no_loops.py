@@ -155,8 +155,7 @@ def _one_form(recorded: str | None, forms: dict[str, str | None]) -> str | None:
 
 
 def _number(written: str) -> float:
-    number = float(written)
-    return int(number) if number.is_integer() else number
+    return int(float(written)) if float(written).is_integer() else float(written)
 
 
 def _longest_for_sure(calls: Sequence[_Call], more: float) -> tuple[int, _Call]:

@@ -37,10 +37,8 @@ _PRICED = calls_evidence(
 )
 _CALLS = Query(f"""{_PRICED.sql}UNION ALL
 SELECT k.run_id AS run_id, k.span_id AS span_id, 'what is cached costs less' AS why, k.reason AS reason, 2 AS rank
-FROM doubts AS k
-JOIN selected_runs AS s ON s.run_id = k.run_id
-JOIN run_totals AS t ON t.run_id = k.run_id AND t.cost_low < t.cost_high
-WHERE k.relation = 'llm_calls' AND k.row_no IS NULL AND k.column_name = 'cache_read_tokens'
+FROM doubts AS k JOIN selected_runs AS s ON s.run_id = k.run_id
+JOIN run_totals AS t ON t.run_id = k.run_id AND t.cost_low < t.cost_high WHERE k.relation = 'llm_calls' AND k.row_no IS NULL AND k.column_name = 'cache_read_tokens'
 """)
 """The dearest calls, those without a price, and why; and why the cost is an interval where the cached tokens are unknown."""
 

@@ -168,12 +168,15 @@ def _check_plain(text: str, kind: str) -> None:
 
 
 def _check_spaces(text: str) -> None:
-    """Refuse white space that is not seen, as a validation error: no name has it, so that a ban on it always passes."""
+    """Refuse white space that is not seen: no name has it, so that a ban on it always passes.
+
+    Raises:
+        ValueError: the text begins or ends with it, or a pattern begins with it.
+    """
     kind, _, rest = text.partition(":")
-    told = f"{kind}:{rest.strip()}" if kind in ("glob", "re") else text.strip()
-    if kind != "literal" and (text != text.strip() or told.partition(":")[2] != rest):
-        keeping = f"re:[ ]{rest.strip()}" if kind == "re" else "literal:"
-        raise refused(f"{text!r} begins or ends with white space: write '{told}'; '{keeping}' keeps it")
+    meant = f"{kind}:{rest.strip()}" if kind in ("glob", "re") else text.strip()
+    if kind != "literal" and text != meant:
+        raise ValueError(f"{text!r} begins or ends with white space: write '{meant}'; 'literal:' or 're:[ ]' keeps it")
 
 
 class Matcher(NamedTuple):
@@ -211,25 +214,20 @@ class Matcher(NamedTuple):
 
     @classmethod
     def check(cls, text: str) -> Matcher:
-        """Read a matcher, refusing an invalid pattern as a validation error."""
+        """Read a matcher, refusing an invalid pattern, and white space at its ends, as a validation error."""
         try:
             compile_matcher(text)
+            _check_spaces(text)
         except ValueError as error:
             raise refused(str(error)) from None
         return cls(composed(text))
-
-    @classmethod
-    def _of_name(cls, text: str) -> Matcher:
-        """Read a matcher of names, which have no white space at their ends."""
-        _check_spaces(text)
-        return cls.check(text)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> CoreSchema:
         """Validate from text, serialise to text."""
         text = core_schema.str_schema(strict=True)
         return core_schema.no_info_after_validator_function(
-            cls._of_name, text, serialization=core_schema.to_string_ser_schema(when_used="always")
+            cls.check, text, serialization=core_schema.to_string_ser_schema(when_used="always")
         )
 
 

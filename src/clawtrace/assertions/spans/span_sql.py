@@ -87,8 +87,7 @@ def compile_conditions(conditions: Sequence[Any]) -> tuple[Compiled, str]:
     start = "CASE WHEN d.row_no IS NULL THEN r.start_ns END AS start_ns"
     columns = (start if name == "start_ns" else f"r.{name} AS {name}" for name in RELATIONS["spans"].column_names)
     compiled.tables.append(f"""timed AS (
-SELECT {", ".join(columns)} FROM spans AS r
-JOIN selected_runs AS s ON s.run_id = r.run_id
+SELECT {", ".join(columns)} FROM spans AS r JOIN selected_runs AS s ON s.run_id = r.run_id
 LEFT JOIN doubts AS d ON d.run_id = r.run_id AND d.relation = 'spans' AND d.column_name = 'start_ns' AND d.row_no = r.tree_enter
 )""")
     return compiled, _level(compiled, conditions)

@@ -59,10 +59,9 @@ _OF_OUTCOME = (
 """What a record has under the same name."""
 _ERROR = re.compile(r"(?:Uncaught )?[\w.]*(?:Error|Exception)\b")
 """A line that names an error; some programs write more after it: the task that failed, their version."""
-_DROPPED = re.compile(
-    r"Queue full, dropping Span|Queue is full, likely spans|Dropping span batch|Dropped \d+ spans because"
-)
+_DROPPED = re.compile(r"Queue (full, dropping|is full, likely) [Ss]pan|Dropping span batch|Dropped \d+ spans")
 """What OpenTelemetry's SDKs for Python and JavaScript write where a span was not exported; it leaves no sign in the others."""
+_LOST = "The agent's SDK dropped spans (it wrote `{}`): the queue of its span processor is too small."
 _LAST_LINES = 3
 """An exporter that fails says so in a few lines, of which the last names the cause."""
 
@@ -129,11 +128,9 @@ def as_stored(
 
 def with_outcome(record: RunRecord, outcome: RunOutcome) -> RunRecord:
     """Return what is known of a run with how its agent ended."""
-    dropped = _DROPPED.search(read_output(outcome.stderr)) if outcome.stderr is not None else None
+    dropped = _DROPPED.search("" if outcome.stderr is None else read_output(outcome.stderr))
     return record._replace(
-        lacking=record.lacking
-        if dropped is None
-        else f"the agent's SDK dropped spans (`{dropped[0]}` on standard error): let its span processor hold more of them, as OTEL_BSP_MAX_QUEUE_SIZE says.",
+        lacking=_LOST.format(dropped[0]) if dropped else record.lacking,
         agent_exit_code=outcome.exit_code,
         workspace=str(outcome.workspace) if outcome.workspace else None,
         turns=tuple(

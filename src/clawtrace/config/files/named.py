@@ -81,18 +81,11 @@ def unread_cases(cases: Path, files: Mapping[str, list[Path]]) -> Iterator[Confi
     known = {os.path.realpath(file) for found in files.values() for file in found}
     places = [f"{depth}*{suffix}" for depth in ("", "*/", "*/*/", "*/*/*/") for suffix in SUFFIXES]
     for path in sorted({path for place in places for path in cases.glob(place)}):
-        if path.is_file() and os.path.realpath(path) not in known and _reads_as_case(path):
-            message = (
-                "is not read: a case is a file `test.yaml` in a folder of its name, at most one folder below `cases`"
+        is_known = os.path.realpath(path) in known or not (path.is_file() and os.access(path, os.R_OK))
+        if not is_known and _CASE_ID.search(path.read_bytes()):
+            yield ConfigProblem(
+                display(path), 0, 0, "is not read: cases are `NAME/test.yaml` or `GROUP/NAME/test.yaml`"
             )
-            yield ConfigProblem(display(path), 0, 0, message)
-
-
-def _reads_as_case(path: Path) -> bool:
-    try:
-        return _CASE_ID.search(path.read_bytes()) is not None
-    except OSError:
-        return False
 
 
 def _folders(parent: Path) -> list[Path]:

@@ -96,8 +96,7 @@ def add_gaps(facts: Found, stated: Stated) -> None:
         for one in tools.calls:
             # A cancelled call is an error already.
             if one.outcome is None and (one.index is None or run.group[one.index] not in counted):
-                said = {doubt.column: doubt.reason for doubt in one.doubts if doubt.column in (None, "outcome")}
-                reason = said.get(None) or said.get("outcome") or "outcome-not-recorded"
+                reason = next((d.reason for d in one.doubts if d.column in (None, "outcome")), "outcome-not-recorded")
                 unclear.setdefault((one.name, reason), []).append(one)
         for (name, reason), several in unclear.items():
             findings.gap("errors", reason, several[0].index, at_most=len(several), name=name, outcome="error")

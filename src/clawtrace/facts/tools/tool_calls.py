@@ -110,9 +110,8 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
         if not of_tool and _are_wrapped(execution.arguments or ""):
             execution.forget("wrapped-arguments", "arguments")
         if told.failed is None and not _shows_its_end(run, execution, marking):
-            execution.outcome = None
-            if execution.result is not None:
-                execution.doubt("reads-like-a-failure", "outcome")
+            unclear = "outcome-not-recorded" if execution.result is None else "reads-like-a-failure"
+            execution.forget(unclear, "outcome")
     found: list[ToolCallRow] = list(executions)
     not_run: list[ToolRequestRow] = []
     pending: list[ToolRequest] = []

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from clawtrace.model.raw import LogBatch, MapColumn, SpanBatch
 from clawtrace.receiver.attribution.attribute import Claim, ClaimReader
 from clawtrace.receiver.decode.items import (
-    NO_TRACE,
     Attributes,
     Decoded,
     ItemReader,
@@ -155,7 +154,7 @@ class RequestDecoder:
 def _without(base: Claim, given: Any) -> Claim:
     """Return what a rejected span or log record says about its run: what its resource says, and its trace."""
     trace = given.get("traceId", given.get("trace_id")) if isinstance(given, dict) else given.trace_id.hex()
-    if not isinstance(trace, str) or len(trace) != len(NO_TRACE) or trace == NO_TRACE:
+    if not isinstance(trace, str) or len(trace) != 32 or not trace.strip("0"):
         return base
     return base._replace(trace=trace.lower())
 

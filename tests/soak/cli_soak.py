@@ -17,8 +17,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -141,7 +141,7 @@ def play(run: Run, installed: tuple[Path, Mapping[str, str]], session: Session, 
 def truth_of(run: Run, exchanges: Sequence[Exchange], cut: int, *, failed: bool) -> Truth:
     """Return what happened in one run, from the model's log and from what the agent sent to the model about its tools."""
     client = run.client
-    said = _said(exchanges)
+    said = {_plain(call): (text, bad) for one in exchanges for call, text, bad in results(one.request)}
     marks = {
         mark for path in run.folder.rglob(MARKS) for mark in path.read_text().split()
     }  # sub-agents work in other folders
@@ -152,10 +152,11 @@ def truth_of(run: Run, exchanges: Sequence[Exchange], cut: int, *, failed: bool)
         for call in one.tool_calls:
             if call["name"] in LAST_TOOLS:
                 continue
+            text, bad = said.get(_plain(call["id"]), (None, True))
             mark = re.search(r"mark-\d+", str(call["arguments"]))
-            text, bad = next(said.get(_plain(call["id"]), iter(())), (None, True))
-            if ids[call["id"]] > 1 and mark and mark[0] in marks:  # some agents send one result for each id
-                text, bad = "ran", False
+            shared = ids[call["id"]] > 1  # whose result it is, is not known, and some agents send one for each id
+            if shared:
+                text, bad = ("ran", False) if mark and mark[0] in marks else (None, False)
             bad = (
                 bad
                 or bool(mark and codes.get(mark[0]))
@@ -167,7 +168,9 @@ def truth_of(run: Run, exchanges: Sequence[Exchange], cut: int, *, failed: bool)
                 "error": (text or "no result") if bad else None,
                 "start": one.at,
             }
-            if text is None and call["name"] in UNKNOWN_TOOLS:
+            if shared and text is None:
+                unclear += [noted, noted | {"error": "no result"}]
+            elif text is None and call["name"] in UNKNOWN_TOOLS:
                 refused.append(call)
             elif text is None or re.search(client.unclear, text):
                 unclear.append(noted)
@@ -187,17 +190,6 @@ def truth_of(run: Run, exchanges: Sequence[Exchange], cut: int, *, failed: bool)
         answered, [one for one in exchanges if one.status != 200], tools, refused, agents, output, raised, cut, client.counts_itself,
         client.helper_name, tuple(unclear), commands, files, len(agents) == 1,
     )  # fmt: skip
-
-
-def _said(exchanges: Sequence[Exchange]) -> Mapping[str, Iterator[tuple[str | None, bool]]]:
-    """Return by id the results that the agent sent to the model, in order: a model may give several calls one id."""
-    said: dict[str, list[tuple[str | None, bool]]] = {}
-    for one in exchanges:
-        of: dict[str, list[tuple[str | None, bool]]] = defaultdict(list)
-        for call, text, bad in results(one.request):
-            of[_plain(call)].append((text, bad))
-        said |= {call: given for call, given in of.items() if len(given) >= len(said.get(call, ()))}
-    return {call: iter(given) for call, given in said.items()}
 
 
 def _plain(call: str) -> str:

@@ -44,7 +44,7 @@ def test_an_id_that_a_model_uses_again_does_not_join_two_tools(lab: Lab) -> None
 
 
 def test_a_tool_of_another_name_was_not_given_what_the_request_says(lab: Lab) -> None:
-    """opencode makes a call of an unknown tool one of its tool `invalid`, whose arguments are the unknown tool and an error."""
+    """In opencode a call of an unknown tool becomes one of its tool `invalid`, whose arguments are the unknown tool and an error."""
     lab.put(
         agent("a"),
         chat("m", "a", at=1, **{"gen_ai.output.messages": asks(("c1", "invalid", {"tool": "get_weather"}))}),

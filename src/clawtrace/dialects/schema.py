@@ -214,6 +214,8 @@ class DialectFile(SpanTests, DialectPart):
     """For each column where its value may stand: the first rule that yields one. An attribute key alone is a rule."""
     errors: Errors | None = None
     """When a span failed, and where it says why."""
+    jumps: Condition | None = None
+    """What ended a span is a framework's way to go on elsewhere, or to wait, that travels as an exception: the span did not fail."""
     executions: Annotated[list[ExecutionsRule], Merge.BEFORE] = []
     """Whether a span is written for every tool execution; none that fits: not known. A word alone (``spans``, ``none``) holds
     for every scope."""

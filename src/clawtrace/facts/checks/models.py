@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
@@ -84,7 +84,9 @@ def _doubt_loops(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
 
 def _holds_one(span: Span, tools: Sequence[Span]) -> bool:
     """Return whether a span holds the time of a tool of its scope, and then goes on; `tools` are in order of start."""
-    first = bisect_left(tools, span.start_ns, key=lambda tool: tool.start_ns)
+    first = bisect_right(
+        tools, span.start_ns, key=lambda tool: tool.start_ns
+    )  # of a clock of ms the same start is no later one
     begun = takewhile(lambda tool: tool.start_ns <= span.last_ns, islice(tools, first, None))
     return any(tool.scope == span.scope and tool.last_ns + CLOCK_NS < span.last_ns for tool in begun)
 
@@ -97,7 +99,15 @@ def _doubt_repeated(run: RunSpans, models: Sequence[LlmCall]) -> None:
         if call.input_tokens is None or call.output_tokens is None:
             continue
         usage = span.scope, call.input_tokens, call.output_tokens
-        before = earlier.get((*usage, span.response_id))
+        before, at_once = earlier.get((*usage, span.response_id)), earlier.get(usage)
+        earlier[usage] = call
+        if (
+            span.response_id is None
+            and at_once is not None
+            and span.start_ns < run.spans[at_once.index].last_ns
+            and run.evidence(call.index) == "generic"
+        ):
+            call.doubt("one-call-or-two")
         if before is not None and run.spans[before.index].last_ns > span.start_ns:
             # Handlers of several agents, one inside of the other, record a call each.
             if span.response_id is not None:

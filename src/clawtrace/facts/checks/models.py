@@ -55,8 +55,8 @@ def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
 def _doubt_loops(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
     """Find model calls in whose time a tool below, or next to them, ran: each may be a loop of several requests.
 
-    It states the usage of one of them, or of all. Not so where it asks for tools with its answer, one request over HTTP was sent, or
-    its agent states the sum of the calls that are recorded.
+    It states the usage of one of them, or of all. Not so where it asks for tools with its answer, other model spans are inside of it, one
+    request over HTTP was sent, or its agent states the sum of the calls that are recorded.
     """
     layers = run.groups("llm")
     tools: dict[int | None, list[Span]] = defaultdict(list)
@@ -72,8 +72,10 @@ def _doubt_loops(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
             continue
         for index in layers[call.group]:
             span = run.spans[index]
-            if any(part.type == "tool_call" for part in run.said(index, "output")) or not (
-                _holds_one(span, tools.get(span.sid, ())) or _holds_one(span, tools.get(span.parent_sid, ()))
+            if (
+                run.within(index, "llm")
+                or any(part.type == "tool_call" for part in run.said(index, "output"))
+                or not (_holds_one(span, tools.get(span.sid, ())) or _holds_one(span, tools.get(span.parent_sid, ())))
             ):
                 continue
             inside = (n for n in run.within(index, "infra") if run.tool[n] == run.tool[index])

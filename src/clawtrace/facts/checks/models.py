@@ -55,7 +55,7 @@ def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
 def _doubt_loops(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
     """Find model calls in whose time a tool below, or next to them, ran: each may be a loop of several requests.
 
-    It states the usage of one of them, or of all. Not so where it asks for tools with its answer, other model spans are inside of it, one
+    It states the usage of one of them, or of all. Not so where it asks for tools with its answer, a span of the request itself is inside of it, one
     request over HTTP was sent, or its agent states the sum of the calls that are recorded.
     """
     layers = run.groups("llm")
@@ -72,10 +72,10 @@ def _doubt_loops(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
             continue
         for index in layers[call.group]:
             span = run.spans[index]
-            if (
-                run.within(index, "llm")
-                or any(part.type == "tool_call" for part in run.said(index, "output"))
-                or not (_holds_one(span, tools.get(span.sid, ())) or _holds_one(span, tools.get(span.parent_sid, ())))
+            records = any(run.group[n] == call.group for n in run.within(index, "llm"))
+            records = records or any(part.type == "tool_call" for part in run.said(index, "output"))
+            if records or not (
+                _holds_one(span, tools.get(span.sid, ())) or _holds_one(span, tools.get(span.parent_sid, ()))
             ):
                 continue
             inside = (n for n in run.within(index, "infra") if run.tool[n] == run.tool[index])
@@ -86,9 +86,8 @@ def _doubt_loops(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
 
 def _holds_one(span: Span, tools: Sequence[Span]) -> bool:
     """Return whether a span holds the time of a tool of its scope, and then goes on; `tools` are in order of start."""
-    first = bisect_right(
-        tools, span.start_ns, key=lambda tool: tool.start_ns
-    )  # of a clock of ms the same start is no later one
+    # By a clock of milliseconds a tool before it may have the same start.
+    first = bisect_right(tools, span.start_ns, key=lambda tool: tool.start_ns)
     begun = takewhile(lambda tool: tool.start_ns <= span.last_ns, islice(tools, first, None))
     return any(tool.scope == span.scope and tool.last_ns + CLOCK_NS < span.last_ns for tool in begun)
 
@@ -107,7 +106,9 @@ def _doubt_repeated(run: RunSpans, models: Sequence[LlmCall]) -> None:
             span.response_id is None
             and at_once is not None
             and span.start_ns < run.spans[at_once.index].last_ns
+            and span.trace_id != run.spans[at_once.index].trace_id
             and run.evidence(call.index) == "generic"
+            and run.group.count(call.group) == 1
         ):
             call.doubt("one-call-or-two")
         if before is not None and run.spans[before.index].last_ns > span.start_ns:

@@ -14,9 +14,6 @@ from clawtrace.facts.tools.tool_calls import ToolCalls
 
 __all__ = ["doubt_notes"]
 
-_NO_REQUEST_NS = 100_000
-"""No model answers over a network in so short a time."""
-
 _ANSWERS = frozenset(("final_answer", "final_result"))
 """Tools by which frameworks have a model give its answer, which is no call of a tool."""
 
@@ -27,14 +24,14 @@ def doubt_notes(
     """Doubt the rows of spans that may be no work.
 
     Spans without any duration; model calls that a program records in its own words, while an instrumentation records model calls, too;
-    tool calls that nobody asked for, whose name was asked for or of which nothing but the name is known, where all requests are recorded.
+    tool calls in such words that nobody asked for, whose name was asked for or of which nothing but the name is known.
     """
-    own = {call.index for call in models if any(rule.is_ == "inferred" for rule in run.words(call.index).roles)}
+    own = {call.index for call in models if _in_own_words(run, call.index)}
     apart = {run.spans[call.index].scope for call in models if call.index not in own}
     notes: list[Doubted] = [
         call for call in models if call.index in own and apart and run.spans[call.index].scope not in apart
     ]
-    notes += [call for call in models if _lasts(run.spans[call.index], _NO_REQUEST_NS)]
+    notes += [call for call in models if _is_instant(run.spans[call.index])]
     telling = {run.spans[call.index].scope for call in models if call.output_tokens}
     notes += [
         call
@@ -43,17 +40,21 @@ def doubt_notes(
         and (call.output_tokens, call.response_model, call.finish_reason) == (None, None, None)
         and run.spans[call.index].scope in telling
     ]
-    notes += [one for one in tools.executions if _lasts(run.spans[one.index], 0) or one.name in _ANSWERS]
-    notes += [one for one in agents if one.index is not None and _lasts(run.spans[one.index], 0)]
+    notes += [one for one in tools.executions if _is_instant(run.spans[one.index]) or one.name in _ANSWERS]
+    notes += [one for one in agents if one.index is not None and _is_instant(run.spans[one.index])]
     notes += _unasked(run, [call for call in models if call not in notes], tools)
     for one in dict.fromkeys(notes):
         if one.index is not None and certain(one.doubts) and findings.holds("note-or-work", one.index):
             one.doubt("note-or-work")
 
 
-def _lasts(span: Span, most_ns: int) -> bool:
-    """Return whether a span, of a clock of more than milliseconds, lasts so long at the most."""
-    return span.end_ns is not None and span.end_ns - span.start_ns <= most_ns and span.start_ns % CLOCK_NS > 0
+def _is_instant(span: Span) -> bool:
+    """Return whether a span, of a clock of more than milliseconds, has no duration."""
+    return span.end_ns == span.start_ns and span.start_ns % CLOCK_NS > 0
+
+
+def _in_own_words(run: RunSpans, index: int) -> bool:
+    return any(rule.is_ == "inferred" for rule in run.words(index).roles)
 
 
 def _unasked(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> list[Execution]:
@@ -64,4 +65,5 @@ def _unasked(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> list
             return []
     if not tools.asked:
         return []
-    return [one for one in tools.unasked if one.name in tools.asked or (one.arguments is None and one.result is None)]
+    unasked = (one for one in tools.unasked if _in_own_words(run, one.index))
+    return [one for one in unasked if one.name in tools.asked or (one.arguments is None and one.result is None)]

@@ -108,7 +108,8 @@ def _doubt_repeated(run: RunSpans, models: Sequence[LlmCall]) -> None:
             and span.start_ns < run.spans[at_once.index].last_ns
             and span.trace_id != run.spans[at_once.index].trace_id
             and run.evidence(call.index) == "generic"
-            and run.group.count(call.group) == 1
+            and list(run.said(call.voice, "output")) == list(run.said(at_once.voice, "output"))
+            and span.agent_name != run.spans[at_once.index].agent_name
         ):
             call.doubt("one-call-or-two")
         if before is not None and run.spans[before.index].last_ns > span.start_ns:

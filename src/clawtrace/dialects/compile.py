@@ -96,7 +96,7 @@ class Compiler(Expressions):
         }
         parts |= {name: self.column(name, words.columns.get(name, [])) for name in COLUMN_TYPES}
         parts |= {
-            "failed": self._maybe(errors.when if errors else None),
+            "failed": f"({self._maybe(errors.when if errors else None)} AND NOT {self._maybe(words.jumps)})",
             **{name: self._maybe(getattr(words, name)) for name in SPAN_TESTS},
             "error_message": self.column("error_message", errors.message if errors else []),
             "error_type": self.column("error_type", errors.type if errors else []),

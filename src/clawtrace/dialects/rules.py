@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_APART = re.compile("[.:-]")
 _LITERALLY = re.compile(r"[^*?[]*")
 _ONE_STAR = re.compile(r"([^*?[]*)\*([^*?[]*)")
 
@@ -47,7 +48,7 @@ def fits(text: str, glob: str) -> bool:
 
 
 def fits_spelled(key: str, glob: str) -> bool:
-    """Whether an attribute key fits a glob, as it is or spelled otherwise: ``Tool.CallId`` and ``toolCallId`` fit ``*call_id`` and ``*call.id``.
+    """Whether an attribute key fits a glob, as it is or spelled otherwise: ``Tool.CallId``, ``tool:call-id`` and ``toolCallId`` fit ``*call_id`` and ``*call.id``.
 
     A client of HTTP, as ``http.user_agent`` names it, is no agent.
     """
@@ -57,7 +58,7 @@ def fits_spelled(key: str, glob: str) -> bool:
 
 @lru_cache(4_096)
 def _spelled(key: str) -> str:
-    return _HUMP.sub("_", key).lower().replace(".", "_").replace("-", "_")
+    return _APART.sub("_", _HUMP.sub("_", key).lower())
 
 
 SpanKindWord = Literal[

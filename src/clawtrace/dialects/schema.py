@@ -214,6 +214,8 @@ class DialectFile(SpanTests, DialectPart):
     """For each column where its value may stand: the first rule that yields one. An attribute key alone is a rule."""
     errors: Errors | None = None
     """When a span failed, and where it says why."""
+    jumps: Condition | None = None
+    """What ended a span is a framework's way to go on elsewhere, or to wait, that travels as an exception: the span did not fail."""
     executions: Annotated[list[ExecutionsRule], Merge.BEFORE] = []
     """Whether a span is written for every tool execution; none that fits: not known. A word alone (``spans``, ``none``) holds
     for every scope."""
@@ -238,7 +240,7 @@ class DialectFile(SpanTests, DialectPart):
     hidden_handoffs: bool = False
     """A handoff has no span: it is known only where the model's request for it is recorded."""
     finish_reasons: Annotated[dict[str, bool], Merge.OVER] = {}
-    """Whether a model call that ended for this reason, in lower case, asked for a tool; any other reason leaves it open."""
+    """Whether a model call that ended for this reason, in lower case and with `_` for `-`, asked for a tool; any other reason leaves it open."""
     rollup: Literal["all", "own", "running"] = "all"
     """What roll-up totals (columns `rollup_*`) sum up. ``all``: the agent's model calls and those of agents inside of it, so
     that the topmost are added. ``own``: the agent's only, so that all in a run are added. ``running``: possibly those of

@@ -155,6 +155,13 @@ _OF_CALLS = (
         "they ran at the same time, and nothing that both recorded tells them apart", _TWO, always=True,
     ),
     Reason(
+        "note-or-work",
+        "A span may be a note of work that other spans record: it has no duration, no model asked for it, it is the tool of a final answer, or an instrumentation "
+        "records model calls, too.",
+        "programs write what happened as spans, too",
+        "A recording of this instrumentation with a known truth, and `kind` rules in a dialect file, would settle it.",
+    ),
+    Reason(
         "answered-before",
         "A model call repeats the request, the answer and the tokens of an earlier one under its response id, or without one: it "
         "may have been answered from a cache.",

@@ -156,7 +156,7 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
         next((at for at in map(_first_token_ns, ranked) if at is not None), None),
         facts.provider, facts.request_model, facts.response_model, facts.input_tokens, facts.output_tokens,
         facts.cache_read_tokens, facts.cache_write_tokens, facts.reasoning_tokens, facts.cost_usd, reason,
-        None if reason is None else run.words(index).finish_reasons.get(reason.lower()),
+        None if reason is None else run.words(index).finish_reasons.get(reason.lower().replace("-", "_")),
         "ok" if answered else "error", None if answered else error,
         sum(run.cause[n] and not spans[n].unusable for n in members), _attempts(run, members),
         any(_answer_recorded(run, n) for n in members), priced_apart=any(span.priced_apart for span in ranked),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
@@ -55,8 +55,8 @@ def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
 def _doubt_loops(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
     """Find model calls in whose time a tool below, or next to them, ran: each may be a loop of several requests.
 
-    It states the usage of one of them, or of all. Not so where it asks for tools with its answer, one request over HTTP was sent, or
-    its agent states the sum of the calls that are recorded.
+    It states the usage of one of them, or of all. Not so where it asks for tools with its answer, a span of the request itself is inside of it, one
+    request over HTTP was sent, or its agent states the sum of the calls that are recorded.
     """
     layers = run.groups("llm")
     tools: dict[int | None, list[Span]] = defaultdict(list)
@@ -72,7 +72,9 @@ def _doubt_loops(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
             continue
         for index in layers[call.group]:
             span = run.spans[index]
-            if any(part.type == "tool_call" for part in run.said(index, "output")) or not (
+            records = any(run.group[n] == call.group for n in run.within(index, "llm"))
+            records = records or any(part.type == "tool_call" for part in run.said(index, "output"))
+            if records or not (
                 _holds_one(span, tools.get(span.sid, ())) or _holds_one(span, tools.get(span.parent_sid, ()))
             ):
                 continue
@@ -84,7 +86,8 @@ def _doubt_loops(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
 
 def _holds_one(span: Span, tools: Sequence[Span]) -> bool:
     """Return whether a span holds the time of a tool of its scope, and then goes on; `tools` are in order of start."""
-    first = bisect_left(tools, span.start_ns, key=lambda tool: tool.start_ns)
+    # By a clock of milliseconds a tool before it may have the same start.
+    first = bisect_right(tools, span.start_ns, key=lambda tool: tool.start_ns)
     begun = takewhile(lambda tool: tool.start_ns <= span.last_ns, islice(tools, first, None))
     return any(tool.scope == span.scope and tool.last_ns + CLOCK_NS < span.last_ns for tool in begun)
 
@@ -97,7 +100,18 @@ def _doubt_repeated(run: RunSpans, models: Sequence[LlmCall]) -> None:
         if call.input_tokens is None or call.output_tokens is None:
             continue
         usage = span.scope, call.input_tokens, call.output_tokens
-        before = earlier.get((*usage, span.response_id))
+        before, at_once = earlier.get((*usage, span.response_id)), earlier.get(usage)
+        earlier[usage] = call
+        if (
+            span.response_id is None
+            and at_once is not None
+            and span.start_ns < run.spans[at_once.index].last_ns
+            and span.trace_id != run.spans[at_once.index].trace_id
+            and run.evidence(call.index) == "generic"
+            and list(run.said(call.voice, "output")) == list(run.said(at_once.voice, "output"))
+            and span.agent_name != run.spans[at_once.index].agent_name
+        ):
+            call.doubt("one-call-or-two")
         if before is not None and run.spans[before.index].last_ns > span.start_ns:
             # Handlers of several agents, one inside of the other, record a call each.
             if span.response_id is not None:

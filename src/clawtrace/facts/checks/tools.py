@@ -42,10 +42,11 @@ def _name(run: RunSpans, agent: int | None) -> str | None:
 def _doubt_executions(run: RunSpans, executions: Iterable[Execution]) -> None:
     """Doubt name and end of calls that only their server recorded, while calls of a client have other layers of that scope.
 
-    And calls that one instrumentation recorded at the same time under the id, name and arguments of another one.
+    And calls that one instrumentation recorded at the same time under the id, name and arguments of another one, or where nothing is
+    known of it under name and arguments, each in a trace.
     """
     scopes = {span.scope for span, rule in zip(run.spans, run.rule, strict=True) if rule is LAYER_OF_TOOL}
-    first: dict[tuple[object, ...], Span] = {}
+    first: dict[tuple[object, ...], Execution] = {}
     for one in executions:
         span = run.spans[one.index]
         if (
@@ -54,11 +55,13 @@ def _doubt_executions(run: RunSpans, executions: Iterable[Execution]) -> None:
             and any(fnmatchcase(span.name, layer.span) for layer in run.words(one.index).layers)
         ):
             one.forget("server-span-alone", "name", "outcome")
-        before = first.setdefault((span.scope, one.call_id, one.name, one.arguments), span)
+        before = first.setdefault((span.scope, one.call_id, one.name), one)
+        other = run.spans[before.index]
         if (
-            before is not span
-            and one.call_id
-            and max(before.start_ns, span.start_ns) < min(before.last_ns, span.last_ns)
+            before is not one
+            and (one.call_id or (run.evidence(one.index) == "generic" and span.trace_id != other.trace_id))
+            and (one.arguments == before.arguments or None in (span.tool_arguments, other.tool_arguments))
+            and max(other.start_ns, span.start_ns) < min(other.last_ns, span.last_ns)
         ):
             one.doubt("one-call-or-two")
 

@@ -131,7 +131,7 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
     innermost = _without_echoes(run, [max(members, key=lambda n: (run.depth[n], -n)) for members in layers.values()])
     later_tools = _Later((call.name or "", call) for call in tools)
     later_models = _Later((call.agent, call) for call in models)
-    in_answered = run.inside(call.index for call in models if call.outcome == "ok")
+    in_answered = run.inside(n for n in run.kinds.get("llm", ()) if _answered(by_group.get(run.group[n])))
     found = []
     for index in innermost:
         span = run.spans[index]

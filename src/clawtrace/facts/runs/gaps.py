@@ -295,6 +295,14 @@ def knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, agen
     """
     if any(run.role[index] == "turn" for index in run.every("agent", "llm")):
         return False
+    # Messages tell of results, and nothing of what they are the results of.
+    inputs = () if tools.calls or tools.requests else run.kinds.get("llm", ())
+    if any(
+        part.type == "tool_call_response" and run.evidence(n) == "generic"
+        for n in inputs
+        for part in run.said(n, "input")
+    ):
+        return False
     if tools.histories.agents and not models:
         others = {activation.index for activation in agents} - tools.histories.agents
         if not (others and all(run.records(index, "tool_calls") is True for index in others)):

@@ -11,6 +11,7 @@ from clawtrace.facts.calls.llm_calls import LlmCall, llm_calls
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
 from clawtrace.facts.checks.models import check_ends, check_failed_agents, check_models
+from clawtrace.facts.checks.notes import doubt_notes
 from clawtrace.facts.checks.tools import check_tools
 from clawtrace.facts.checks.usage import check_stated, check_usage
 from clawtrace.facts.commands.commands import Command, commands, unsplit
@@ -72,6 +73,7 @@ class RunFacts:
         self.background: list[ToolCallRow] = background_calls(spans)
         self.agents: list[Activation] = activations(spans, self.tools.handed, self.tools.calls)
         knows = knows_tools(spans, self.models, self.tools, self.agents)
+        doubt_notes(spans, self.models, self.tools, [one for one in self.agents if one.seen], self.findings)
         check_agents(spans, self.models, self.tools.calls, self.agents, self.findings, knows_tools=knows)
         self.failures: list[Failure] = failures(spans, self.models, self.tools.calls)
         check_ends(spans, self.models, self.findings)

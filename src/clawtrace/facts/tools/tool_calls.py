@@ -53,6 +53,10 @@ class ToolCalls(NamedTuple):
     """What was asked for and not attempted, in order of asking."""
     executions: list[Execution]
     """Those of the calls that spans record."""
+    unasked: list[Execution]
+    """Those of them that carry out no request."""
+    asked: set[str]
+    """The names of the tools that models asked for."""
     asking: set[int]
     """Groups of the model calls that requested a tool which the program has to execute."""
     pending: list[ToolRequest]
@@ -156,6 +160,8 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
         found,
         not_run,
         executions,
+        [execution for place, execution in enumerate(executions) if place not in of_execution],
+        {request.name for request in asked},
         {request.group for request in asked if not request.served},
         pending,
         {to: asked[number].agent for number, to in handed.items()},

@@ -167,10 +167,10 @@ class TestTools:
     def test_what_each_of_them_lacks_does_not_make_the_others_two(self, lab: Lab) -> None:
         lab.put(
             *self.MODELS, self.of("framework", 20), self.of("framework", 40), self.of("sdk", 41),
-            self.of("sdk", 60, "final_answer"),
+            self.of("sdk", 60, "close"),
         )  # fmt: skip
 
-        assert lab.rows("SELECT name, n_low FROM run_tools ORDER BY name") == [("final_answer", 1), ("get", 2)]
+        assert lab.rows("SELECT name, n_low FROM run_tools ORDER BY name") == [("close", 1), ("get", 2)]
 
     def test_the_one_that_ran_at_the_same_time_is_the_same(self, lab: Lab) -> None:
         """The SDK lacks the first call: the failure is that of the second."""

@@ -17,8 +17,8 @@ from clawtrace.facts.spans.span import Span
 
 __all__ = ["without_inferred", "without_runners"]
 
-_CODE = re.compile(r"[A-Z]\w*\.[a-z_]\w*")
-"""A method of a class: what instrumentations call a span by where nothing else is known."""
+_CODE = re.compile(r"[A-Z]\w*\.[a-z_]\w*|(\w+\.)+(a?(run|invoke|call)(_\w+)?|__call__)")
+"""A method of a class, or a path to what runs: what instrumentations call a span by where nothing else is known."""
 
 
 def without_inferred(spans: Sequence[Span], parents: Sequence[int | None]) -> Sequence[Span]:

@@ -20,17 +20,16 @@ from clawtrace.runners.base import (
     InputsRequest,
     ModelRequested,
     Protocol,
-    RunnerSettings,
+    Runner,
     RunOutcome,
     RunRequest,
     StopSignal,
     TelemetryTarget,
 )
-from clawtrace.runners.command import CommandRunner
-from clawtrace.runners.model_runner import ModelRunner, ModelRunnerSettings, model_of, parameters_of, redirected
+from clawtrace.runners.command import CommandRunner, CommandSettings
+from clawtrace.runners.model_runner import ModelRunnerSettings, model_of, parameters_of, redirected
 from clawtrace.runners.probing import _confined
 from clawtrace.runners.probing.order import PROVIDER_FAILED, ProbeOrder, write_order
-from clawtrace.runners.starting.command_turn import CommandSettings
 from clawtrace.runners.starting.templates import escaped
 from clawtrace.support.attribute_docs import Documented
 
@@ -107,6 +106,37 @@ class LlmProbeSettings(ModelRunnerSettings):
             if not (case_dir / path).exists():
                 yield ("read_paths", index), f"{path!r} does not exist next to the case file"
 
+    def missing(self, env: Mapping[str, str], asked: ModelRequested | None = None) -> str | None:
+        """Return what must be installed or set: a package, a key, a model's name, a search, a kernel that confines."""
+        if asked is None:
+            return None
+        if "web_search" in asked.tools:
+            if self.web_search is None:
+                return "the tool `web_search` needs an address: set `web_search: {url: …}` in the runner's settings"
+            name = self.web_search.api_key_env
+            if name and not env.get(name):
+                return f"the key of `web_search` is missing: set the environment variable {name}"
+        if "exec_shell" in asked.tools and self.confined and not _confined.available():
+            return (
+                "the tool `exec_shell` cannot be kept inside of the workspace here, for the kernel has no Landlock: run clawtrace "
+                "in a container of its own and set `confined: false`, or leave the tool out"
+            )
+        try:
+            return why_unavailable(model_of(self, asked), env, options_of(self, asked))
+        except RunnerError as error:
+            return str(error)
+
+    def program(self, request: InputsRequest) -> tuple[dict[str, Any], str]:
+        """Return what a probe is made of: packages by version, and the variables that its provider reads."""
+        globs = [*self.pass_env, "*_BASE_URL"]
+        read = {name: text for name, text in request.env.items() if any(fnmatchcase(name, glob) for glob in globs)}
+        return {
+            "installed Python packages": _versions(),
+            "variables of the provider": {
+                name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(read.items())
+            },
+        }, ""
+
 
 def options_of(settings: LlmProbeSettings, asked: ModelRequested) -> dict[str, Any]:
     """Return the parameters of each request: the settings, then what the suite's model adds."""
@@ -115,48 +145,12 @@ def options_of(settings: LlmProbeSettings, asked: ModelRequested) -> dict[str, A
     return own | settings.request_options | parameters_of(asked.more)
 
 
-class LlmProbeRunner(ModelRunner):
+class LlmProbeRunner(Runner):
     """Gives a model the messages and the tools of the case, in a process of its own, until it answers."""
 
     type_name = "llm_probe"
     Settings = LlmProbeSettings
     without_templates = frozenset({"pass_env", "scaffold", "read_paths", "web_search", "request_options"})
-
-    def missing(
-        self, settings: RunnerSettings, env: Mapping[str, str], asked: ModelRequested | None = None
-    ) -> str | None:
-        """Return what must be installed or set: a package, a key, a model's name, a search, a kernel that confines."""
-        assert isinstance(settings, LlmProbeSettings)
-        if asked is None:
-            return None
-        if "web_search" in asked.tools:
-            if settings.web_search is None:
-                return "the tool `web_search` needs an address: set `web_search: {url: …}` in the runner's settings"
-            name = settings.web_search.api_key_env
-            if name and not env.get(name):
-                return f"the key of `web_search` is missing: set the environment variable {name}"
-        if "exec_shell" in asked.tools and settings.confined and not _confined.available():
-            return (
-                "the tool `exec_shell` cannot be kept inside of the workspace here, for the kernel has no Landlock: run clawtrace "
-                "in a container of its own and set `confined: false`, or leave the tool out"
-            )
-        try:
-            return why_unavailable(model_of(settings, asked), env, options_of(settings, asked))
-        except RunnerError as error:
-            return str(error)
-
-    def program(self, request: InputsRequest) -> tuple[dict[str, Any], str]:
-        """Return what a probe is made of: packages by version, and the variables that its provider reads."""
-        settings = request.settings
-        assert isinstance(settings, LlmProbeSettings)
-        globs = [*settings.pass_env, "*_BASE_URL"]
-        read = {name: text for name, text in request.env.items() if any(fnmatchcase(name, glob) for glob in globs)}
-        return {
-            "installed Python packages": _versions(),
-            "variables of the provider": {
-                name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(read.items())
-            },
-        }, ""
 
     def run(self, request: RunRequest, target: TelemetryTarget | None, stop: StopSignal) -> RunOutcome:
         """Run the loop as a command: its process, workspace, telemetry and ends are those of any agent."""

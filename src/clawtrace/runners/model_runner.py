@@ -11,17 +11,10 @@ from pydantic import StrictStr
 
 from clawtrace.errors import RunnerError
 from clawtrace.providers.models import ModelChoice, address_of, choose_model
-from clawtrace.runners.base import (
-    AgentInputs,
-    InputsRequest,
-    ModelAddresses,
-    ModelRequested,
-    Runner,
-    WorkspaceSettings,
-)
+from clawtrace.runners.base import AgentInputs, InputsRequest, ModelAddresses, ModelRequested, WorkspaceSettings
 from clawtrace.runners.inputs.content import folder_tree
 
-__all__ = ["ModelRunner", "ModelRunnerSettings", "model_of", "parameters_of", "redirected"]
+__all__ = ["ModelRunnerSettings", "model_of", "parameters_of", "redirected"]
 
 _NAMES_A_MODEL = frozenset({"openrouter_model", "provider", "model_name", "base_url", "api_key_env", "primary_params"})
 """Keys of a suite's model that say which model it is; all others are parameters of its requests."""
@@ -43,18 +36,12 @@ class ModelRunnerSettings(WorkspaceSettings):
         """Whether a case without a user message is a mistake: it always is."""
         return True
 
-
-class ModelRunner(Runner):
-    """A runner whose agent is a model that gets the messages of the case."""
-
-    abstract = True
-
-    def inputs(self, request: InputsRequest) -> AgentInputs:
+    def depends_on(self, request: InputsRequest) -> AgentInputs:
         """Return the program that asks the model, and the scaffold."""
         digests, unknown = self.program(request)
         files: dict[str, Mapping[str, str]] = {}
-        if isinstance(request.settings, WorkspaceSettings) and request.settings.scaffold is not None:
-            found = folder_tree(request.case_dir / request.settings.scaffold)
+        if self.scaffold is not None:
+            found = folder_tree(request.case_dir / self.scaffold)
             digests["the scaffold"], files["the scaffold"] = found.digest, found.files
         return AgentInputs(digests, unknown, files)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -26,11 +25,10 @@ from clawtrace.runners.base import (
     StopSignal,
     TelemetryTarget,
 )
-from clawtrace.runners.command import CommandRunner, CommandSettings
-from clawtrace.runners.model_runner import ModelRunnerSettings, model_of, parameters_of, redirected
+from clawtrace.runners.command import CommandRunner
+from clawtrace.runners.model_runner import ModelRunnerSettings, command_of, model_of, parameters_of, redirected
 from clawtrace.runners.probing import _confined
-from clawtrace.runners.probing.order import PROVIDER_FAILED, ProbeOrder, write_order
-from clawtrace.runners.starting.templates import escaped
+from clawtrace.runners.probing.order import PROVIDER_FAILED, ProbeOrder
 from clawtrace.support.attribute_docs import Documented
 
 __all__ = ["LlmProbeRunner", "LlmProbeSettings", "WebSearch", "options_of"]
@@ -158,19 +156,16 @@ class LlmProbeRunner(Runner):
         assert isinstance(settings, LlmProbeSettings)
         order = _order(request, settings)
         file, history = request.folder / "probe.json", Path(order.history)
-        write_order(order, file)
         search_key = [order.search_key_env] if order.search_key_env else []
-        # Not `-m` alone: the workspace, where a model may write modules, would be looked into first.
-        command = [sys.executable, "-P", "-m", "clawtrace.runners.probing.agent", str(file)]
-        as_command = CommandSettings(
-            command=[escaped(word) for word in command],
+        as_command = command_of(
+            "clawtrace.runners.probing.agent",
+            order,
+            file,
+            settings,
             pass_env=[*order.model.variables, *settings.pass_env, *search_key],
             input="json",
-            scaffold=settings.scaffold,
-            artifacts=settings.artifacts,
             telemetry=settings.telemetry,
             timeout_seconds=settings.run_timeout_seconds,
-            agent="started",
         )
         try:
             outcome = CommandRunner().run(replace(request, settings=as_command, context={}), target, stop)

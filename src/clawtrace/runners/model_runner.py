@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pydantic import StrictStr
 
 from clawtrace.errors import RunnerError
 from clawtrace.providers.models import ModelChoice, address_of, choose_model
 from clawtrace.runners.base import AgentInputs, InputsRequest, ModelAddresses, ModelRequested, WorkspaceSettings
+from clawtrace.runners.command import CommandSettings
 from clawtrace.runners.inputs.content import folder_tree
+from clawtrace.runners.starting.templates import escaped
 
-__all__ = ["ModelRunnerSettings", "model_of", "parameters_of", "redirected"]
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = ["ModelRunnerSettings", "command_of", "model_of", "parameters_of", "redirected"]
 
 _NAMES_A_MODEL = frozenset({"openrouter_model", "provider", "model_name", "base_url", "api_key_env", "primary_params"})
 """Keys of a suite's model that say which model it is; all others are parameters of its requests."""
@@ -69,6 +77,24 @@ def model_of(settings: ModelRunnerSettings, asked: ModelRequested) -> ModelChoic
     if asked.model_id is None:
         raise RunnerError("this runner needs a model: list it under `models` of the suite")
     return choose_model(asked.model_id, **given)
+
+
+def command_of(
+    module: str, order: DataclassInstance, file: Path, settings: WorkspaceSettings, **more: Any
+) -> CommandSettings:
+    """Write the order of a program of ours, and return the command that runs it: its workspace, telemetry and ends are any agent's.
+
+    Args:
+        module: the program; it finds the order's file as its argument.
+        more: further settings of the command.
+    """
+    file.write_text(json.dumps(asdict(order), ensure_ascii=False), encoding="utf-8")
+    # Not `-m` alone: the workspace, where a model may write modules, would be looked into first.
+    words = [sys.executable, "-P", "-m", module, str(file)]
+    command = [escaped(word) for word in words]
+    return CommandSettings(
+        command=command, scaffold=settings.scaffold, artifacts=settings.artifacts, agent="started", **more
+    )
 
 
 _KNOWN = {"openai": "openai", "openrouter": "openrouter", "anthropic": "anthropic", "google": "gemini"}

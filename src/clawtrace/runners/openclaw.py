@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -29,7 +28,7 @@ from clawtrace.runners.base import (
     StopSignal,
     TelemetryTarget,
 )
-from clawtrace.runners.command import CommandRunner, CommandSettings, left_out
+from clawtrace.runners.command import CommandRunner, left_out
 from clawtrace.runners.gateways.order import (
     ANSWER_FILE,
     CONFIG_REFUSED,
@@ -41,13 +40,12 @@ from clawtrace.runners.gateways.order import (
     configuration,
     remove,
     said_file,
-    write_gateway_order,
 )
 from clawtrace.runners.gateways.state import keep_transcripts
 from clawtrace.runners.inputs.content import file_digest
-from clawtrace.runners.model_runner import ModelRunnerSettings, model_of, parameters_of, redirected
+from clawtrace.runners.model_runner import ModelRunnerSettings, command_of, model_of, parameters_of, redirected
 from clawtrace.runners.starting.command_turn import read_output
-from clawtrace.runners.starting.templates import escaped, session_id
+from clawtrace.runners.starting.templates import session_id
 from clawtrace.runners.workspace import AgentFiles
 
 __all__ = ["OpenClawRunner", "OpenClawSettings"]
@@ -133,18 +131,16 @@ class OpenClawRunner(Runner):
         file, home = request.folder / "gateway.json", Path(order.home)
         home.mkdir(parents=True)
         Path(order.plugin_stage).mkdir(parents=True, exist_ok=True)
-        write_gateway_order(order, file)
-        command = [sys.executable, "-P", "-m", "clawtrace.runners.gateways.keeper", str(file)]
-        choice = model_of(settings, request.asked)
-        as_command = CommandSettings(
-            command=[escaped(word) for word in command],
-            pass_env=[*choice.variables, *settings.pass_env, "NPM_CONFIG_*", "DOCKER_*", "CONTAINER_*"],
+        variables = model_of(settings, request.asked).variables
+        as_command = command_of(
+            "clawtrace.runners.gateways.keeper",
+            order,
+            file,
+            settings,
+            pass_env=[*variables, *settings.pass_env, "NPM_CONFIG_*", "DOCKER_*", "CONTAINER_*"],
             stdin="",
-            scaffold=settings.scaffold,
-            artifacts=settings.artifacts,
             timeout_seconds=settings.timeout_seconds,
             grace_seconds=_GRACE_SECONDS,
-            agent="started",
         )
         alone = replace(request, settings=as_command, context={}, turns=(), reply=None)
         try:

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import StrictStr
 
@@ -18,9 +18,6 @@ from clawtrace.runners.base import AgentInputs, InputsRequest, ModelAddresses, M
 from clawtrace.runners.command import CommandSettings
 from clawtrace.runners.inputs.content import folder_tree
 from clawtrace.runners.starting.templates import escaped
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 __all__ = ["ModelRunnerSettings", "command_of", "model_of", "parameters_of", "redirected"]
 
@@ -79,13 +76,12 @@ def model_of(settings: ModelRunnerSettings, asked: ModelRequested) -> ModelChoic
     return choose_model(asked.model_id, **given)
 
 
-def command_of(
-    module: str, order: DataclassInstance, file: Path, settings: WorkspaceSettings, **more: Any
-) -> CommandSettings:
+def command_of(module: str, order: Any, file: Path, settings: WorkspaceSettings, **more: Any) -> CommandSettings:
     """Write the order of a program of ours, and return the command that runs it: its workspace, telemetry and ends are any agent's.
 
     Args:
         module: the program; it finds the order's file as its argument.
+        order: a dataclass of JSON values.
         more: further settings of the command.
     """
     file.write_text(json.dumps(asdict(order), ensure_ascii=False), encoding="utf-8")

@@ -1,15 +1,20 @@
-"""JSON Schemas of every kind of configuration file, for editors and for `clawtrace schema` (spec: config.md §1)."""
+"""The JSON Schemas of every kind of configuration file and of every result: what `clawtrace schema` prints, and editors read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
+from clawtrace._scripted_model.script import Script
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.reference import json_schema as assertions_schema
 from clawtrace.assertions.registry import all_types
+from clawtrace.campaign.comparing.comparison import Comparison
+from clawtrace.campaign.comparing.history import History
+from clawtrace.campaign.mutating.mutations import Mutations
+from clawtrace.cassettes.file import CassetteHead, RecordedExchange
+from clawtrace.cli.projects.checkup import Checkup
 from clawtrace.config.cases.assertion_list import PRECONDITIONS
 from clawtrace.config.cases.case import CaseConfig
 from clawtrace.config.loading.assertions_file import AssertionsFile
@@ -17,9 +22,15 @@ from clawtrace.config.project import ProjectConfig
 from clawtrace.config.suites.agent_file import AgentConfig
 from clawtrace.config.suites.evaluation_profile import EvaluationProfile, LabelledExamples
 from clawtrace.config.suites.suite import RunProfile, SuiteConfig
+from clawtrace.conformance.trial import Conformance
+from clawtrace.report.difference import Difference
+from clawtrace.report.inspection import Inspection
+from clawtrace.report.json_text import Struct
+from clawtrace.report.results import Results
 from clawtrace.runners.base import runner_types
+from clawtrace.verdicts.reading.run_details import RunDetails
 
-__all__ = ["FILE_KINDS", "file_schema", "schemas"]
+__all__ = ["FILE_KINDS", "json_schemas"]
 
 Schema = dict[str, Any]
 
@@ -36,10 +47,34 @@ FILE_KINDS: dict[str, type[BaseModel]] = {
 """Every kind of file with the model that reads it."""
 
 
-def schemas(kinds: Iterable[str] = FILE_KINDS) -> dict[str, dict[str, Any]]:
-    """Return the JSON Schema of each kind of file, by its name in `FILE_KINDS`."""
+FORMATS: dict[str, type[Struct]] = {
+    "results": Results,
+    "compare": Comparison,
+    "conformance": Conformance,
+    "diff": Difference,
+    "doctor": Checkup,
+    "history": History,
+    "inspect": Inspection,
+    "mutations": Mutations,
+}
+"""Every format of results with the struct that it is made of, whose field `schema` names it."""
+
+DRAFT = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+
+
+def json_schemas() -> dict[str, Schema]:
+    """Return every JSON Schema by the name of its file, in alphabetical order."""
     entries = assertions_schema()
-    return {kind: file_schema(kind, FILE_KINDS[kind], entries) for kind in kinds}
+    found = {kind: file_schema(kind, model, entries) for kind, model in FILE_KINDS.items()}
+    for name, struct in FORMATS.items():
+        of = TypeAdapter(struct).json_schema(mode="serialization")
+        found[name] = {**DRAFT, **of, "title": of["properties"]["schema"]["const"]}
+    found["run_details"] = {**DRAFT, **TypeAdapter(RunDetails).json_schema(mode="serialization")}
+    # each document of a cassette is one of the two
+    of_cassette = TypeAdapter(CassetteHead | RecordedExchange).json_schema()
+    found["cassette"] = {**DRAFT, "title": "clawtrace cassette", **of_cassette}
+    found["model_script"] = file_schema("model_script", Script, {})
+    return {f"{kind.replace('_', '-')}.schema.json": found[kind] for kind in sorted(found)}
 
 
 def file_schema(kind: str, model: type[BaseModel], entries: dict[str, Any]) -> dict[str, Any]:
@@ -57,7 +92,7 @@ def file_schema(kind: str, model: type[BaseModel], entries: dict[str, Any]) -> d
         schema["properties"]["runner"] = {"oneOf": _runners(definitions)}
         definitions.pop("RunnerSection", None)
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **DRAFT,
         "title": f"clawtrace {kind.replace('_', ' ')}",
         **{key: value for key, value in schema.items() if key != "title"},
         **({"$defs": dict(sorted(definitions.items()))} if definitions else {}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from inspection_format import Inspection
 from pydantic import BaseModel, TypeAdapter
 
 from clawtrace._scripted_model.script import Script
@@ -24,7 +25,6 @@ from clawtrace.config.suites.evaluation_profile import EvaluationProfile, Labell
 from clawtrace.config.suites.suite import RunProfile, SuiteConfig
 from clawtrace.conformance.trial import Conformance
 from clawtrace.report.difference import Difference
-from clawtrace.report.inspection import Inspection
 from clawtrace.report.json_text import Struct
 from clawtrace.report.results import Results
 from clawtrace.runners.base import runner_types

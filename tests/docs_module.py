@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = str(Path(__file__).parents[1] / "docs")
 
 
 def docs_module(name: str) -> ModuleType:
     """Return a module of docs/; its classes are the same for everyone who asks."""
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
+    if DOCS not in sys.path:
+        sys.path.append(DOCS)
+    return import_module(name)

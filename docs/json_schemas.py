@@ -9,7 +9,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from clawtrace._scripted_model.script import Script
 from clawtrace.assertions.base import Assertion
-from clawtrace.assertions.reference import json_schema as assertions_schema
+from clawtrace.assertions.reference import reference
 from clawtrace.assertions.registry import all_types
 from clawtrace.campaign.comparing.comparison import Comparison
 from clawtrace.campaign.comparing.history import History
@@ -77,6 +77,26 @@ def json_schemas() -> dict[str, Schema]:
     return {f"{kind.replace('_', '-')}.schema.json": found[kind] for kind in sorted(found)}
 
 
+def assertions_schema() -> Schema:
+    """Return the schemas of assertions: an entry is one of the types in the long notation, `type` and its fields."""
+    common = Assertion.model_json_schema()["properties"]
+    definitions: Schema = {f"any_{name}": schema for name, schema in common.items()}
+    for name, cls in all_types().items():
+        schema = cls.model_json_schema(ref_template="#/$defs/{model}")
+        definitions |= schema.pop("$defs", {})
+        properties = {
+            field: _ref(f"any_{field}") if common.get(field) == written else written
+            for field, written in schema["properties"].items()
+        }
+        definitions[name] = schema | {
+            "title": name,
+            "description": reference(cls).sentence,
+            "properties": {"type": {"const": name}, **properties},
+            "required": ["type", *schema.get("required", [])],
+        }
+    return definitions
+
+
 def file_schema(kind: str, model: type[BaseModel], entries: dict[str, Any]) -> dict[str, Any]:
     """Return the JSON Schema of one kind of file.
 
@@ -86,7 +106,7 @@ def file_schema(kind: str, model: type[BaseModel], entries: dict[str, Any]) -> d
     schema = model.model_json_schema()
     definitions: dict[str, Any] = schema.pop("$defs", {})
     if "assertions" in schema["properties"]:
-        definitions |= entries["$defs"]
+        definitions |= entries
         _describe_notations(schema["properties"], definitions)
     if kind == "case":
         schema["properties"]["runner"] = {"oneOf": _runners(definitions)}

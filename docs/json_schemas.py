@@ -10,7 +10,7 @@ from pydantic import BaseModel, TypeAdapter
 from clawtrace._scripted_model.script import Script
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.reference import reference
-from clawtrace.assertions.registry import all_types
+from clawtrace.assertions.registry import builtin_types
 from clawtrace.campaign.comparing.comparison import Comparison
 from clawtrace.campaign.comparing.history import History
 from clawtrace.campaign.mutating.mutations import Mutations
@@ -20,6 +20,7 @@ from clawtrace.config.cases.assertion_list import PRECONDITIONS
 from clawtrace.config.cases.case import CaseConfig
 from clawtrace.config.loading.assertions_file import AssertionsFile
 from clawtrace.config.project import ProjectConfig
+from clawtrace.config.schemas import Schema, add_types, fields_in, own_fields, ref
 from clawtrace.config.suites.agent_file import AgentConfig
 from clawtrace.config.suites.evaluation_profile import EvaluationProfile, LabelledExamples
 from clawtrace.config.suites.suite import RunProfile, SuiteConfig
@@ -31,8 +32,6 @@ from clawtrace.runners.base import runner_types
 from clawtrace.verdicts.reading.run_details import RunDetails
 
 __all__ = ["FILE_KINDS", "json_schemas"]
-
-Schema = dict[str, Any]
 
 FILE_KINDS: dict[str, type[BaseModel]] = {
     "project": ProjectConfig,
@@ -64,8 +63,7 @@ DRAFT = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
 
 def json_schemas() -> dict[str, Schema]:
     """Return every JSON Schema by the name of its file, in alphabetical order."""
-    entries = assertions_schema()
-    found = {kind: file_schema(kind, model, entries) for kind, model in FILE_KINDS.items()}
+    found = {kind: file_schema(kind, model) for kind, model in FILE_KINDS.items()}
     for name, struct in FORMATS.items():
         of = TypeAdapter(struct).json_schema(mode="serialization")
         found[name] = {**DRAFT, **of, "title": of["properties"]["schema"]["const"]}
@@ -73,48 +71,23 @@ def json_schemas() -> dict[str, Schema]:
     # each document of a cassette is one of the two
     of_cassette = TypeAdapter(CassetteHead | RecordedExchange).json_schema()
     found["cassette"] = {**DRAFT, "title": "clawtrace cassette", **of_cassette}
-    found["model_script"] = file_schema("model_script", Script, {})
+    found["model_script"] = file_schema("model_script", Script)
     return {f"{kind.replace('_', '-')}.schema.json": found[kind] for kind in sorted(found)}
 
 
-def assertions_schema() -> Schema:
-    """Return the schemas of assertions: an entry is one of the types in the long notation, `type` and its fields."""
-    common = Assertion.model_json_schema()["properties"]
-    definitions: Schema = {f"any_{name}": schema for name, schema in common.items()}
-    for name, cls in all_types().items():
-        schema = cls.model_json_schema(ref_template="#/$defs/{model}")
-        definitions |= schema.pop("$defs", {})
-        properties = {
-            field: _ref(f"any_{field}") if common.get(field) == written else written
-            for field, written in schema["properties"].items()
-        }
-        definitions[name] = schema | {
-            "title": name,
-            "description": reference(cls).sentence,
-            "properties": {"type": {"const": name}, **properties},
-            "required": ["type", *schema.get("required", [])],
-        }
-    return definitions
-
-
-def file_schema(kind: str, model: type[BaseModel], entries: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON Schema of one kind of file.
-
-    Args:
-        entries: the schemas of assertions, for a file that holds some.
-    """
+def file_schema(kind: str, model: type[BaseModel]) -> Schema:
+    """Return the JSON Schema of one kind of file."""
     schema = model.model_json_schema()
-    definitions: dict[str, Any] = schema.pop("$defs", {})
+    definitions: Schema = schema.setdefault("$defs", {})
     if "assertions" in schema["properties"]:
-        definitions |= entries
-        _describe_notations(schema["properties"], definitions)
+        _add_assertions(schema)
     if kind == "case":
         schema["properties"]["runner"] = {"oneOf": _runners(definitions)}
         definitions.pop("RunnerSection", None)
     return {
         **DRAFT,
         "title": f"clawtrace {kind.replace('_', ' ')}",
-        **{key: value for key, value in schema.items() if key != "title"},
+        **{key: value for key, value in schema.items() if key not in ("title", "$defs")},
         **({"$defs": dict(sorted(definitions.items()))} if definitions else {}),
     }
 
@@ -131,92 +104,36 @@ def _runners(definitions: dict[str, Any]) -> list[dict[str, str]]:
     return found
 
 
-def _describe_notations(properties: Schema, definitions: Schema) -> None:
-    """Say in `properties` what the entries of each notation are; each type's long schema is in `definitions`."""
-    types = all_types()
-    for name, cls in types.items():
-        definitions[f"fields_{name}"] = {"enum": list(cls.model_fields)}
-        definitions[f"short_{name}"] = _short(cls, definitions[name])
-        definitions[f"check_{name}"] = _declarative(cls, definitions[name])
-    definitions["check"] = _check(types, definitions)
-    definitions["assertion"] = {
-        "anyOf": [{"enum": list(types)}, *(_ref(form + name) for name in types for form in ("", "short_"))]
-    }
-    items = {"assertions": _ref("assertion"), "assert": _ref("assertion"), "deterministic_checks": _ref("check")}
-    before = [name for name, cls in types.items() if cls.precondition]
-    for key in PRECONDITIONS:
-        items[key] = {"anyOf": [_ref(form + name) for name in before for form in ("", "short_")]}
+def _add_assertions(schema: Schema) -> None:
+    """Say what the entries of each notation are, with every built-in type."""
+    properties, definitions = schema["properties"], schema["$defs"]
+    definitions |= {f"any_{name}": one for name, one in Assertion.model_json_schema()["properties"].items()}
+    definitions["assertion"] = {"anyOf": [{"enum": []}]}
+    definitions["check"] = _check()
+    items = {"assertions": ref("assertion"), "assert": ref("assertion"), "deterministic_checks": ref("check")}
+    items |= {key: {"anyOf": []} for key in PRECONDITIONS}
     for key, entries in items.items():
         if key in properties:
             properties[key] = {"type": "array", "items": entries, "description": properties[key]["description"]}
+    add_types(builtin_types(), schema)
 
 
-def _ref(name: str) -> Schema:
-    return {"$ref": f"#/$defs/{name}"}
-
-
-def _fields(cls: type[Assertion], names: list[str]) -> Schema:
-    return {name: _ref(f"{cls.type_name}/properties/{name}") for name in names}
-
-
-def _own(cls: type[Assertion]) -> list[str]:
-    """Return the fields of a type that not every type has; editors show the meaning of these."""
-    return [name for name in cls.model_fields if name not in Assertion.model_fields]
-
-
-def _short(cls: type[Assertion], long: Schema) -> Schema:
-    """An entry like ``ran: "make test"``: the type's name is the key, and fields may stand next to it."""
-    own = _fields(cls, _own(cls))
-    required = [name for name in long["required"] if name != "type"]
-    names = _ref(f"fields_{cls.type_name}")
-    value: list[Schema] = [{"type": "object", "properties": own, "propertyNames": names}]
-    if cls.main_field is not None:
-        value.append(_ref(f"{cls.type_name}/properties/{cls.main_field}"))
-    else:
-        value.append({"const": True})
-    if not required:
-        value.append({"type": "null"})
+def _check() -> Schema:
+    some, hook = next(iter(builtin_types().values())), builtin_types()["python_hook"]
     return {
         "type": "object",
-        "description": long["description"],
-        "properties": {cls.type_name: {"description": long["description"], "anyOf": value}},
-        "propertyNames": {"anyOf": [{"const": cls.type_name}, names]},
-        "required": [cls.type_name],
-    }
-
-
-def _declarative(cls: type[Assertion], long: Schema) -> Schema:
-    required = ["kind" if name == "type" else name for name in long["required"]]
-    return {
-        "type": "object",
-        "description": long["description"],
-        "properties": {"kind": {"const": cls.type_name}, **_fields(cls, _own(cls))},
-        "propertyNames": {"anyOf": [{"const": "kind"}, _ref(f"fields_{cls.type_name}")]},
-        "required": required,
-    }
-
-
-def _check(types: dict[str, type[Assertion]], definitions: Schema) -> Schema:
-    shared = [name for name in Assertion.model_fields if name != "id"]
-    some = next(iter(types.values()))
-    properties: Schema = {
-        "check_id": {"type": "string", "description": "Name of the check in reports."},
-        "declarative": {"oneOf": [_ref(f"check_{name}") for name in types], "description": "What is checked."},
-        **_fields(some, shared),
-    }
-    if "python_hook" in types:
-        hook = types["python_hook"]
-        properties["python_hook"] = {
-            "type": "object",
-            "description": definitions["python_hook"]["description"],
-            "properties": _fields(hook, _own(hook)),
-            "additionalProperties": False,
-        }
-    forms = [{"required": [form]} for form in ("declarative", "python_hook") if form in properties]
-    return {
-        "type": "object",
-        "properties": properties,
+        "properties": {
+            "check_id": {"type": "string", "description": "Name of the check in reports."},
+            "declarative": {"oneOf": [], "description": "What is checked."},
+            **fields_in(some, [name for name in Assertion.model_fields if name != "id"]),
+            "python_hook": {
+                "type": "object",
+                "description": reference(hook).sentence,
+                "properties": fields_in(hook, own_fields(hook)),
+                "additionalProperties": False,
+            },
+        },
         "required": ["check_id"],
-        "oneOf": forms,
+        "oneOf": [{"required": [form]} for form in ("declarative", "python_hook")],
         "additionalProperties": False,
     }

@@ -7,13 +7,13 @@ import sys
 from importlib import metadata
 
 import pytest
-from tests.docs_module import docs_module
 
 from clawtrace.assertions import registry
 from clawtrace.assertions.base import Assertion, summary
 from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.reference import reference
 from clawtrace.assertions.registry import PluginError, UnknownTypeError, parse_assertion
+from clawtrace.cli.commands.schema import schemas
 from clawtrace.support.yaml_reading import read_yaml
 
 TYPES = registry.all_types()
@@ -90,7 +90,7 @@ def test_the_sql_keeps_to_the_portable_subset(name):
 
 def test_the_schema_of_assertions_names_every_type():
     """Editors know each type, its fields and their meaning; references resolve."""
-    definitions = docs_module("json_schemas").assertions_schema()
+    definitions = schemas()["assertions.schema.json"]["$defs"]
     one = definitions["delegation_path"]
 
     assert set(re.findall(r'"#/\$defs/([^"]+)"', json.dumps(definitions))) <= set(definitions)

@@ -15,10 +15,18 @@ __all__ = ["command", "schemas"]
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """Return every JSON Schema by the name of its file, in alphabetical order."""
+    """Return every JSON Schema by the name of its file, in alphabetical order; the assertion types of other distributions are in them."""
     from importlib.resources import files
 
+    from clawtrace.assertions.registry import added_types
+
     found: dict[str, dict[str, Any]] = json.loads(files("clawtrace.cli.projects").joinpath("schemas.json").read_bytes())
+    if added := added_types():
+        from clawtrace.config.schemas import add_types
+
+        for schema in found.values():
+            if "assertion" in schema.get("$defs", {}):
+                add_types(added, schema)
     return found
 
 

@@ -29,8 +29,8 @@ from clawtrace.session.session import Session
 DETAILS = ("failed_llm_attempts", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
 """Facts that many instrumentations never record; the others are the core."""
 
-LOST = frozenset(("nemo-agent-toolkit", "opencode"))
-"""Clients that end without sending their last spans: their recordings must not be complete, and what is counted in them is at
+LOST = frozenset(("nemo-agent-toolkit", "opencode", "codex/soak-lost-process"))
+"""Clients, or recordings, that end without sending their last spans: their recordings must not be complete, and what is counted in them is at
 most what happened."""
 
 
@@ -62,7 +62,7 @@ def inspected(session: Session) -> dict[str, dict[str, Any]]:
 def compare(path: Path, run: dict[str, Any]) -> dict[str, tuple[str, Any, Any]]:
     """Return for each fact whether it is true, unknown or wrong, what was found and what is true."""
     truth = json.loads((path / "truth.json").read_text(encoding="utf-8"))
-    return facts.compare(run, truth, whole=path.parent.name not in LOST)
+    return facts.compare(run, truth, whole=LOST.isdisjoint((path.parent.name, name(path))))
 
 
 def is_absent(path: Path, fact: str) -> bool:

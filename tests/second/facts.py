@@ -189,7 +189,7 @@ class Reading:
             for one in self.above(span):
                 if self.kinds[one["id"]] == "agent":
                     break
-                outer = next((row for row, of, _ in rows if of is one and row["name"] == self._tool_name(span)), outer)
+                outer = next((row for row, of, _ in rows if of is one and self._may_be_one(span, of)), outer)
             if (
                 outer is None and span["parent"] not in self.of and span["kind"] == 2
             ):  # the server's side of a call in its time
@@ -235,6 +235,11 @@ class Reading:
         """Whether a model that a tool had asked may have called that tool again: no id tells."""
         asked = any(of["end"] and of["end"] <= span["start"] and outer in self.above(of) for _, of in self.calls)
         return asked and "gen_ai.tool.call.id" not in span["attributes"]
+
+    def _may_be_one(self, span: Row, outer: Row) -> bool:
+        """Whether two spans of tools may be of one call: they have one name, and not two ids."""
+        ids = {one["attributes"].get("gen_ai.tool.call.id") for one in (span, outer)} - {None}
+        return self._tool_name(span) == self._tool_name(outer) and len(ids) < 2
 
     def _tool_name(self, span: Row) -> Any:
         return span["attributes"].get("gen_ai.tool.name", UNKNOWN)

@@ -22,7 +22,7 @@ DECISIVE = ("contrary", "engine untrue", "second untrue")
 @pytest.mark.longer
 def test_both_judges_agree(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     """No verdict contradicts the other judge's or what happened, and few are open although the spans tell."""
-    traces = 1500 if request.config.getoption("--full") else 150
+    traces = 1500 if request.config.getoption("--full") else 50
 
     answers = list(compared(range(traces), tmp_path))
 
@@ -71,7 +71,7 @@ def test_how_spans_arrive_changes_no_verdict(request: pytest.FixtureRequest, tmp
 @pytest.mark.longer
 def test_a_part_is_never_contradicted_by_the_whole(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     """What is decided of a part of the spans that shows that others are missing holds of all of them."""
-    seeds = range(600 if request.config.getoption("--full") else 60)
+    seeds = range(600 if request.config.getoption("--full") else 30)
     asked, number, runs = questions(2), random.Random(2), {}
     for seed in seeds:
         spans = Program(seed).spans

@@ -63,7 +63,7 @@ def _tools(truth: Truth) -> Iterator[Claim]:
             yield True, {**asked, "count": {"min": failed, "max": failed + refused[name]}}
             yield False, {**asked, "count": {"min": failed + refused[name] + 1}}
     for tool in truth.tools:
-        if tool["name"] in unclear:
+        if tool["name"] in unclear or not isinstance(tool["arguments"], dict):
             continue
         same = sum(one["name"] == tool["name"] and one["arguments"] == tool["arguments"] for one in truth.tools)
         asked = {"type": "tool_call", "tool": tool["name"], "match": "exact"}

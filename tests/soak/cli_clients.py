@@ -213,7 +213,7 @@ QWEN = Client(
     shell=Shell("run_shell_command", "command", {"is_background": False}, {"timeout": 500}),
     read=("read_file", "file_path"), write=("write_file", "file_path", "content"),
     helper=("agent", {"description": "look", "subagent_type": "general-purpose"}, "prompt"), helper_name="general-purpose",
-    refused=r"params must have required property|params/\S+ must be|not found in registry|Blocked: standalone",
+    refused=r"params must have required property|params/\S+ must be|not found in registry|not found\. Tools must|Blocked: standalone",
     failed=r"\nExit Code: [1-9]\d*\nSignal|File not found",
     env={"OPENAI_API_KEY": "scripted", "OPENAI_BASE_URL": "{url}/v1", "OPENAI_MODEL": "gpt-4o"},
     named_agents=False,

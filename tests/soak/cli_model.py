@@ -34,6 +34,8 @@ class CliMind(Mind):
 
     def __init__(self, chance: random.Random, client: Client, folder: Path, kill: Callable[[], None]) -> None:
         super().__init__(chance)
+        # An agent mixes calls of one answer that share an id: what it then runs, no log of the model's says.
+        self.ids = "again" if self.ids == "same" else self.ids
         self.client, self.folder, self.kill = client, folder, kill
         self.other_model = client.versions[1]
         self.model = self.model and client.versions[0]

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -145,6 +146,7 @@ def truth_of(run: Run, exchanges: Sequence[Exchange], cut: int, *, failed: bool)
         mark for path in run.folder.rglob(MARKS) for mark in path.read_text().split()
     }  # sub-agents work in other folders
     codes = run.minds[0].codes if run.minds else {}
+    ids = Counter(call["id"] for one in exchanges for call in one.tool_calls)
     tools, refused, unclear = [], [], []
     for one in (one for one in exchanges if one.status == 200):
         for call in one.tool_calls:
@@ -152,6 +154,9 @@ def truth_of(run: Run, exchanges: Sequence[Exchange], cut: int, *, failed: bool)
                 continue
             text, bad = said.get(_plain(call["id"]), (None, True))
             mark = re.search(r"mark-\d+", str(call["arguments"]))
+            shared = ids[call["id"]] > 1  # whose result it is, is not known, and some agents send one for each id
+            if shared:
+                text, bad = ("ran", False) if mark and mark[0] in marks else (None, False)
             bad = (
                 bad
                 or bool(mark and codes.get(mark[0]))
@@ -163,7 +168,9 @@ def truth_of(run: Run, exchanges: Sequence[Exchange], cut: int, *, failed: bool)
                 "error": (text or "no result") if bad else None,
                 "start": one.at,
             }
-            if text is None and call["name"] in UNKNOWN_TOOLS:
+            if shared and text is None:
+                unclear += [noted, noted | {"error": "no result"}]
+            elif text is None and call["name"] in UNKNOWN_TOOLS:
                 refused.append(call)
             elif text is None or re.search(client.unclear, text):
                 unclear.append(noted)

@@ -216,7 +216,9 @@ def _facts(truth: Truth, named_agents: bool) -> dict[str, Any]:
         ),
         "tool_calls": _Between(
             conformance.multiset((tool["name"], tool["error"] is not None) for tool in tools),
-            conformance.multiset((call["name"], True) for call in (*truth.unclear, *truth.refused)),
+            conformance.multiset(
+                (call["name"], call.get("error", "refused") is not None) for call in (*truth.unclear, *truth.refused)
+            ),
         ),
         # What a text that is no JSON was repaired to is not known.
         "arguments": _Anything()

@@ -43,6 +43,17 @@ def test_an_id_that_a_model_uses_again_does_not_join_two_tools(lab: Lab) -> None
     assert lab.rows("SELECT name FROM tool_calls ORDER BY call_no") == [("get_weather",), ("search",), ("search",)]
 
 
+def test_a_tool_of_another_name_was_not_given_what_the_request_says(lab: Lab) -> None:
+    """In opencode a call of an unknown tool becomes one of its tool `invalid`, whose arguments are the unknown tool and an error."""
+    lab.put(
+        agent("a"),
+        chat("m", "a", at=1, **{"gen_ai.output.messages": asks(("c1", "invalid", {"tool": "get_weather"}))}),
+        tool("t", "a", at=20, tool="get_weather", **{"gen_ai.tool.call.id": "c1"}),
+    )
+
+    assert lab.rows(TOOLS) == [("get_weather", None, "ok")]
+
+
 def test_which_tools_several_requests_of_one_id_were_of_is_unknown_where_their_span_names_another(lab: Lab) -> None:
     """The AI SDK keeps calls by their ids: it writes the last one's name for all, and one span is left of three calls."""
     alike = ("call_0", "add_numbers", {"a": 1})

@@ -246,7 +246,10 @@ def _without_resumed(executions: Sequence[Execution]) -> list[Execution]:
 
 def _fill_from_request(execution: Execution, request: ToolRequest, answer: Result) -> None:
     """Add what the request says of an execution, and the answer to it."""
-    execution.arguments = _given(request) if execution.arguments is None else execution.arguments
+    # As the model called it; but what ran is the truth where it was another tool.
+    if execution.name is None or same_tool(execution.name, request.name):
+        execution.name = request.name
+        execution.arguments = _given(request) if execution.arguments is None else execution.arguments
     # A span without the result may end like any other where its tool failed.
     if answer.failed and execution.outcome == "ok" and execution.result is None:
         execution.outcome = "error"
@@ -256,9 +259,6 @@ def _fill_from_request(execution: Execution, request: ToolRequest, answer: Resul
     if execution.agent is None and execution.call_id == request.call_id is not None:
         execution.agent, execution.turn = request.agent, request.turn  # its span is in a trace of its own
     execution.call_id = execution.call_id or request.call_id
-    # As the model called it; but what ran is the truth where it was another tool.
-    if execution.name is None or same_tool(execution.name, request.name):
-        execution.name = request.name
 
 
 def _fill_from_history(execution: Execution, conversations: Histories) -> None:

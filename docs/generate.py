@@ -253,19 +253,32 @@ def policy(field: FieldInfo) -> str:
 
 
 def schemas() -> Iterator[tuple[str, str]]:
-    """Yield the JSON Schemas, as `clawtrace schema --out` writes them."""
-    from clawtrace.cli.commands.schema import schemas
+    """Yield the JSON Schemas, as `clawtrace schema --out` writes them, and all in one file of the package, which it reads."""
+    from json_schemas import json_schemas
 
-    for name, schema in schemas().items():
+    found = json_schemas()
+    for name, schema in found.items():
         yield f"{SCHEMAS}/{name}", json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    yield "src/clawtrace/cli/projects/schemas.json", packed(found)
 
 
-def control_service() -> str:
-    """Return the OpenAPI description of the control service."""
+def control_service() -> Iterator[tuple[str, str]]:
+    """Yield the OpenAPI description of the control service, and the file of the package that the service sends."""
+    from openapi_description import openapi
+
     from clawtrace import __version__
-    from clawtrace.sidecar.openapi import openapi
 
-    return json.dumps(openapi(__version__), indent=2, ensure_ascii=False) + "\n"
+    described = openapi(__version__)
+    yield f"{REFERENCE}/openapi.json", json.dumps(described, indent=2, ensure_ascii=False) + "\n"
+    yield "src/clawtrace/sidecar/openapi.json", packed(described)
+
+
+def packed(data: Mapping[str, object]) -> str:
+    """Return data as JSON in one line for each of its keys."""
+    lines = (
+        f"{json.dumps(key)}:{json.dumps(of, ensure_ascii=False, separators=(',', ':'))}" for key, of in data.items()
+    )
+    return "{" + ",\n".join(lines) + "}\n"
 
 
 def pages() -> Iterator[tuple[str, str]]:
@@ -281,7 +294,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "src/clawtrace/pricing/prices.jsonl", price_table()
     yield f"{REFERENCE}/reasons.md", reasons()
     yield f"{REFERENCE}/conformance.md", conformance_table(NOTE)
-    yield f"{REFERENCE}/openapi.json", control_service()
+    yield from control_service()
     yield from schemas()
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, get_args
 import pytest
 import yaml
 from pydantic import BaseModel
+from tests.docs_module import docs_module
 
 from clawtrace.campaign.planning.expand import expand
 from clawtrace.campaign.running.execute import execute
@@ -25,7 +26,6 @@ from clawtrace.config.loading.assertions_file import load_assertions_file
 from clawtrace.config.loading.suite_file import load_suite
 from clawtrace.config.projects.project_file import environment_names, load_project
 from clawtrace.config.projects.session_settings import session_settings
-from clawtrace.config.schemas import FILE_KINDS
 from clawtrace.errors import ConfigError
 from clawtrace.runners.base import runner_types
 from clawtrace.support.yaml_reading import read_yaml
@@ -88,6 +88,7 @@ def keys_of(model: type[BaseModel], prefix: str) -> Iterator[str]:
             yield from keys_of(inner, key)
 
 
+FILE_KINDS = docs_module("json_schemas").FILE_KINDS
 ALL = {key for kind, model in FILE_KINDS.items() for key in keys_of(model, kind)} | {
     key for name, cls in runner_types().items() for key in keys_of(cls.Settings, f"runner.{name}")
 }

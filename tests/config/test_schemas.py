@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 import yaml
 from jsonschema_rs import validator_for
+from tests.docs_module import docs_module
 
 from clawtrace.assertions.base import InvalidAssertionError
 from clawtrace.assertions.registry import names, parse_assertion
+from clawtrace.cli.commands.schema import schemas
 from clawtrace.config.files.document import read_document
-from clawtrace.config.schemas import FILE_KINDS, schemas
 from clawtrace.runners.base import runner_types
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -32,9 +33,12 @@ CASES = Path(__file__).parents[1] / "assertions" / "cases"
 COMMENT = "# yaml-language-server: $schema="
 
 
+FILE_KINDS = docs_module("json_schemas").FILE_KINDS
+
+
 @pytest.fixture(scope="module")
 def found():
-    return schemas()
+    return {name.removesuffix(".schema.json").replace("-", "_"): schema for name, schema in schemas().items()}
 
 
 @pytest.mark.parametrize("kind", FILE_KINDS)

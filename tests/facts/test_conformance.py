@@ -21,12 +21,12 @@ import conformance
 import pytest
 import verified
 from pydantic import TypeAdapter
+from tests.docs_module import docs_module
 
 from clawtrace.dialects.load import load_dialects
 from clawtrace.dialects.unread import unknown_attributes
 from clawtrace.model.reasons import REASONS
 from clawtrace.model.relations import COUNTED as TOTALS
-from clawtrace.report.inspection import Inspection
 from clawtrace.session.session import Session
 from clawtrace.support.yaml_reading import read_yaml
 
@@ -152,7 +152,7 @@ def test_recording_of_a_stranger(path: Path, inspected: dict[Path, dict[str, Any
 def test_inspect_is_as_its_schema_says(inspected: dict[Path, dict[str, Any]]) -> None:
     """`clawtrace.inspect/1` of every recording has the keys of its struct and no other, and values of their types."""
     said = json.dumps({"schema": "clawtrace.inspect/1", "runs": list(inspected.values())})
-    contract = TypeAdapter(Inspection)
+    contract = TypeAdapter(docs_module("inspection_format").Inspection)
 
     assert contract.dump_python(contract.validate_json(said, strict=True), mode="json") == json.loads(said)
 

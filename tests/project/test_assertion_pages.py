@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from clawtrace.assertions.registry import all_types, parse_assertion
-from clawtrace.config.cases.assertion_list import ASSERTIONS, read_entries
+from clawtrace.config.cases.assertion_list import ASSERTIONS, EntryReader
 from clawtrace.config.files.document import parse_document
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +33,7 @@ def test_the_three_notations_of_an_example_are_one_assertion(name: str):
     parsed = []
     for text in (long, others):
         document = parse_document(text, "page.yaml")
-        for entry in read_entries(document.data, ASSERTIONS, document, problems):
+        for entry in EntryReader(document, problems).read(ASSERTIONS):
             parsed.append(parse_assertion({key: value for key, value in entry.fields.items() if key != "id"}))
 
     assert problems == []

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from jsonschema_rs import validator_for
 
 pytestmark = pytest.mark.full
 
@@ -38,9 +39,15 @@ def test_it_is_listed_and_explained(installed):
     """It stands among the built-in types, and its own docstring is its help."""
     listed = installed("assertions", "--json")
     explained = installed("explain", "max_words")
+    schema = json.loads(installed("schema").stdout)["assertions.schema.json"]
 
     assert "max_words" in [entry["type"] for entry in json.loads(listed.stdout)], listed.stderr
     assert "The final answer has at most `limit` words." in explained.stdout
+    for entry in ({"type": "max_words", "limit": 3}, {"max_words": 3}, {"max_words": {"limit": 3}}):
+        validator_for(schema).validate({"assertions": [entry]})
+    validator_for(schema).validate(
+        {"deterministic_checks": [{"check_id": "x", "declarative": {"kind": "max_words", "limit": 3}}]}
+    )
 
 
 def test_it_judges_a_recording(installed, tmp_path):

@@ -9,7 +9,6 @@ import pytest
 
 from clawtrace.errors import RunnerError
 from clawtrace.runners.base import StopSignal
-from clawtrace.runners.command import CommandRunner
 from clawtrace.runners.workspace import digests, snapshot
 
 
@@ -106,15 +105,14 @@ def test_setup_emits_no_telemetry(bench):
 
 def test_a_missing_scaffold_is_known_before_the_start(bench):
     """`absent` names a scaffold that is not there, `missing` a program that is not on PATH."""
-    runner = CommandRunner()
     request = bench.request(command=["true"], scaffold="absent")
     absent = bench.request(command=["no-such-agent"])
 
     assert list(request.settings.absent(bench.case_dir, {})) == [
         (("scaffold",), "the folder 'absent' does not exist next to the case file")
     ]
-    assert "`no-such-agent` is not on PATH" in runner.missing(absent.settings, absent.base_env)
-    assert runner.missing(bench.request(command=["sh"]).settings, absent.base_env) is None
+    assert "`no-such-agent` is not on PATH" in absent.settings.missing(absent.base_env)
+    assert bench.request(command=["sh"]).settings.missing(absent.base_env) is None
 
 
 def test_a_stop_before_the_start_is_obeyed(bench):

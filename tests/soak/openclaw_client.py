@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,7 +18,7 @@ from openclaw_install import NEWEST, VERSION, install
 from plugin_registry import plugin_registry
 
 from clawtrace.providers.models import ModelChoice
-from clawtrace.runners.gateways.order import GatewayOrder, configuration, write_gateway_order
+from clawtrace.runners.gateways.order import GatewayOrder, configuration
 from clawtrace.runners.gateways.state import keep_transcripts
 from clawtrace.runners.starting.environment import allowed_environment
 
@@ -66,7 +67,7 @@ class OpenClawClient(Client):
             str(root / "stage"),
         )
         file = place.folder / "gateway.json"
-        write_gateway_order(order, file)
+        file.write_text(json.dumps(asdict(order)), encoding="utf-8")
         return [[sys.executable, "-P", "-m", "clawtrace.runners.gateways.keeper", str(file)]]
 
     def logs(self, folder: Path) -> Sequence[Path]:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import inspect
 import json
 import textwrap
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.probe import Probe
-from clawtrace.assertions.registry import all_types, parse_assertion
+from clawtrace.assertions.registry import parse_assertion
 from clawtrace.support.attribute_docs import attribute_docs
 
-__all__ = ["FieldReference", "Reference", "json_schema", "reference"]
+__all__ = ["FieldReference", "Reference", "reference"]
 
 _EXAMPLE = "Example:"
 
@@ -135,50 +133,3 @@ def _alternatives(schema: dict[str, Any], definitions: dict[str, Any], inside: t
         return [f"mapping of {', '.join(schema['properties'])}"]
     words = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
     return [words.get(kind, "mapping" if kind == "object" else kind)]
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of an assertions file, for editors; every installed type is in it.
-
-    An entry is one of the types in the long notation: `type` and its fields.
-    """
-    definitions: dict[str, Any] = {f"any_{name}": schema for name, schema in _common_schemas().items()}
-    entries = [_entry_schema(cls, definitions) for cls in all_types().values()]
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "clawtrace assertions",
-        "type": "object",
-        "properties": {
-            "schema_version": {"type": "integer", "description": "Version of this file's format."},
-            "assertions": {"type": "array", "items": {"oneOf": entries}},
-        },
-        "required": ["assertions"],
-        "additionalProperties": False,
-        "$defs": dict(sorted(definitions.items())),
-    }
-
-
-@cache
-def _common_schemas() -> Mapping[str, Any]:
-    """Return the schemas of the fields that every type accepts, by name: they are written once."""
-    found: dict[str, Any] = Assertion.model_json_schema()["properties"]
-    return found
-
-
-def _entry_schema(cls: type[Assertion], definitions: dict[str, Any]) -> dict[str, str]:
-    """Put the schema of one type, in the long notation, into `definitions`, and return a reference to it."""
-    schema = cls.model_json_schema(ref_template="#/$defs/{model}")
-    definitions.update(schema.pop("$defs", {}))
-    common = _common_schemas()
-    shared = {
-        name: {"$ref": f"#/$defs/any_{name}"}
-        for name, written in schema["properties"].items()
-        if common.get(name) == written
-    }
-    schema["properties"] |= shared
-    schema["title"] = cls.type_name
-    schema["description"] = _docstring(cls)[0]
-    schema["properties"] = {"type": {"const": cls.type_name}, **schema["properties"]}
-    schema["required"] = ["type", *schema.get("required", [])]
-    definitions[cls.type_name] = schema
-    return {"$ref": f"#/$defs/{cls.type_name}"}

@@ -23,7 +23,17 @@ from clawtrace.support.did_you_mean import did_you_mean
 if TYPE_CHECKING:
     from importlib import metadata
 
-__all__ = ["ENTRY_POINTS", "PluginError", "UnknownTypeError", "all_types", "get", "names", "parse_assertion"]
+__all__ = [
+    "ENTRY_POINTS",
+    "PluginError",
+    "UnknownTypeError",
+    "added_types",
+    "all_types",
+    "builtin_types",
+    "get",
+    "names",
+    "parse_assertion",
+]
 
 BUILTIN = "clawtrace.assertions.builtin"
 ENTRY_POINTS = "clawtrace.assertions"
@@ -68,12 +78,24 @@ def all_types() -> dict[str, type[Assertion]]:
     Raises:
         PluginError: a registered type cannot be loaded, or takes the name of a built-in one.
     """
-    found = {cls.type_name: cls for cls in subclasses_in(BUILTIN, Assertion)}
+    return dict(sorted({**builtin_types(), **added_types()}.items()))
+
+
+def builtin_types() -> dict[str, type[Assertion]]:
+    """Return every type of clawtrace itself by name, in alphabetical order, importing all of them."""
+    return dict(sorted((cls.type_name, cls) for cls in subclasses_in(BUILTIN, Assertion)))
+
+
+def added_types() -> dict[str, type[Assertion]]:
+    """Return every type of other distributions by name.
+
+    Raises:
+        PluginError: one cannot be loaded, or takes the name of a built-in one.
+    """
     for name in _plugins():
-        if name in found:
+        if name in _builtin_names():
             raise PluginError(f"{_origin(name)} registers the assertion type {name!r}, which is built in: rename it")
-        found[name] = _load(name)
-    return dict(sorted(found.items()))
+    return {name: _load(name) for name in sorted(_plugins())}
 
 
 def get(name: Any) -> type[Assertion]:

@@ -1,125 +1,77 @@
-"""JSON Schemas of every kind of configuration file, for editors and for `clawtrace schema` (spec: config.md §1)."""
+"""Assertion types in the JSON Schemas of files, in their three notations: the built-in ones, and those of other distributions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel
-
 from clawtrace.assertions.base import Assertion
-from clawtrace.assertions.reference import json_schema as assertions_schema
-from clawtrace.assertions.registry import all_types
+from clawtrace.assertions.reference import reference
 from clawtrace.config.cases.assertion_list import PRECONDITIONS
-from clawtrace.config.cases.case import CaseConfig
-from clawtrace.config.loading.assertions_file import AssertionsFile
-from clawtrace.config.project import ProjectConfig
-from clawtrace.config.suites.agent_file import AgentConfig
-from clawtrace.config.suites.evaluation_profile import EvaluationProfile, LabelledExamples
-from clawtrace.config.suites.suite import RunProfile, SuiteConfig
-from clawtrace.runners.base import runner_types
 
-__all__ = ["FILE_KINDS", "file_schema", "schemas"]
+__all__ = ["Schema", "add_types", "fields_in", "own_fields", "ref"]
 
 Schema = dict[str, Any]
 
-FILE_KINDS: dict[str, type[BaseModel]] = {
-    "project": ProjectConfig,
-    "case": CaseConfig,
-    "suite": SuiteConfig,
-    "run_profile": RunProfile,
-    "evaluation_profile": EvaluationProfile,
-    "labelled_examples": LabelledExamples,
-    "agent": AgentConfig,
-    "assertions": AssertionsFile,
-}
-"""Every kind of file with the model that reads it."""
 
-
-def schemas(kinds: Iterable[str] = FILE_KINDS) -> dict[str, dict[str, Any]]:
-    """Return the JSON Schema of each kind of file, by its name in `FILE_KINDS`."""
-    entries = assertions_schema()
-    return {kind: file_schema(kind, FILE_KINDS[kind], entries) for kind in kinds}
-
-
-def file_schema(kind: str, model: type[BaseModel], entries: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON Schema of one kind of file.
-
-    Args:
-        entries: the schemas of assertions, for a file that holds some.
-    """
-    schema = model.model_json_schema()
-    definitions: dict[str, Any] = schema.pop("$defs", {})
-    if "assertions" in schema["properties"]:
-        definitions |= entries["$defs"]
-        _describe_notations(schema["properties"], definitions)
-    if kind == "case":
-        schema["properties"]["runner"] = {"oneOf": _runners(definitions)}
-        definitions.pop("RunnerSection", None)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"clawtrace {kind.replace('_', ' ')}",
-        **{key: value for key, value in schema.items() if key != "title"},
-        **({"$defs": dict(sorted(definitions.items()))} if definitions else {}),
-    }
-
-
-def _runners(definitions: dict[str, Any]) -> list[dict[str, str]]:
-    """Put each runner type's settings into `definitions`; nothing is required, for a profile may give it."""
-    found = []
-    for name, runner in runner_types().items():
-        settings = runner.Settings.model_json_schema(ref_template="#/$defs/{model}")
-        definitions |= settings.pop("$defs", {})
-        properties = {"type": {"const": name}, **settings["properties"]}
-        definitions[f"runner_{name}"] = settings | {"title": name, "properties": properties, "required": ["type"]}
-        found.append({"$ref": f"#/$defs/runner_{name}"})
-    return found
-
-
-def _describe_notations(properties: Schema, definitions: Schema) -> None:
-    """Say in `properties` what the entries of each notation are; each type's long schema is in `definitions`."""
-    types = all_types()
+def add_types(types: Mapping[str, type[Assertion]], schema: Schema) -> None:
+    """Let the schema of a file with assertions take these types too."""
+    definitions, properties = schema["$defs"], schema["properties"]
     for name, cls in types.items():
-        definitions[f"fields_{name}"] = {"enum": list(cls.model_fields)}
-        definitions[f"short_{name}"] = _short(cls, definitions[name])
-        definitions[f"check_{name}"] = _declarative(cls, definitions[name])
-    definitions["check"] = _check(types, definitions)
-    definitions["assertion"] = {
-        "anyOf": [{"enum": list(types)}, *(_ref(form + name) for name in types for form in ("", "short_"))]
-    }
-    items = {"assertions": _ref("assertion"), "assert": _ref("assertion"), "deterministic_checks": _ref("check")}
-    before = [name for name, cls in types.items() if cls.precondition]
-    for key in PRECONDITIONS:
-        items[key] = {"anyOf": [_ref(form + name) for name in before for form in ("", "short_")]}
-    for key, entries in items.items():
-        if key in properties:
-            properties[key] = {"type": "array", "items": entries, "description": properties[key]["description"]}
+        long = _long(cls, definitions)
+        definitions |= {
+            name: long,
+            f"fields_{name}": {"enum": list(cls.model_fields)},
+            f"short_{name}": _short(cls, long),
+            f"check_{name}": _check(cls, long),
+        }
+        either = [ref(name), ref(f"short_{name}")]
+        definitions["assertion"]["anyOf"][0]["enum"].append(name)
+        definitions["assertion"]["anyOf"] += either
+        definitions["check"]["properties"]["declarative"]["oneOf"].append(ref(f"check_{name}"))
+        for key in PRECONDITIONS if cls.precondition else ():
+            if key in properties:
+                properties[key]["items"]["anyOf"] += either
 
 
-def _ref(name: str) -> Schema:
+def ref(name: str) -> Schema:
+    """Return a reference to a definition."""
     return {"$ref": f"#/$defs/{name}"}
 
 
-def _fields(cls: type[Assertion], names: list[str]) -> Schema:
-    return {name: _ref(f"{cls.type_name}/properties/{name}") for name in names}
+def fields_in(cls: type[Assertion], names: list[str]) -> Schema:
+    """Return fields of a type as properties of another notation."""
+    return {name: ref(f"{cls.type_name}/properties/{name}") for name in names}
 
 
-def _own(cls: type[Assertion]) -> list[str]:
+def own_fields(cls: type[Assertion]) -> list[str]:
     """Return the fields of a type that not every type has; editors show the meaning of these."""
     return [name for name in cls.model_fields if name not in Assertion.model_fields]
 
 
+def _long(cls: type[Assertion], definitions: Schema) -> Schema:
+    """An entry with `type` and its fields; what its schema refers to is put into `definitions`."""
+    schema = cls.model_json_schema(ref_template="#/$defs/{model}")
+    definitions |= schema.pop("$defs", {})
+    properties = {
+        name: ref(f"any_{name}") if definitions.get(f"any_{name}") == written else written
+        for name, written in schema["properties"].items()
+    }
+    return schema | {
+        "title": cls.type_name,
+        "description": reference(cls).sentence,
+        "properties": {"type": {"const": cls.type_name}, **properties},
+        "required": ["type", *schema.get("required", [])],
+    }
+
+
 def _short(cls: type[Assertion], long: Schema) -> Schema:
     """An entry like ``ran: "make test"``: the type's name is the key, and fields may stand next to it."""
-    own = _fields(cls, _own(cls))
-    required = [name for name in long["required"] if name != "type"]
-    names = _ref(f"fields_{cls.type_name}")
+    names = ref(f"fields_{cls.type_name}")
+    own = fields_in(cls, own_fields(cls))
     value: list[Schema] = [{"type": "object", "properties": own, "propertyNames": names}]
-    if cls.main_field is not None:
-        value.append(_ref(f"{cls.type_name}/properties/{cls.main_field}"))
-    else:
-        value.append({"const": True})
-    if not required:
+    value.append({"const": True} if cls.main_field is None else ref(f"{cls.type_name}/properties/{cls.main_field}"))
+    if long["required"] == ["type"]:
         value.append({"type": "null"})
     return {
         "type": "object",
@@ -130,38 +82,12 @@ def _short(cls: type[Assertion], long: Schema) -> Schema:
     }
 
 
-def _declarative(cls: type[Assertion], long: Schema) -> Schema:
-    required = ["kind" if name == "type" else name for name in long["required"]]
+def _check(cls: type[Assertion], long: Schema) -> Schema:
+    """The check in an entry of `deterministic_checks`: its type is called `kind`."""
     return {
         "type": "object",
         "description": long["description"],
-        "properties": {"kind": {"const": cls.type_name}, **_fields(cls, _own(cls))},
-        "propertyNames": {"anyOf": [{"const": "kind"}, _ref(f"fields_{cls.type_name}")]},
-        "required": required,
-    }
-
-
-def _check(types: dict[str, type[Assertion]], definitions: Schema) -> Schema:
-    shared = [name for name in Assertion.model_fields if name != "id"]
-    some = next(iter(types.values()))
-    properties: Schema = {
-        "check_id": {"type": "string", "description": "Name of the check in reports."},
-        "declarative": {"oneOf": [_ref(f"check_{name}") for name in types], "description": "What is checked."},
-        **_fields(some, shared),
-    }
-    if "python_hook" in types:
-        hook = types["python_hook"]
-        properties["python_hook"] = {
-            "type": "object",
-            "description": definitions["python_hook"]["description"],
-            "properties": _fields(hook, _own(hook)),
-            "additionalProperties": False,
-        }
-    forms = [{"required": [form]} for form in ("declarative", "python_hook") if form in properties]
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": ["check_id"],
-        "oneOf": forms,
-        "additionalProperties": False,
+        "properties": {"kind": {"const": cls.type_name}, **fields_in(cls, own_fields(cls))},
+        "propertyNames": {"anyOf": [{"const": "kind"}, ref(f"fields_{cls.type_name}")]},
+        "required": ["kind", *long["required"][1:]],
     }

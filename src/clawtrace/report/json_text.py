@@ -27,18 +27,6 @@ class Struct:
             **{name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}, **own
         )
 
-    @classmethod
-    def json_schema(cls) -> dict[str, Any]:
-        """Return the JSON Schema (draft 2020-12) of a format, which is the struct whose field `schema` names it."""
-        from pydantic import TypeAdapter
-
-        found = TypeAdapter(cls).json_schema(mode="serialization")
-        return {
-            "$schema": "https://json-schema.org/draft/2020-12/schema",
-            **found,
-            "title": found["properties"]["schema"]["const"],
-        }
-
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 

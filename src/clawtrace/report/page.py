@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from importlib.resources import files
-from typing import Any, TextIO
+from typing import TextIO
 
 from clawtrace.report.base import CampaignReport, Report
 from clawtrace.report.json_report import results_of
@@ -23,7 +23,7 @@ from clawtrace.report.results import Case
 from clawtrace.report.verdict_results import AssertionResult
 from clawtrace.verdicts.reading.run_details import RunDetails
 
-__all__ = ["PageReport", "details_schema", "live_page", "packed_details"]
+__all__ = ["PageReport", "live_page", "packed_details"]
 
 _MARK = "<!-- data -->"
 _POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]+)"')
@@ -115,14 +115,6 @@ def packed_details(details: RunDetails) -> bytes:
     return zlib.compress(
         json.dumps(details.data(), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     )
-
-
-def details_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a run's details, from which the types of `src/page` are made."""
-    from pydantic import TypeAdapter
-
-    schema = TypeAdapter(RunDetails).json_schema(mode="serialization")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
 def _packed(pieces: Iterable[str]) -> Iterator[bytes]:

@@ -93,6 +93,21 @@ class RunnerSettings(Documented):
         del case_dir, env
         yield from ()
 
+    def missing(self, env: Mapping[str, str], asked: ModelRequested | None = None) -> str | None:
+        """Return what must be installed or set before a run can start; None when nothing is known to be.
+
+        Args:
+            env: the caller's environment.
+            asked: the model and the tools of the run; None where a case is looked at without a suite.
+        """
+        del env, asked
+        return None
+
+    def depends_on(self, request: InputsRequest) -> AgentInputs:
+        """Return what apart from these settings can change the agent; where that cannot be known, why."""
+        del request
+        return AgentInputs({}, "what the agent of this runner depends on is unknown")
+
 
 class WorkspaceSettings(RunnerSettings):
     """Settings of every runner whose agent works in a fresh workspace."""
@@ -183,9 +198,8 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class InputsRequest:
-    """What a runner is asked about: which things apart from its settings can change what the agent does."""
+    """What a runner's settings are asked about: which other things can change what the agent does."""
 
-    settings: RunnerSettings
     case_dir: Path
     """Absolute."""
     project_root: Path
@@ -340,7 +354,7 @@ class StopSignal:
 
 
 class Runner(ABC):
-    """Base of every runner type. One instance serves one campaign and is used from several threads."""
+    """Base of every runner type. An instance serves one run."""
 
     abstract: ClassVar[bool] = True
     """Set in a class body to keep that class out of the registry."""
@@ -354,31 +368,6 @@ class Runner(ABC):
     """Template names that only this runner's settings know."""
     without_templates: ClassVar[frozenset[str]] = frozenset()
     """Settings that are read before there is a run, so that no template has a value in them."""
-
-    @classmethod
-    def absent(
-        cls, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]
-    ) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        """Yield what the settings name and does not exist, as they say it."""
-        yield from settings.absent(case_dir, env)
-
-    def missing(
-        self, settings: RunnerSettings, env: Mapping[str, str], asked: ModelRequested | None = None
-    ) -> str | None:
-        """Return what must be installed or set before this run can start; None when nothing is known to be.
-
-        Args:
-            settings: of this run.
-            env: the caller's environment.
-            asked: the model and the tools of this run; None where a case is looked at without a suite.
-        """
-        del settings, env, asked
-        return None
-
-    def inputs(self, request: InputsRequest) -> AgentInputs:
-        """Return what apart from the settings can change the agent; a runner that cannot know says so."""
-        del request
-        return AgentInputs({}, f"what the agent of a `{self.type_name}` runner depends on is unknown")
 
     @abstractmethod
     def run(self, request: RunRequest, target: TelemetryTarget | None, stop: StopSignal) -> RunOutcome:

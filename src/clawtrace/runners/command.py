@@ -17,20 +17,45 @@ from clawtrace.runners.base import (
     Message,
     ModelRequested,
     Runner,
-    RunnerSettings,
     RunOutcome,
     RunRequest,
     StopSignal,
     TelemetryTarget,
 )
 from clawtrace.runners.inputs.command_inputs import command_inputs, unmatched_inputs
-from clawtrace.runners.starting.command_turn import CommandSettings, PreparedTurn, ending, read_output
+from clawtrace.runners.starting.command_turn import PreparedTurn, ProgramSettings, ending, read_output
 from clawtrace.runners.starting.environment import kept_back
 from clawtrace.runners.starting.process import ProcessEnd, supervise
 from clawtrace.runners.starting.templates import names_in
 from clawtrace.runners.workspace import changes, collect_artifacts, digests, fresh_workspace, snapshot
 
 __all__ = ["CommandRunner", "CommandSettings", "cut_off", "left_out", "notes", "outcome_of"]
+
+
+class CommandSettings(ProgramSettings):
+    """Settings of `runner: {type: command}`."""
+
+    def absent(self, case_dir: Path, env: Mapping[str, str]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Yield a scaffold that is no folder, and the entries of `inputs` that name nothing."""
+        yield from super().absent(case_dir, env)
+        yield from unmatched_inputs(self, case_dir, env)
+
+    def missing(self, env: Mapping[str, str], asked: ModelRequested | None = None) -> str | None:
+        """Return what must be there before this run can start: the program of a plain list."""
+        del asked
+        if isinstance(self.command, str) or self.setup or names_in(self.command[0]):
+            return None
+        program, path = self.command[0], self.env.get("PATH") or env.get("PATH", os.defpath)
+        if names_in(path) or (os.sep in program and not Path(program).is_absolute()):
+            return None
+        if shutil.which(program, path=path) is None:
+            where = "does not exist or may not be executed" if os.sep in program else f"is not on PATH ({path})"
+            return f"the program `{program}` {where}: install it, or give its full path"
+        return None
+
+    def depends_on(self, request: InputsRequest) -> AgentInputs:
+        """Return the program, the case's folder, the files it depends on, and the caller's variables that it gets."""
+        return command_inputs(request, self)
 
 
 class CommandRunner(Runner):
@@ -40,36 +65,6 @@ class CommandRunner(Runner):
     Settings = CommandSettings
     template_names = frozenset({"message", "turn", "traceparent"})
     without_templates = frozenset({"pass_env", "scaffold", "inputs"})
-
-    @classmethod
-    def absent(
-        cls, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]
-    ) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        """Yield a scaffold that is no folder, and the entries of `inputs` that name nothing."""
-        assert isinstance(settings, CommandSettings)
-        yield from super().absent(settings, case_dir, env)
-        yield from unmatched_inputs(settings, case_dir, env)
-
-    def missing(
-        self, settings: RunnerSettings, env: Mapping[str, str], asked: ModelRequested | None = None
-    ) -> str | None:
-        """Return what must be there before this run can start: the program of a plain list."""
-        del asked
-        assert isinstance(settings, CommandSettings)
-        if isinstance(settings.command, str) or settings.setup or names_in(settings.command[0]):
-            return None
-        program, path = settings.command[0], settings.env.get("PATH") or env.get("PATH", os.defpath)
-        if names_in(path) or (os.sep in program and not Path(program).is_absolute()):
-            return None
-        if shutil.which(program, path=path) is None:
-            where = "does not exist or may not be executed" if os.sep in program else f"is not on PATH ({path})"
-            return f"the program `{program}` {where}: install it, or give its full path"
-        return None
-
-    def inputs(self, request: InputsRequest) -> AgentInputs:
-        """Return the program, the case's folder, the files it depends on, and the caller's variables that it gets."""
-        assert isinstance(request.settings, CommandSettings)
-        return command_inputs(request, request.settings)
 
     def run(self, request: RunRequest, target: TelemetryTarget | None, stop: StopSignal) -> RunOutcome:
         """Run the command once for each turn, and wait each time until nothing of it is left."""
@@ -121,7 +116,7 @@ class CommandRunner(Runner):
 
 
 def _turns(
-    request: RunRequest, settings: CommandSettings, workspace: Path, target: TelemetryTarget
+    request: RunRequest, settings: ProgramSettings, workspace: Path, target: TelemetryTarget
 ) -> Iterator[PreparedTurn]:
     """Yield the turns of a run, each when the one before has ended; the messages come with the first one."""
     fixed: list[tuple[Message, ...]] = [(turn,) for turn in request.turns] or [()]

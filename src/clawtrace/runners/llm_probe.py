@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -20,18 +19,16 @@ from clawtrace.runners.base import (
     InputsRequest,
     ModelRequested,
     Protocol,
-    RunnerSettings,
+    Runner,
     RunOutcome,
     RunRequest,
     StopSignal,
     TelemetryTarget,
 )
 from clawtrace.runners.command import CommandRunner
-from clawtrace.runners.model_runner import ModelRunner, ModelRunnerSettings, model_of, parameters_of, redirected
+from clawtrace.runners.model_runner import ModelRunnerSettings, command_of, model_of, parameters_of, redirected
 from clawtrace.runners.probing import _confined
-from clawtrace.runners.probing.order import PROVIDER_FAILED, ProbeOrder, write_order
-from clawtrace.runners.starting.command_turn import CommandSettings
-from clawtrace.runners.starting.templates import escaped
+from clawtrace.runners.probing.order import PROVIDER_FAILED, ProbeOrder
 from clawtrace.support.attribute_docs import Documented
 
 __all__ = ["LlmProbeRunner", "LlmProbeSettings", "WebSearch", "options_of"]
@@ -107,49 +104,29 @@ class LlmProbeSettings(ModelRunnerSettings):
             if not (case_dir / path).exists():
                 yield ("read_paths", index), f"{path!r} does not exist next to the case file"
 
-
-def options_of(settings: LlmProbeSettings, asked: ModelRequested) -> dict[str, Any]:
-    """Return the parameters of each request: the settings, then what the suite's model adds."""
-    own = {key: getattr(settings, key) for key in ("temperature", "top_p", "max_tokens", "seed")}
-    own = {key: value for key, value in own.items() if value is not None}
-    return own | settings.request_options | parameters_of(asked.more)
-
-
-class LlmProbeRunner(ModelRunner):
-    """Gives a model the messages and the tools of the case, in a process of its own, until it answers."""
-
-    type_name = "llm_probe"
-    Settings = LlmProbeSettings
-    without_templates = frozenset({"pass_env", "scaffold", "read_paths", "web_search", "request_options"})
-
-    def missing(
-        self, settings: RunnerSettings, env: Mapping[str, str], asked: ModelRequested | None = None
-    ) -> str | None:
+    def missing(self, env: Mapping[str, str], asked: ModelRequested | None = None) -> str | None:
         """Return what must be installed or set: a package, a key, a model's name, a search, a kernel that confines."""
-        assert isinstance(settings, LlmProbeSettings)
         if asked is None:
             return None
         if "web_search" in asked.tools:
-            if settings.web_search is None:
+            if self.web_search is None:
                 return "the tool `web_search` needs an address: set `web_search: {url: …}` in the runner's settings"
-            name = settings.web_search.api_key_env
+            name = self.web_search.api_key_env
             if name and not env.get(name):
                 return f"the key of `web_search` is missing: set the environment variable {name}"
-        if "exec_shell" in asked.tools and settings.confined and not _confined.available():
+        if "exec_shell" in asked.tools and self.confined and not _confined.available():
             return (
                 "the tool `exec_shell` cannot be kept inside of the workspace here, for the kernel has no Landlock: run clawtrace "
                 "in a container of its own and set `confined: false`, or leave the tool out"
             )
         try:
-            return why_unavailable(model_of(settings, asked), env, options_of(settings, asked))
+            return why_unavailable(model_of(self, asked), env, options_of(self, asked))
         except RunnerError as error:
             return str(error)
 
     def program(self, request: InputsRequest) -> tuple[dict[str, Any], str]:
         """Return what a probe is made of: packages by version, and the variables that its provider reads."""
-        settings = request.settings
-        assert isinstance(settings, LlmProbeSettings)
-        globs = [*settings.pass_env, "*_BASE_URL"]
+        globs = [*self.pass_env, "*_BASE_URL"]
         read = {name: text for name, text in request.env.items() if any(fnmatchcase(name, glob) for glob in globs)}
         return {
             "installed Python packages": _versions(),
@@ -158,25 +135,37 @@ class LlmProbeRunner(ModelRunner):
             },
         }, ""
 
+
+def options_of(settings: LlmProbeSettings, asked: ModelRequested) -> dict[str, Any]:
+    """Return the parameters of each request: the settings, then what the suite's model adds."""
+    own = {key: getattr(settings, key) for key in ("temperature", "top_p", "max_tokens", "seed")}
+    own = {key: value for key, value in own.items() if value is not None}
+    return own | settings.request_options | parameters_of(asked.more)
+
+
+class LlmProbeRunner(Runner):
+    """Gives a model the messages and the tools of the case, in a process of its own, until it answers."""
+
+    type_name = "llm_probe"
+    Settings = LlmProbeSettings
+    without_templates = frozenset({"pass_env", "scaffold", "read_paths", "web_search", "request_options"})
+
     def run(self, request: RunRequest, target: TelemetryTarget | None, stop: StopSignal) -> RunOutcome:
         """Run the loop as a command: its process, workspace, telemetry and ends are those of any agent."""
         settings = request.settings
         assert isinstance(settings, LlmProbeSettings)
         order = _order(request, settings)
         file, history = request.folder / "probe.json", Path(order.history)
-        write_order(order, file)
         search_key = [order.search_key_env] if order.search_key_env else []
-        # Not `-m` alone: the workspace, where a model may write modules, would be looked into first.
-        command = [sys.executable, "-P", "-m", "clawtrace.runners.probing.agent", str(file)]
-        as_command = CommandSettings(
-            command=[escaped(word) for word in command],
+        as_command = command_of(
+            "clawtrace.runners.probing.agent",
+            order,
+            file,
+            settings,
             pass_env=[*order.model.variables, *settings.pass_env, *search_key],
             input="json",
-            scaffold=settings.scaffold,
-            artifacts=settings.artifacts,
             telemetry=settings.telemetry,
             timeout_seconds=settings.run_timeout_seconds,
-            agent="started",
         )
         try:
             outcome = CommandRunner().run(replace(request, settings=as_command, context={}), target, stop)

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 from pydantic import StrictStr
 
 from clawtrace.errors import RunnerError
 from clawtrace.providers.models import ModelChoice, address_of, choose_model
-from clawtrace.runners.base import (
-    AgentInputs,
-    InputsRequest,
-    ModelAddresses,
-    ModelRequested,
-    Runner,
-    WorkspaceSettings,
-)
+from clawtrace.runners.base import AgentInputs, InputsRequest, ModelAddresses, ModelRequested, WorkspaceSettings
+from clawtrace.runners.command import CommandSettings
 from clawtrace.runners.inputs.content import folder_tree
+from clawtrace.runners.starting.templates import escaped
 
-__all__ = ["ModelRunner", "ModelRunnerSettings", "model_of", "parameters_of", "redirected"]
+__all__ = ["ModelRunnerSettings", "command_of", "model_of", "parameters_of", "redirected"]
 
 _NAMES_A_MODEL = frozenset({"openrouter_model", "provider", "model_name", "base_url", "api_key_env", "primary_params"})
 """Keys of a suite's model that say which model it is; all others are parameters of its requests."""
@@ -43,18 +41,12 @@ class ModelRunnerSettings(WorkspaceSettings):
         """Whether a case without a user message is a mistake: it always is."""
         return True
 
-
-class ModelRunner(Runner):
-    """A runner whose agent is a model that gets the messages of the case."""
-
-    abstract = True
-
-    def inputs(self, request: InputsRequest) -> AgentInputs:
+    def depends_on(self, request: InputsRequest) -> AgentInputs:
         """Return the program that asks the model, and the scaffold."""
         digests, unknown = self.program(request)
         files: dict[str, Mapping[str, str]] = {}
-        if isinstance(request.settings, WorkspaceSettings) and request.settings.scaffold is not None:
-            found = folder_tree(request.case_dir / request.settings.scaffold)
+        if self.scaffold is not None:
+            found = folder_tree(request.case_dir / self.scaffold)
             digests["the scaffold"], files["the scaffold"] = found.digest, found.files
         return AgentInputs(digests, unknown, files)
 
@@ -82,6 +74,23 @@ def model_of(settings: ModelRunnerSettings, asked: ModelRequested) -> ModelChoic
     if asked.model_id is None:
         raise RunnerError("this runner needs a model: list it under `models` of the suite")
     return choose_model(asked.model_id, **given)
+
+
+def command_of(module: str, order: Any, file: Path, settings: WorkspaceSettings, **more: Any) -> CommandSettings:
+    """Write the order of a program of ours, and return the command that runs it: its workspace, telemetry and ends are any agent's.
+
+    Args:
+        module: the program; it finds the order's file as its argument.
+        order: a dataclass of JSON values.
+        more: further settings of the command.
+    """
+    file.write_text(json.dumps(asdict(order), ensure_ascii=False), encoding="utf-8")
+    # Not `-m` alone: the workspace, where a model may write modules, would be looked into first.
+    words = [sys.executable, "-P", "-m", module, str(file)]
+    command = [escaped(word) for word in words]
+    return CommandSettings(
+        command=command, scaffold=settings.scaffold, artifacts=settings.artifacts, agent="started", **more
+    )
 
 
 _KNOWN = {"openai": "openai", "openrouter": "openrouter", "anthropic": "anthropic", "google": "gemini"}

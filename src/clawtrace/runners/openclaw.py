@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -23,7 +22,7 @@ from clawtrace.runners.base import (
     InputsRequest,
     Message,
     ModelRequested,
-    RunnerSettings,
+    Runner,
     RunOutcome,
     RunRequest,
     StopSignal,
@@ -41,13 +40,12 @@ from clawtrace.runners.gateways.order import (
     configuration,
     remove,
     said_file,
-    write_gateway_order,
 )
 from clawtrace.runners.gateways.state import keep_transcripts
 from clawtrace.runners.inputs.content import file_digest
-from clawtrace.runners.model_runner import ModelRunner, ModelRunnerSettings, model_of, parameters_of, redirected
-from clawtrace.runners.starting.command_turn import CommandSettings, read_output
-from clawtrace.runners.starting.templates import escaped, session_id
+from clawtrace.runners.model_runner import ModelRunnerSettings, command_of, model_of, parameters_of, redirected
+from clawtrace.runners.starting.command_turn import read_output
+from clawtrace.runners.starting.templates import session_id
 from clawtrace.runners.workspace import AgentFiles
 
 __all__ = ["OpenClawRunner", "OpenClawSettings"]
@@ -85,46 +83,41 @@ class OpenClawSettings(ModelRunnerSettings):
     scaffold: StrictStr | None = None
     """Folder that is copied into the fresh workspace over the agent's files, relative to the case file."""
 
-
-class OpenClawRunner(ModelRunner):
-    """Starts a gateway for each run, gives it the turns, and waits until it has exported."""
-
-    type_name = "openclaw"
-    Settings = OpenClawSettings
-    without_templates = frozenset({"pass_env", "scaffold", "config", "image", "docker_cli", "cli", "deny_tools"})
-
-    def missing(
-        self, settings: RunnerSettings, env: Mapping[str, str], asked: ModelRequested | None = None
-    ) -> str | None:
+    def missing(self, env: Mapping[str, str], asked: ModelRequested | None = None) -> str | None:
         """Return what must be installed or set: OpenClaw or a program that runs containers, and the provider's key."""
-        assert isinstance(settings, OpenClawSettings)
-        program, what = (settings.cli[0], "`npm install -g openclaw`, or name it with `cli`")
-        if settings.image is not None:
-            program, what = settings.docker_cli, "install it, or name another with `docker_cli`"
+        program, what = (self.cli[0], "`npm install -g openclaw`, or name it with `cli`")
+        if self.image is not None:
+            program, what = self.docker_cli, "install it, or name another with `docker_cli`"
         if shutil.which(program, path=env.get("PATH", os.defpath)) is None:
             return f"the program `{program}` is not on PATH ({env.get('PATH', os.defpath)}): {what}"
         if asked is None:
             return None
         try:
-            key_variable(model_of(settings, asked), env)
+            key_variable(model_of(self, asked), env)
         except (ProviderError, RunnerError) as error:
             return str(error)
         return None
 
     def program(self, request: InputsRequest) -> tuple[dict[str, Any], str]:
-        """Return the program's version; an image is part of the settings."""
-        settings = request.settings
-        assert isinstance(settings, OpenClawSettings)
-        if settings.image is not None:
-            pinned = "@sha256:" in settings.image
+        """Return the program's version; an image is part of the self."""
+        if self.image is not None:
+            pinned = "@sha256:" in self.image
             return (
                 {},
                 "" if pinned else "the image is not named by its digest (`@sha256:…`), and may have changed since",
             )
-        package = _package(settings.cli, request.env)
+        package = _package(self.cli, request.env)
         if package is None:
             return {}, "which version of OpenClaw its `cli` starts is unknown"
         return {"the version of OpenClaw": file_digest(package)}, ""
+
+
+class OpenClawRunner(Runner):
+    """Starts a gateway for each run, gives it the turns, and waits until it has exported."""
+
+    type_name = "openclaw"
+    Settings = OpenClawSettings
+    without_templates = frozenset({"pass_env", "scaffold", "config", "image", "docker_cli", "cli", "deny_tools"})
 
     def run(self, request: RunRequest, target: TelemetryTarget | None, stop: StopSignal) -> RunOutcome:
         """Run the gateway's keeper as a command: its process, workspace, telemetry and ends are those of any agent.
@@ -138,18 +131,16 @@ class OpenClawRunner(ModelRunner):
         file, home = request.folder / "gateway.json", Path(order.home)
         home.mkdir(parents=True)
         Path(order.plugin_stage).mkdir(parents=True, exist_ok=True)
-        write_gateway_order(order, file)
-        command = [sys.executable, "-P", "-m", "clawtrace.runners.gateways.keeper", str(file)]
-        choice = model_of(settings, request.asked)
-        as_command = CommandSettings(
-            command=[escaped(word) for word in command],
-            pass_env=[*choice.variables, *settings.pass_env, "NPM_CONFIG_*", "DOCKER_*", "CONTAINER_*"],
+        variables = model_of(settings, request.asked).variables
+        as_command = command_of(
+            "clawtrace.runners.gateways.keeper",
+            order,
+            file,
+            settings,
+            pass_env=[*variables, *settings.pass_env, "NPM_CONFIG_*", "DOCKER_*", "CONTAINER_*"],
             stdin="",
-            scaffold=settings.scaffold,
-            artifacts=settings.artifacts,
             timeout_seconds=settings.timeout_seconds,
             grace_seconds=_GRACE_SECONDS,
-            agent="started",
         )
         alone = replace(request, settings=as_command, context={}, turns=(), reply=None)
         try:

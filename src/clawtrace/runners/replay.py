@@ -61,6 +61,15 @@ class ReplaySettings(RunnerSettings):
         """Return the files and folders that hold the spans: of a store also those that its last rows may be in."""
         return self.traces or [f"{self.store}{more}" for more in ("", ".wal", ".journal")]
 
+    def depends_on(self, request: InputsRequest) -> AgentInputs:
+        """Return the recordings, or the store, by content."""
+        files: dict[str, str] = {}
+        for name in self.files():
+            path = request.case_dir / name
+            below = [file for file in path.rglob("*") if not file.is_dir()] if path.is_dir() else [path]
+            files |= tree(request.case_dir, below).files
+        return AgentInputs({"the recordings": files}, files={"the recordings": files})
+
 
 class ReplayRunner(Runner):
     """Hands recorded files, or a stored run, to the session; the run is closed because its input is a recording."""
@@ -69,16 +78,6 @@ class ReplayRunner(Runner):
     Settings = ReplaySettings
     starts_agent = False
     without_templates = frozenset({"traces", "store", "run_id"})
-
-    def inputs(self, request: InputsRequest) -> AgentInputs:
-        """Return the recordings, or the store, by content."""
-        assert isinstance(request.settings, ReplaySettings)
-        files: dict[str, str] = {}
-        for name in request.settings.files():
-            path = request.case_dir / name
-            below = [file for file in path.rglob("*") if not file.is_dir()] if path.is_dir() else [path]
-            files |= tree(request.case_dir, below).files
-        return AgentInputs({"the recordings": files}, files={"the recordings": files})
 
     def run(self, request: RunRequest, target: TelemetryTarget | None, stop: StopSignal) -> RunOutcome:
         """Return the recordings of this run."""

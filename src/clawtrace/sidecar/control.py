@@ -6,7 +6,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -64,35 +64,24 @@ class BegunRun:
     """Variables that make an agent export its spans here, as this run."""
 
 
+@dataclass(eq=False)
 class Control:
-    """The operations on one session; several threads may call them at once.
+    """The operations on one session; several threads may call them at once."""
 
-    Args:
-        session: receives, and owns the store.
-        judged: keeps the verdicts that are given, for the page.
-        switches: `telemetry_env` of the project.
-        history: reads what the project's campaigns came to; it raises a UsageError where there were none.
-    """
-
-    def __init__(
-        self,
-        session: Session,
-        telemetry: OwnTelemetry,
-        feed: Feed,
-        judged: LastVerdicts,
-        switches: Mapping[str, bool | str] | None = None,
-        history: Callable[[], object] | None = None,
-    ) -> None:
-        self._session = session
-        self._telemetry = telemetry
-        self._feed = feed
-        self._switches = dict(switches or {})
-        self._history = history
-        self._judged = judged
-        self._changed = threading.Condition()
-        self._open: set[str] = set()
-        """Runs that were begun here and have not ended."""
-        self._stopping = False
+    session: Session
+    """Receives, and owns the store."""
+    telemetry: OwnTelemetry
+    feed: Feed
+    judged: LastVerdicts
+    """Keeps the verdicts that are given, for the page."""
+    switches: Mapping[str, bool | str] | None
+    """`telemetry_env` of the project."""
+    read_history: Callable[[], object] | None
+    """Reads what the project's campaigns came to; it raises a UsageError where there were none."""
+    _changed: threading.Condition = field(default_factory=threading.Condition, init=False)
+    _open: set[str] = field(default_factory=set, init=False)
+    """Runs that were begun here and have not ended."""
+    _stopping: bool = field(default=False, init=False)
 
     def begin_run(self, asked: BeginRun) -> BegunRun:
         """Announce a run, so that its spans find it from the first one on.
@@ -116,14 +105,14 @@ class Control:
             turns=turns,
         )
         with self._changed:
-            if run_id in self._open or self._session.record(run_id) is not None:
+            if run_id in self._open or self.session.record(run_id) is not None:
                 raise RunExistsError(f"there is a run {run_id!r} already; run ids must be unique")
-            if gone := self._session.why_gone(run_id):
+            if gone := self.session.why_gone(run_id):
                 raise RunExistsError(f"{gone}; run ids must be unique: spans of it may still come")
-            self._session.open_run(record)
+            self.session.open_run(record)
             self._open.add(run_id)
-        self._feed.put("run.begun", run_id=run_id, case_id=record.case_id, model_id=record.model_id)
-        target = TelemetryTarget.of_run(record, self._session.endpoints, self._switches)
+        self.feed.put("run.begun", run_id=run_id, case_id=record.case_id, model_id=record.model_id)
+        target = TelemetryTarget.of_run(record, self.session.endpoints, self.switches or {})
         variables = {one.name: value for one, value in telemetry_variables(target, asked.protocol, run_id)}
         return BegunRun(run_id, target.traceparent, variables)
 
@@ -136,8 +125,8 @@ class Control:
             NoSuchRunError: there is no such run.
         """
         record = self._record(run_id)
-        if record.closed_by is not None and self._session.close_again(run_id):
-            self._feed.put("run.closed", **self.standing(run_id))
+        if record.closed_by is not None and self.session.close_again(run_id):
+            self.feed.put("run.closed", **self.standing(run_id))
         elif record.closed_by is None:
             exited = asked.exit_code is not None
             by_code = None if asked.exit_code is None else "failed" if asked.exit_code else "success"
@@ -153,11 +142,11 @@ class Control:
                 agent=None if agent == "unknown" else agent,
                 **{name: getattr(asked, name) for name in _AS_SAID},
             )
-            self._session.close_run(ended, processes_gone=asked.processes_gone)
+            self.session.close_run(ended, processes_gone=asked.processes_gone)
             with self._changed:
                 self._open.discard(run_id)
                 self._changed.notify_all()
-            self._feed.put("run.closed", **self.standing(run_id))
+            self.feed.put("run.closed", **self.standing(run_id))
         return self.standing(run_id)
 
     def wait_complete(self, run_id: str, asked: WaitComplete) -> dict[str, Any]:
@@ -188,8 +177,8 @@ class Control:
         """
         self._record(run_id)
         trace_ids = list(dict.fromkeys(asked.trace_ids))
-        self._session.adopt(run_id, trace_ids)
-        self._feed.put("run.adopted", run_id=run_id, trace_ids=trace_ids)
+        self.session.adopt(run_id, trace_ids)
+        self.feed.put("run.adopted", run_id=run_id, trace_ids=trace_ids)
         return self.standing(run_id)
 
     def delete_run(self, run_id: str) -> dict[str, Any]:
@@ -203,9 +192,9 @@ class Control:
         with self._changed:
             if run_id in self._open:
                 raise UsageError(f"the run {run_id!r} has not ended: end it before you delete it")
-        self._session.delete_runs([run_id], "a request to the service")
-        self._judged.forget([run_id])
-        self._feed.put("run.deleted", run_id=run_id, why="request")
+        self.session.delete_runs([run_id], "a request to the service")
+        self.judged.forget([run_id])
+        self.feed.put("run.deleted", run_id=run_id, why="request")
         return {"run_id": run_id}
 
     def standing(self, run_id: str) -> dict[str, Any]:
@@ -215,7 +204,7 @@ class Control:
             NoSuchRunError: there is no such run.
         """
         record = self._record(run_id)
-        (facts,) = self._session.inspect([run_id])["runs"]
+        (facts,) = self.session.inspect([run_id])["runs"]
         closed = None if record.closed_by is None else ClosedBy(record.closed_by).value
         named = ("run_id", "complete", "incomplete_because", "traces", "spans")
         return {name: facts[name] for name in named} | {"closed_by": closed}
@@ -227,11 +216,11 @@ class Control:
             NoSuchRunError: there is no such run.
         """
         self._record(run_id)
-        return self._session.inspect([run_id])
+        return self.session.inspect([run_id])
 
     def endpoints(self) -> dict[str, Any]:
         """Return where agents export to, and what every export must carry; null where nothing is asked for."""
-        return self._session.endpoints._asdict()
+        return self.session.endpoints._asdict()
 
     def packed_run(self, run_id: str) -> bytes:
         """Return all that came of a run, and its record, as the file of a DuckDB store of its own, compressed with gzip.
@@ -241,7 +230,7 @@ class Control:
             UsageError: it is too large for an answer.
         """
         self._record(run_id)
-        packed = self._session.packed_run(run_id)
+        packed = self.session.packed_run(run_id)
         if len(packed) > _MOST_BYTES:
             raise UsageError(
                 f"the run {run_id!r} takes {len(packed) >> 20} MiB, and an answer at most {_MOST_BYTES >> 20}: judge it where "
@@ -251,7 +240,7 @@ class Control:
 
     def received_rows(self, asked: ReceivedRows) -> dict[str, dict[str, int]]:
         """Return how much came of runs so far: it grows when more does. A run that is not there is left out."""
-        return {"received": self._session.received_rows(asked.run_ids)}
+        return {"received": self.session.received_rows(asked.run_ids)}
 
     def put_verdicts(self, run_id: str, asked: PutVerdicts) -> dict[str, Any]:
         """Count verdicts that a client gave on a run, and send them on, as those that are given here.
@@ -260,19 +249,19 @@ class Control:
             NoSuchRunError: there is no such run.
         """
         self._record(run_id)
-        (now,) = self._session.evaluate([run_id], ())
+        (now,) = self.session.evaluate([run_id], ())
         verdicts = tuple(one.verdict(run_id) for one in asked.verdicts)
-        same = self._session.received_rows([run_id])[run_id] == asked.received
+        same = self.session.received_rows([run_id])[run_id] == asked.received
         state = now.facts_state if same else ()
         list(self._published([now._replace(verdicts=verdicts, status=run_status_of(verdicts), facts_state=state)]))
         return {"run_id": run_id, "verdicts": len(verdicts)}
 
     def list_runs(self, last: int | None = None) -> RunList:
         """Return a line for each run, or for the last of them, with the verdicts that were given here."""
-        known = self._session.run_ids()
-        runs = self._session.listed(known if last is None else known[-last:])
+        known = self.session.run_ids()
+        runs = self.session.listed(known if last is None else known[-last:])
         for run in runs:
-            run.verdicts = self._judged.counts(run.run_id)
+            run.verdicts = self.judged.counts(run.run_id)
         return RunList(runs, len(known))
 
     def run_page(self, run_id: str) -> tuple[CampaignReport, RunDetails]:
@@ -282,19 +271,19 @@ class Control:
             NoSuchRunError: there is no such run.
         """
         self._record(run_id)
-        (now,) = self._session.evaluate([run_id], ())
-        given = self._judged.of(run_id)
+        (now,) = self.session.evaluate([run_id], ())
+        given = self.judged.of(run_id)
         if given is not None:
             stale = given.facts_state != now.facts_state
             verdicts = [one._replace(stale=one.stale or stale) for one in given.verdicts]
             now = now._replace(verdicts=verdicts, status=given.status)
-        (details,) = self._session.details([run_id])
+        (details,) = self.session.details([run_id])
         return CampaignReport.gated(None, datetime.now(UTC), [now], Gate()), details
 
     def history(self) -> object:
         """Return what the campaigns of the project came to, as ``clawtrace.history/1``; null where there were none."""
         try:
-            return None if self._history is None else self._history()
+            return None if self.read_history is None else self.read_history()
         except UsageError:
             return None
 
@@ -326,23 +315,23 @@ class Control:
             part = chosen[start : start + step]
             for run_id in part if start else ():
                 self._record(run_id)  # it may have been deleted since the first were judged
-            yield from self._published(self._session.evaluate(part, asked))
+            yield from self._published(self.session.evaluate(part, asked))
 
     def _published(self, results: Sequence[RunResult]) -> Iterator[RunResult]:
-        spans = self._spans([result.run_id for result in results]) if self._telemetry.sends_verdicts else {}
+        spans = self._spans([result.run_id for result in results]) if self.telemetry.sends_verdicts else {}
         for result in results:
-            self._judged.put(result)
-            self._telemetry.judged(result, spans.get(result.run_id))
+            self.judged.put(result)
+            self.telemetry.judged(result, spans.get(result.run_id))
             for verdict in result.verdicts:
                 said = {name: getattr(verdict, name) for name in ("run_id", "id", "type", "message")}
-                self._feed.put("verdict", status=verdict.status.value, **said)
+                self.feed.put("verdict", status=verdict.status.value, **said)
             yield result
 
     def _spans(self, run_ids: Sequence[str]) -> dict[str, SpanOfRun]:
         """Return the span of each run that its verdicts are attached to: its first agent's, else its first."""
         named = ", ".join("'" + run_id.replace("'", "''") + "'" for run_id in run_ids)
         first = "row_number() OVER (PARTITION BY run_id ORDER BY (kind = 'agent') DESC NULLS LAST, start_ns, span_id)"
-        rows = self._session.query(
+        rows = self.session.query(
             f"SELECT run_id, trace_id, span_id FROM (SELECT *, {first} AS place FROM spans WHERE run_id IN ({named})) "
             "WHERE place = 1"
         ).rows
@@ -354,10 +343,10 @@ class Control:
         Raises:
             QueryError: it is none, or a bound is reached.
         """
-        return bounded_query(self._session, sql)
+        return bounded_query(self.session, sql)
 
     def _chosen(self, gating: Gating) -> list[str]:
-        known = self._session.run_ids()
+        known = self.session.run_ids()
         for run_id in gating.run_id:
             self._record(run_id)
         chosen = [run_id for run_id in known if not gating.run_id or run_id in gating.run_id]
@@ -370,12 +359,12 @@ class Control:
 
     def _record(self, run_id: str) -> RunRecord:
         """Return what is known of a run; of one that only its spans announced, its id."""
-        record = self._session.record(run_id)
+        record = self.session.record(run_id)
         if record is not None:
             return record
-        if run_id in self._session.run_ids():
+        if run_id in self.session.run_ids():
             return RunRecord(run_id, run_id)
-        if gone := self._session.why_gone(run_id):
+        if gone := self.session.why_gone(run_id):
             raise RunDeletedError(gone)
         raise NoSuchRunError(f"there is no run {run_id!r}")
 

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from clawtrace import __version__
 from clawtrace.errors import StoreError, UsageError
 from clawtrace.receiver.limits import Endpoints
 from clawtrace.receiver.transport.questions import (
@@ -48,9 +47,8 @@ _PATHS = f"`{_RUNS}`, `{_RUNS}/RUN_ID`, `{_V1}/evaluate`, `{QUESTIONS_PATH}` and
 
 
 def _description(_control: Control) -> dict[str, Any]:
-    from clawtrace.sidecar.openapi import openapi
-
-    return openapi(__version__)
+    described: dict[str, Any] = json.loads(Path(__file__).with_name("openapi.json").read_bytes())
+    return described
 
 
 _AT: dict[str, dict[str, Operation]] = {}

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from jsonschema_rs import validator_for
 
-from clawtrace.campaign.comparing.comparison import Comparison
+from clawtrace.cli.commands.schema import schemas
 
 pytestmark = pytest.mark.full
 
@@ -76,7 +76,7 @@ class Suite:
         """Compare and return the exit code and the JSON, which is what its schema says."""
         done = self.clawtrace(*args, "--json")
         found = json.loads(done.stdout)
-        validator_for(Comparison.json_schema()).validate(found)
+        validator_for(schemas()["compare.schema.json"]).validate(found)
         return done.returncode, found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from jsonschema_rs import validator_for
 
-from clawtrace.report.difference import Difference
+from clawtrace.cli.commands.schema import schemas
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def pair(recordings: Path) -> tuple[Path, Path]:
 def test_every_difference_is_reported(invoke, pair) -> None:
     """Totals with their differences, calls by tool, model and agent, the order of tool calls, and the tree."""
     found = json.loads(invoke("diff", *pair, "--json").stdout)
-    validator_for(Difference.json_schema()).validate(found)
+    validator_for(schemas()["diff.schema.json"]).validate(found)
     figures = {figure["name"]: figure for figure in found["figures"]}
 
     assert (figures["spans"]["first"], figures["spans"]["second"], figures["spans"]["difference"]) == (4, 8, 4)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from jsonschema_rs import validator_for
 
-from clawtrace.cli.projects.checkup import Checkup
+from clawtrace.cli.commands.schema import schemas
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
 from clawtrace.store.files.owner import Owner, write_owner
@@ -36,7 +36,7 @@ PROTOCOLS = [
 def findings(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     """What was found, from its JSON."""
     report = json.loads(done.stdout)
-    validator_for(Checkup.json_schema()).validate(report)
+    validator_for(schemas()["doctor.schema.json"]).validate(report)
     return report["findings"]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from jsonschema_rs import validator_for
 
-from clawtrace.campaign.comparing.history import History
+from clawtrace.cli.commands.schema import schemas
 
 pytestmark = pytest.mark.full
 
@@ -74,7 +74,7 @@ class Project:
     def history(self, *words: str) -> dict[str, Any]:
         """Return the cases of the only suite's history, by id."""
         found = json.loads(self.clawtrace("history", *words, "--json").stdout)
-        validator_for(History.json_schema()).validate(found)
+        validator_for(schemas()["history.schema.json"]).validate(found)
         (suite,) = found["suites"]
         return {case["case_id"]: case for case in suite["cases"]}
 

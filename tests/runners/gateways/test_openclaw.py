@@ -388,7 +388,7 @@ class TestConfiguration:
 def test_what_is_missing(tmp_path, settings, env, said):
     """It is named before anything starts."""
     asked = ModelRequested("m", "openai/gpt-4o-mini")
-    found = OpenClawRunner().missing(OpenClawSettings.model_validate(settings), env, asked)
+    found = OpenClawSettings.model_validate(settings).missing(env, asked)
 
     assert (said is None and found is None) or (said is not None and said in str(found))
 
@@ -402,7 +402,7 @@ def test_reuse_needs_a_known_version(tmp_path):
 
     def inputs(**settings):
         of = OpenClawSettings.model_validate(settings)
-        return OpenClawRunner().inputs(InputsRequest(of, tmp_path, tmp_path, frozenset(), (), dict(os.environ)))
+        return of.depends_on(InputsRequest(tmp_path, tmp_path, frozenset(), (), dict(os.environ)))
 
     known = inputs(cli=["node", str(package / "openclaw.mjs")])
     (package / "package.json").write_text('{"name": "openclaw", "version": "2"}')

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from clawtrace.runners.base import InputsRequest
-from clawtrace.runners.command import CommandRunner, CommandSettings
+from clawtrace.runners.command import CommandSettings
 from clawtrace.runners.inputs import named_files
 from clawtrace.runners.inputs.command_inputs import forget_project_digests
 
@@ -46,10 +46,8 @@ def inputs_of(world, *, anew=True, leave_out=(), **settings):
     root = world.root / "evals"
     env = {"PATH": "/usr/bin:/bin", "VIRTUAL_ENV": str(world.root / "venv")}
     leave_out = frozenset(leave_out or {world.case_dir, root / "outputs"})
-    request = InputsRequest(
-        CommandSettings.model_validate(filled), world.case_dir, root, leave_out, (world.case_dir / "test.yaml",), env
-    )
-    return CommandRunner().inputs(request)
+    request = InputsRequest(world.case_dir, root, leave_out, (world.case_dir / "test.yaml",), env)
+    return CommandSettings.model_validate(filled).depends_on(request)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +172,7 @@ def test_entries_that_name_nothing_are_found(world):
     entries = ["agnet.py", "../../../../agent/*.py", "package:helper", "package:helpr", "*/nothing"]
     settings = CommandSettings.model_validate({"command": ["agent"], "inputs": entries})
     env = {"PATH": "/usr/bin:/bin", "VIRTUAL_ENV": str(world.root / "venv")}
-    found = dict(CommandRunner.absent(settings, world.case_dir, env))
+    found = dict(settings.absent(world.case_dir, env))
 
     assert set(found) == {("inputs", 0), ("inputs", 3), ("inputs", 4)}
     assert "'agnet.py' matches no file" in found["inputs", 0]

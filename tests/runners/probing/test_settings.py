@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from clawtrace.errors import RunnerError
 from clawtrace.runners.base import InputsRequest, ModelRequested
-from clawtrace.runners.llm_probe import LlmProbeRunner, LlmProbeSettings, options_of
+from clawtrace.runners.llm_probe import LlmProbeSettings, options_of
 from clawtrace.runners.model_runner import model_of
 from clawtrace.runners.probing import _confined
 
@@ -75,7 +75,7 @@ def test_defaults_are_the_documented_ones():
 
 
 def missing(given: ModelRequested, env: dict[str, str] = ENV, **more: Any) -> str | None:
-    return LlmProbeRunner().missing(settings(**more), env, given)
+    return settings(**more).missing(env, given)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_what_is_missing_is_said(given, env, more, said):
 def test_nothing_is_missing_where_all_is_there():
     """A model with its key and tools with what they need can start; a case without a suite is not asked about its model."""
     assert missing(asked("m", "a/b", ("read_file", "write_file"))) is None
-    assert LlmProbeRunner().missing(settings(), {}) is None
+    assert settings().missing({}) is None
 
 
 def test_a_shell_that_cannot_be_confined_is_said(monkeypatch: pytest.MonkeyPatch):
@@ -138,8 +138,8 @@ def test_its_inputs_are_known(tmp_path: Path):
     (tmp_path / "start").mkdir()
 
     def digests(env: dict[str, str]) -> Any:
-        request = InputsRequest(settings(scaffold="start", pass_env=["X"]), tmp_path, tmp_path, frozenset(), (), env)
-        found = LlmProbeRunner().inputs(request)
+        request = InputsRequest(tmp_path, tmp_path, frozenset(), (), env)
+        found = settings(scaffold="start", pass_env=["X"]).depends_on(request)
         assert found.unknown == ""
         return found.digests
 

@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from clawtrace.providers.models import ModelChoice
+from clawtrace.runners.base import WorkspaceSettings
+from clawtrace.runners.model_runner import command_of
 from clawtrace.runners.probing import _confined
-from clawtrace.runners.probing.order import ProbeOrder, read_order, write_order
+from clawtrace.runners.probing.order import ProbeOrder
 from clawtrace.runners.probing.tools import MAX_RESULT, ProbeTools, ToolError
 
 confining = pytest.mark.skipif(not _confined.available(), reason="this machine lacks Landlock")
@@ -213,6 +216,7 @@ def test_a_search_that_fails_is_reported(workspace: Path, search_url: str):
 def test_an_order_is_read_as_it_was_written(workspace: Path):
     """The process reads what the runner wrote."""
     order = tools(workspace, tools=["read_file"], read_paths=["/x"])._order
-    write_order(order, workspace / "order.json")
+    file = workspace / "order.json"
+    command_of("a.module", order, file, WorkspaceSettings())
 
-    assert read_order(workspace / "order.json") == order
+    assert TypeAdapter(ProbeOrder).validate_json(file.read_bytes()) == order

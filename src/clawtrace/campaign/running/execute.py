@@ -37,7 +37,7 @@ from clawtrace.judge.judging import Judging
 from clawtrace.model.verdict import RunResult
 from clawtrace.pricing.price import Pricing
 from clawtrace.report.results import NotRun
-from clawtrace.runners.base import Runner, StopSignal, runner_types
+from clawtrace.runners.base import StopSignal
 from clawtrace.session.session import Session
 from clawtrace.verdicts.gating.gate import Gate
 
@@ -123,9 +123,6 @@ class _Execution:
         self._evaluations = evaluation_folder(plan)
         self._results: dict[str, RunResult] = {}
         self._not_run: dict[str, NotRun] = {}
-        types = runner_types()
-        used = {planned.case.config.runner.type for planned in plan.runs}
-        runners: dict[str, Runner] = {name: types[name]() for name in used}
         project = plan.suite.project.config
         gateway = Gateway(project.gateway.url, project.gateway.token)
         world = World("", gateway=gateway, hooks=hook_policy(plan.suite.evaluation_profile))
@@ -136,7 +133,7 @@ class _Execution:
             prices, took = plan.suite.project.pricing or Pricing(), budget.add_judging
             judging = Judging(panel, env, prices, session.put_judgements, budget.spent, took, lambda: stop.is_set)
             world = world._replace(judge=judging.opinions)
-        self._context = RunContext(session, runners, stop, env, plan, world, budget, judging)
+        self._context = RunContext(session, stop, env, plan, world, budget, judging)
 
     def run(self) -> CampaignResult:
         started_at, began = time.time(), time.monotonic()

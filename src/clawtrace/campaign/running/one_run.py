@@ -65,8 +65,6 @@ class RunContext:
     """What the runs of a campaign share."""
 
     session: Session
-    runners: Mapping[str, Runner]
-    """One instance of each runner type in use."""
     stop: StopSignal
     env: Mapping[str, str]
     """The caller's environment."""
@@ -103,7 +101,7 @@ def run_one(
         RunnerError: the agent could not be run.
         ClawtraceError: the store or the receiver failed.
     """
-    runner = context.runners[planned.case.config.runner.type]
+    runner = planned.case.runner()
     folder = fresh_folder(context.plan.folder / planned.folder)
     started_at = time.time()
     player = planned.case.config.input.user

@@ -20,7 +20,6 @@ from clawtrace.config.loading.judges import panel_of
 from clawtrace.config.projects.session_settings import SessionSettings, session_settings
 from clawtrace.providers.models import why_unavailable
 from clawtrace.receiver.redaction.redact import cleaned
-from clawtrace.runners.base import runner_types
 from clawtrace.session.session import Session
 
 __all__ = ["last_execution", "missing_runtimes", "open_campaign", "refusals", "write_manifest"]
@@ -164,11 +163,9 @@ def _case_entry(case: LoadedCase) -> dict[str, Any]:
 def missing_runtimes(runs: Iterable[PlannedRun], env: Mapping[str, str]) -> dict[str, str]:
     """Return, by case id, what must be installed or set before the runs can start; empty when nothing is known to be."""
     found: dict[str, str] = {}
-    types = runner_types()
     for planned in runs:
-        runner = types[planned.case.config.runner.type]()
         known = with_any_keys(planned, env)
-        missing = runner.missing(planned.settings, known, planned.asked)
+        missing = planned.settings.missing(known, planned.asked)
         user = planned.case.config.input.user
         if missing is None and user is not None:
             asked = user.asked(user.model)

@@ -17,7 +17,7 @@ from clawtrace.config.cases.case_file import LoadedCase
 from clawtrace.config.files.named import case_files
 from clawtrace.config.loading.judges import panel_of
 from clawtrace.config.project import ProjectConfig, RedactionSection
-from clawtrace.runners.base import OUTLIVED, AgentInputs, InputsRequest, Runner, RunnerSettings, runner_types
+from clawtrace.runners.base import OUTLIVED, AgentInputs, InputsRequest, RunnerSettings
 from clawtrace.runners.inputs.content import file_digest
 from clawtrace.support.figures import listed
 
@@ -140,7 +140,6 @@ class _Fingerprints:
         self._doubts = {} if panel is None else panel.doubts
         self._recording = _recording(project.config)
         self._project = project.config.model_dump(mode="json", exclude={"receiver", "store", "outputs"})
-        self._runners: dict[str, Runner] = {name: cls() for name, cls in runner_types().items()}
         self._runs: dict[tuple[str, str | None], tuple[RunFingerprint, str]] = {}
         self._judging: dict[str, dict[str, str]] = {}
         self._named: dict[str, dict[str, str]] = {}
@@ -171,8 +170,8 @@ class _Fingerprints:
         folder = case.path.parent.absolute()
         dataset = () if case.dataset is None else (case.dataset.absolute(),)
         judging = (case.path.absolute(), *dataset, *(folder / name for name in self._files(case)))
-        request = InputsRequest(planned.settings, folder, self._root, self._leave_out, judging, self._env)
-        inputs = self._runners[case.config.runner.type].inputs(request)
+        request = InputsRequest(folder, self._root, self._leave_out, judging, self._env)
+        inputs = planned.settings.depends_on(request)
         self._inputs[case.config.case_id] = planned.settings, inputs
         return inputs
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,7 +19,7 @@ from clawtrace.errors import RunnerError
 from clawtrace.judge.judging import Took
 from clawtrace.model.run import ConversationEnd
 from clawtrace.pricing.price import Pricing
-from clawtrace.providers.asking import ModelAnswer, Wording, ask
+from clawtrace.providers.asking import AskedModel, ModelAnswer, Wording, ask
 from clawtrace.receiver.redaction.redact import cleaned
 from clawtrace.runners.base import Message, RunRequest, StopSignal
 from clawtrace.runners.model_runner import redirected
@@ -71,50 +71,42 @@ class _NextStep(BaseModel):
         return self
 
 
+@dataclass(slots=True)
 class SimulatedUser:
     """The user of one run.
-
-    Args:
-        config: with the values of its templates.
-        request: whose messages were said before.
-        took: counts US dollars (None: unknown) and tokens.
-        clean: takes known secrets out of the agent's answers, and out of what is kept.
-        cassette: what its model is asked at, where recorded answers take the place of the provider.
 
     Raises:
         RunnerError: no cassette can take the place of that provider.
     """
 
-    def __init__(
-        self,
-        config: SimulatedUserConfig,
-        request: RunRequest,
-        pricing: Pricing,
-        took: Took,
-        stop: StopSignal,
-        clean: Callable[[str], str],
-        cassette: Playback | None = None,
-    ) -> None:
-        self._config = config
-        asked = config.asked(config.model)
-        self._model = replace(asked, choice=redirected(asked.choice, cassette, request.base_env))
-        self._env = request.base_env
-        self._is_replayed = cassette is not None and cassette.mode == "replay"
-        self._before = [one for one in request.messages if one.role in ("user", "assistant")]
-        self._pricing = pricing
-        self._took = took
-        self._stop = stop
-        self._clean = clean
-        self._file = request.folder / _FILE
-        self._turns: list[dict[str, str | None]] = []
-        self._end: ConversationEnd | None = None
-        self._why = ""
-        self._spent: dict[str, Any] = {"answers": 0, "input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0}
+    config: SimulatedUserConfig
+    """With the values of its templates."""
+    request: RunRequest
+    """Whose messages were said before."""
+    pricing: Pricing
+    took: Took
+    """Counts US dollars (None: unknown) and tokens."""
+    stop: StopSignal
+    clean: Callable[[str], str]
+    """Takes known secrets out of the agent's answers, and out of what is kept."""
+    cassette: Playback | None = None
+    """What its model is asked at, where recorded answers take the place of the provider."""
+    _model: AskedModel = field(init=False)
+    _turns: list[dict[str, str | None]] = field(default_factory=list)
+    _end: ConversationEnd | None = None
+    _why: str = ""
+    _spent: dict[str, Any] = field(
+        default_factory=lambda: {"answers": 0, "input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0}
+    )
+
+    def __post_init__(self) -> None:
+        asked = self.config.asked(self.config.model)
+        self._model = replace(asked, choice=redirected(asked.choice, self.cassette, self.request.base_env))
 
     @property
     def opening(self) -> tuple[Message, ...]:
         """The first message, where the case gives it."""
-        return () if self._config.opening is None else (Message("user", self._config.opening),)
+        return () if self.config.opening is None else (Message("user", self.config.opening),)
 
     def reply(self, answer: str | None) -> Message | None:
         """Return what the user says to the agent's answer (None: there is none yet); None when the conversation is over.
@@ -122,17 +114,17 @@ class SimulatedUser:
         Raises:
             RunnerError: the model gave no answer, or there is none of the agent's that it could be given.
         """
-        if self._stop.is_set:
+        if self.stop.is_set:
             raise RunnerError("interrupted")
         if answer is not None:
-            self._turns[-1]["agent"] = self._clean(answer)
+            self._turns[-1]["agent"] = self.clean(answer)
             self._keep()
             if not answer.strip():
                 raise RunnerError(
                     f"the simulated user got no answer to turn {len(self._turns)}: the agent's command must print the answer "
                     "on standard output, and nothing else"
                 )
-        text, by = self._config.opening, "opening"
+        text, by = self.config.opening, "opening"
         if text is None or self._turns:
             text, by = self._next(), "model"
         if text is not None:
@@ -152,14 +144,14 @@ class SimulatedUser:
         if not self._turns:
             return str(self._asked(_FIRST, _FirstMessage)["message"])
         step = self._asked(_NEXT, _NextStep)
-        if step["decision"] == "say" and len(self._turns) < self._config.max_turns:
+        if step["decision"] == "say" and len(self._turns) < self.config.max_turns:
             return str(step["message"])
         self._end = "max_turns" if step["decision"] == "say" else step["decision"]
         self._why = step["reason"]
         return None
 
     def _asked(self, task: str, form: type[BaseModel]) -> Mapping[str, Any]:
-        config = self._config
+        config = self.config
         facts = config.facts
         if not isinstance(facts, str):
             facts = json.dumps(facts, ensure_ascii=False, indent=1, default=str) if facts else ""
@@ -169,12 +161,19 @@ class SimulatedUser:
             facts=facts.strip() or "nothing in particular",
             done_when=config.done_when.strip() or "the assistant has done what the goal says",
         )
-        said: list[dict[str, str | None]] = [{"role": one.role, "content": one.content} for one in self._before]
+        said: list[dict[str, str | None]] = [
+            {"role": one.role, "content": one.content}
+            for one in self.request.messages
+            if one.role in ("user", "assistant")
+        ]
         for turn in self._turns:
             said += [{"role": "user", "content": turn["user"]}, {"role": "assistant", "content": turn["agent"]}]
         conversation = json.dumps(said, ensure_ascii=False, indent=1) if said else "Nothing was said yet."
         found = ask(
-            self._model, Wording(system, f"{conversation}\n\n{task}", form), self._env, lambda: self._stop.is_set
+            self._model,
+            Wording(system, f"{conversation}\n\n{task}", form),
+            self.request.base_env,
+            lambda: self.stop.is_set,
         )
         self._count(found)
         if found.answer is None:
@@ -192,21 +191,23 @@ class SimulatedUser:
         tokens, choice = (found.input_tokens, found.output_tokens), self._model.choice
         took: tuple[float | None, ...] = (*tokens, 0.0)
         if any(tokens):
-            took = (*tokens, self._pricing.price_call(choice.provider, choice.name, *tokens).usd)
+            took = (*tokens, self.pricing.price_call(choice.provider, choice.name, *tokens).usd)
         elif found.answer is not None:
             took = (None, None, None)
-        if not self._is_replayed:
-            self._took(took[-1], sum(tokens))
+        if self.cassette is None or self.cassette.mode != "replay":
+            self.took(took[-1], sum(tokens))
         for name, more in zip(("input_tokens", "output_tokens", "cost_usd"), took, strict=True):
             before = self._spent[name]
             self._spent[name] = None if before is None or more is None else before + more
         self._spent["answers"] += 1
 
     def _keep(self) -> None:
-        config = self._config
+        config = self.config
         about = {"goal": config.goal, "persona": config.persona, "model": config.model, "max_turns": config.max_turns}
         said = {"turns": self._turns, "end": self._end, "why": self._why}
-        write_json(self._file, cleaned({"schema": _SCHEMA, **about, **said, **self._spent}, self._clean))
+        write_json(
+            self.request.folder / _FILE, cleaned({"schema": _SCHEMA, **about, **said, **self._spent}, self.clean)
+        )
 
 
 def read_conversation(folder: Path) -> dict[str, Any]:

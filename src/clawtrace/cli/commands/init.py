@@ -227,17 +227,18 @@ def _texts(project: Project, draft: CaseDraft, case_file: Path, found: Sequence[
     """Return the files that are missing, with their texts."""
     import json
 
+    from clawtrace.cli.commands.schema import schemas
     from clawtrace.cli.projects.new_project import PROJECT, case_text, suite_text
     from clawtrace.config.files.document import with_either_suffix
-    from clawtrace.config.schemas import schemas
 
     texts = {}
     if project.path is None:
         texts[project.root / "clawtrace.yaml"] = PROJECT
-    paths = {kind: project.configs / "schemas" / f"{kind}.schema.json" for kind in ("project", "suite", "case")}
-    if missing := [kind for kind, path in paths.items() if not path.exists()]:
-        for kind, schema in schemas(missing).items():
-            texts[paths[kind]] = json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+    known = schemas()
+    for name in ("project.schema.json", "suite.schema.json", "case.schema.json"):
+        path = project.configs / "schemas" / name
+        if not path.exists():
+            texts[path] = json.dumps(known[name], indent=1, ensure_ascii=False) + "\n"
     if with_either_suffix(project.configs / "suites" / draft.suite_id) is None:
         texts[project.configs / "suites" / f"{draft.suite_id}.yaml"] = suite_text(draft.suite_id)
     texts[case_file] = case_text(draft, found)

@@ -15,41 +15,19 @@ __all__ = ["command", "schemas"]
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """Return every JSON Schema by the name of its file, in alphabetical order."""
-    from pydantic import TypeAdapter
+    """Return every JSON Schema by the name of its file, in alphabetical order; the assertion types of other distributions are in them."""
+    from importlib.resources import files
 
-    from clawtrace._scripted_model.script import Script
-    from clawtrace.campaign.comparing.comparison import Comparison
-    from clawtrace.campaign.comparing.history import History
-    from clawtrace.campaign.mutating.mutations import Mutations
-    from clawtrace.cassettes.file import CassetteHead, RecordedExchange
-    from clawtrace.cli.projects.checkup import Checkup
-    from clawtrace.config.schemas import file_schema
-    from clawtrace.config.schemas import schemas as of_files
-    from clawtrace.conformance.trial import Conformance
-    from clawtrace.report.difference import Difference
-    from clawtrace.report.inspection import Inspection
-    from clawtrace.report.json_text import Struct
-    from clawtrace.report.page import details_schema
-    from clawtrace.report.results import Results
+    from clawtrace.assertions.registry import added_types
 
-    written: dict[str, type[Struct]] = {
-        "results": Results,
-        "compare": Comparison,
-        "conformance": Conformance,
-        "diff": Difference,
-        "doctor": Checkup,
-        "history": History,
-        "inspect": Inspection,
-        "mutations": Mutations,
-    }
-    found = {**of_files(), **{name: struct.json_schema() for name, struct in written.items()}}
-    found["run_details"] = details_schema()
-    # each document of a cassette is one of the two
-    of_cassette = TypeAdapter(CassetteHead | RecordedExchange).json_schema()
-    found["cassette"] = {"$schema": found["case"]["$schema"], "title": "clawtrace cassette", **of_cassette}
-    found["model_script"] = file_schema("model_script", Script, {})
-    return {f"{kind.replace('_', '-')}.schema.json": found[kind] for kind in sorted(found)}
+    found: dict[str, dict[str, Any]] = json.loads(files("clawtrace.cli.projects").joinpath("schemas.json").read_bytes())
+    if added := added_types():
+        from clawtrace.config.schemas import add_types
+
+        for schema in found.values():
+            if "assertion" in schema.get("$defs", {}):
+                add_types(added, schema)
+    return found
 
 
 @click.command(epilog="Example: clawtrace schema --out schemas/")

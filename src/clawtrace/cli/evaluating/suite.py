@@ -248,12 +248,12 @@ def _say_how_to_connect(plan: Plan, done: CampaignResult) -> None:
     from clawtrace.cli.output.connecting import makes_no_model_call, say_how_to_connect
     from clawtrace.model.verdict import Status
     from clawtrace.runners.inputs.named_files import rendered
-    from clawtrace.runners.starting.command_turn import CommandSettings
+    from clawtrace.runners.starting.command_turn import ProgramSettings
 
     failed = [one for one in done.results if not one.error and one.status not in (None, Status.PASS)]
     silent = {one.run_id: one for one in failed if makes_no_model_call(one)}
     found = next((run for run in plan.runs if run.run_id in silent), None)
-    if found is None or not isinstance(settings := found.settings, CommandSettings):
+    if found is None or not isinstance(settings := found.settings, ProgramSettings):
         return
     case_dir = found.case.path.parent
     words = [settings.command] if isinstance(settings.command, str) else settings.command

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.runners.starting.templates import RunValues, names_in, render_tree
 from clawtrace.support.did_you_mean import did_you_mean
 
-__all__ = ["ASSERTIONS", "PRECONDITIONS", "AssertionList", "load_assertions", "read_entries"]
+__all__ = ["ASSERTIONS", "PRECONDITIONS", "AssertionList", "EntryReader", "load_assertions"]
 
 _CHECKS = "deterministic_checks"
 ASSERTIONS = ("assertions", "assert", _CHECKS)
@@ -58,77 +59,152 @@ class WrittenAssertion(NamedTuple):
         return self.places.get(str(path[0]), (*(self.inner or self.path), path[0])) + path[1:]
 
 
-def read_entries(
-    data: Mapping[str, Any], keys: tuple[str, ...], document: Document, problems: list[ConfigProblem]
-) -> list[WrittenAssertion]:
-    """Return the assertions below `keys` of a file, in the order in which the file has them.
+@dataclass(slots=True)
+class EntryReader:
+    """Reads the assertions of a file, and notes every problem; an entry that cannot be read is left out."""
 
-    An entry that cannot be read is left out after its problem was added to `problems`; that a list is no list is
-    the business of the file's model.
-    """
-    found = []
-    for key in data:
-        raw = data[key]
-        if key not in keys or not isinstance(raw, list):
-            continue
-        for index, written in enumerate(raw):
-            entry = _entry(key, written, (key, index), document, problems)
-            if entry is not None:
-                found.append(entry)
-    return found
+    document: Document
+    problems: list[ConfigProblem]
 
+    def read(self, keys: Sequence[str]) -> list[WrittenAssertion]:
+        """Return the assertions below `keys`, in the order in which the file has them.
 
-def _entry(
-    key: str, written: Any, path: KeyPath, document: Document, problems: list[ConfigProblem]
-) -> WrittenAssertion | None:
-    if key == _CHECKS:
-        return _check(written, path, document, problems)
-    if isinstance(written, str):
-        written = {written: None}
-    if not isinstance(written, dict) or not written:
-        message = 'an assertion is a `type` and its fields, or a type and its value: `- ran: "make test"`'
-        problems.append(document.problem(path, message))
-        return None
-    if "type" not in written and (key != "assertions" or len(written) == 1 or next(iter(written)) in names()):
-        return _short(written, path, document, problems)
-    if not isinstance(written.get("type", ""), str):
-        problems.append(document.problem((*path, "type"), "must be the name of an assertion type"))
-        return None
-    return WrittenAssertion(dict(written), path, {})
+        That a list is no list is the business of the file's model.
+        """
+        found = []
+        for key, raw in self.document.data.items():
+            if key not in keys or not isinstance(raw, list):
+                continue
+            for index, written in enumerate(raw):
+                entry = self._entry(key, written, (key, index))
+                if entry is not None:
+                    found.append(entry)
+        return found
 
+    def _add(self, path: KeyPath, message: str, hint: str = "", *, key: bool = False) -> None:
+        self.problems.append(self.document.problem(path, message, hint, key=key))
 
-def _short(
-    written: dict[str, Any], path: KeyPath, document: Document, problems: list[ConfigProblem]
-) -> WrittenAssertion | None:
-    name, value = next(iter(written.items()))
-    try:
-        cls = get(name)
-    except UnknownTypeError as error:
-        problems.append(document.problem((*path, name), error.problem, error.hint, key=True))
-        return None
-    places: dict[str, KeyPath] = {"type": (*path, name)}
-    fields: dict[str, Any] = {"type": name}
-    inner = path
-    if isinstance(value, dict) and "type" not in value:
-        inner = (*path, name)
-        fields |= value
-        places |= {field: (*path, name, field) for field in value}
-    elif value is not None and cls.main_field is not None:
-        fields[cls.main_field] = value
-        places[cls.main_field] = (*path, name)
-    elif value is not None and value is not True:
-        problems.append(document.problem((*path, name), _no_main_field(cls, value)))
-        return None
-    for field, more in list(written.items())[1:]:
-        if field in fields:
-            problems.append(document.problem((*path, field), f"the field `{field}` is used twice", key=True))
-        elif field not in cls.model_fields and field in names():
-            message = f"one entry contains one assertion: `{name}` and `{field}` are two"
-            problems.append(document.problem((*path, field), message, "Start a new line with `- `.", key=True))
-        else:
-            fields[field] = more
-            places[field] = (*path, field)
-    return WrittenAssertion(fields, path, places, inner)
+    def _entry(self, key: str, written: Any, path: KeyPath) -> WrittenAssertion | None:
+        if key == _CHECKS:
+            return self._check(written, path)
+        if isinstance(written, str):
+            written = {written: None}
+        if not isinstance(written, dict) or not written:
+            self._add(path, 'an assertion is a `type` and its fields, or a type and its value: `- ran: "make test"`')
+            return None
+        if "type" not in written and (key != "assertions" or len(written) == 1 or next(iter(written)) in names()):
+            return self._short(written, path)
+        if not isinstance(written.get("type", ""), str):
+            self._add((*path, "type"), "must be the name of an assertion type")
+            return None
+        return WrittenAssertion(dict(written), path, {})
+
+    def _short(self, written: dict[str, Any], path: KeyPath) -> WrittenAssertion | None:
+        name, value = next(iter(written.items()))
+        try:
+            cls = get(name)
+        except UnknownTypeError as error:
+            self._add((*path, name), error.problem, error.hint, key=True)
+            return None
+        places: dict[str, KeyPath] = {"type": (*path, name)}
+        fields: dict[str, Any] = {"type": name}
+        inner = path
+        if isinstance(value, dict) and "type" not in value:
+            inner = (*path, name)
+            fields |= value
+            places |= {field: (*path, name, field) for field in value}
+        elif value is not None and cls.main_field is not None:
+            fields[cls.main_field] = value
+            places[cls.main_field] = (*path, name)
+        elif value is not None and value is not True:
+            self._add((*path, name), _no_main_field(cls, value))
+            return None
+        for field, more in list(written.items())[1:]:
+            if field in fields:
+                self._add((*path, field), f"the field `{field}` is used twice", key=True)
+            elif field not in cls.model_fields and field in names():
+                message = f"one entry contains one assertion: `{name}` and `{field}` are two"
+                self._add((*path, field), message, "Start a new line with `- `.", key=True)
+            else:
+                fields[field] = more
+                places[field] = (*path, field)
+        return WrittenAssertion(fields, path, places, inner)
+
+    def _check(self, written: Any, path: KeyPath) -> WrittenAssertion | None:
+        before = len(self.problems)
+        if not isinstance(written, dict):
+            self._add(path, "a check is a mapping with `check_id` and `declarative` or `python_hook`")
+            return None
+        known = ("check_id", "declarative", "python_hook", *_SHARED)
+        for key in written:
+            if key not in known:
+                message = f"is not a known key of a check; known are {', '.join(f'`{word}`' for word in known)}"
+                self._add((*path, key), message, did_you_mean(key, known), key=True)
+        check_id = written.get("check_id")
+        if check_id is None:
+            self._add((*path, "check_id"), "is required")
+        elif not isinstance(check_id, str) or not is_slug(check_id):
+            rule = "an id has letters, digits, `_`, `-` and `.` only and starts with no `-` or `.`"
+            self._add((*path, "check_id"), f"{rule}, found {check_id!r}")
+        forms = [form for form in ("declarative", "python_hook") if form in written]
+        if len(forms) != 1:
+            found = "both are given" if forms else "neither is given"
+            self._add(path, f"a check has exactly one of `declarative` and `python_hook`; {found}")
+            return None
+        inner = written[forms[0]]
+        if not isinstance(inner, dict):
+            self._add((*path, forms[0]), "must be a mapping")
+            return None
+        fields, places = self._inner(inner, forms[0], path)
+        if len(self.problems) > before:
+            return None
+        shared = {key: value for key, value in written.items() if key in _SHARED}
+        fields |= shared | {"id": check_id}
+        places |= {key: (*path, key) for key in shared} | {"id": (*path, "check_id")}
+        return WrittenAssertion(fields, path, places, (*path, forms[0]))
+
+    def _inner(self, inner: dict[str, Any], form: str, path: KeyPath) -> tuple[dict[str, Any], dict[str, KeyPath]]:
+        """Return type and fields of the check itself, and their positions."""
+        fields = dict(inner)
+        places: dict[str, KeyPath] = {key: (*path, form, key) for key in inner}
+        for key in ("type", "id", *(("kind",) if form == "python_hook" else ())):
+            if key in fields:
+                known = "`kind` names the type" if key == "type" else f"`{key}` does not belong here"
+                self._add((*path, form, key), known, key=True)
+                del fields[key]
+        if form == "python_hook":
+            return {"type": "python_hook"} | fields, places | {"type": (*path, form)}
+        kind = fields.pop("kind", None)
+        if kind is None:
+            self._add((*path, form, "kind"), "is required: the kind of check")
+        elif not isinstance(kind, str) or kind not in names():
+            unknown = UnknownTypeError(kind)
+            message = unknown.problem.replace("unknown assertion type", "unknown kind")
+            self._add((*path, form, "kind"), message, unknown.hint)
+        return {"type": kind} | fields, places | {"type": (*path, form, "kind")}
+
+    def named(self, entries: Sequence[WrittenAssertion]) -> list[WrittenAssertion]:
+        """Return the entries with an id each: the given one, else the type, numbered from the second on."""
+        taken: dict[str, KeyPath] = {}
+        for entry in entries:
+            given = entry.fields.get("id")
+            if not isinstance(given, str):
+                continue
+            if given in taken:
+                first = self.document.locate(taken[given])[0]
+                self._add(entry.place(("id",)), f"the id {given!r} is used twice, first in line {first}")
+            taken.setdefault(given, entry.path)
+        named = []
+        for entry in entries:
+            if entry.fields.get("id") is None and isinstance(entry.fields.get("type"), str):
+                kind = entry.fields["type"]
+                name, number = kind, 2
+                while name in taken:
+                    name, number = f"{kind}-{number}", number + 1
+                taken[name] = entry.path
+                entry = entry._replace(fields=entry.fields | {"id": name})
+            named.append(entry)
+        return named
 
 
 def _no_main_field(cls: type[Assertion], value: Any) -> str:
@@ -137,68 +213,6 @@ def _no_main_field(cls: type[Assertion], value: Any) -> str:
     own = [name for name in cls.model_fields if name not in Assertion.model_fields]
     what = f"a mapping of its fields ({', '.join(own)})" if own else "nothing, `true`, or a mapping of common fields"
     return f"`{cls.type_name}` takes {what}, found {value!r}"
-
-
-def _check(written: Any, path: KeyPath, document: Document, problems: list[ConfigProblem]) -> WrittenAssertion | None:
-    before = len(problems)
-    if not isinstance(written, dict):
-        problems.append(
-            document.problem(path, "a check is a mapping with `check_id` and `declarative` or `python_hook`")
-        )
-        return None
-    known = ("check_id", "declarative", "python_hook", *_SHARED)
-    for key in written:
-        if key not in known:
-            message = f"is not a known key of a check; known are {', '.join(f'`{word}`' for word in known)}"
-            problems.append(document.problem((*path, key), message, did_you_mean(key, known), key=True))
-    check_id = written.get("check_id")
-    if check_id is None:
-        problems.append(document.problem((*path, "check_id"), "is required"))
-    elif not isinstance(check_id, str) or not is_slug(check_id):
-        message = f"an id has letters, digits, `_`, `-` and `.` only and starts with no `-` or `.`, found {check_id!r}"
-        problems.append(document.problem((*path, "check_id"), message))
-    forms = [form for form in ("declarative", "python_hook") if form in written]
-    if len(forms) != 1:
-        found = "both are given" if forms else "neither is given"
-        problems.append(document.problem(path, f"a check has exactly one of `declarative` and `python_hook`; {found}"))
-        return None
-    inner = written[forms[0]]
-    if not isinstance(inner, dict):
-        problems.append(document.problem((*path, forms[0]), "must be a mapping"))
-        return None
-    fields, places = _inner(inner, forms[0], path, document, problems)
-    if len(problems) > before:
-        return None
-    shared = {key: value for key, value in written.items() if key in _SHARED}
-    return WrittenAssertion(
-        fields | shared | {"id": check_id},
-        path,
-        places | {key: (*path, key) for key in shared} | {"id": (*path, "check_id")},
-        (*path, forms[0]),
-    )
-
-
-def _inner(
-    inner: dict[str, Any], form: str, path: KeyPath, document: Document, problems: list[ConfigProblem]
-) -> tuple[dict[str, Any], dict[str, KeyPath]]:
-    """Return type and fields of the check itself, and their positions."""
-    fields = dict(inner)
-    places: dict[str, KeyPath] = {key: (*path, form, key) for key in inner}
-    for key in ("type", "id", *(("kind",) if form == "python_hook" else ())):
-        if key in fields:
-            known = "`kind` names the type" if key == "type" else f"`{key}` does not belong here"
-            problems.append(document.problem((*path, form, key), known, key=True))
-            del fields[key]
-    if form == "python_hook":
-        return {"type": "python_hook"} | fields, places | {"type": (*path, form)}
-    kind = fields.pop("kind", None)
-    if kind is None:
-        problems.append(document.problem((*path, form, "kind"), "is required: the kind of check"))
-    elif not isinstance(kind, str) or kind not in names():
-        unknown = UnknownTypeError(kind)
-        message = unknown.problem.replace("unknown assertion type", "unknown kind")
-        problems.append(document.problem((*path, form, "kind"), message, unknown.hint))
-    return {"type": kind} | fields, places | {"type": (*path, form, "kind")}
 
 
 # --- the list ---------------------------------------------------------------------------------------------------------
@@ -264,8 +278,9 @@ def load_assertions(
         recorded: whether the runs are recordings, of which nothing is known before they are read.
     """
     without = dict.fromkeys(_OF_A_RUN, "a recording has no runner, which would supply it") if recorded else {}
-    read = read_entries(document.data, tuple(keys), document, problems)
-    entries = _named([_of_each_run(entry) for entry in read] if recorded else read, document, problems)
+    reader = EntryReader(document, problems)
+    read = reader.read(keys)
+    entries = reader.named([_of_each_run(entry) for entry in read] if recorded else read)
     folder = str(document.path.absolute().parent) if document.path is not None else "/case"
     sample = partial(_sample, RunValues("run", "case", folder, "model", "/workspace", time.time(), env))
     parsed = []
@@ -296,34 +311,6 @@ def _sample(values: RunValues, name: str) -> str:
         return values.value(name)
     except KeyError:
         return "unknown"
-
-
-def _named(
-    entries: Sequence[WrittenAssertion], document: Document, problems: list[ConfigProblem]
-) -> list[WrittenAssertion]:
-    """Return the entries with an id each: the given one, else the type, numbered from the second on."""
-    taken: dict[str, KeyPath] = {}
-    for entry in entries:
-        given = entry.fields.get("id")
-        if not isinstance(given, str):
-            continue
-        if given in taken:
-            first = document.locate(taken[given])[0]
-            problems.append(
-                document.problem(entry.place(("id",)), f"the id {given!r} is used twice, first in line {first}")
-            )
-        taken.setdefault(given, entry.path)
-    named = []
-    for entry in entries:
-        if entry.fields.get("id") is None and isinstance(entry.fields.get("type"), str):
-            kind = entry.fields["type"]
-            name, number = kind, 2
-            while name in taken:
-                name, number = f"{kind}-{number}", number + 1
-            taken[name] = entry.path
-            entry = entry._replace(fields=entry.fields | {"id": name})
-        named.append(entry)
-    return named
 
 
 def _parse(

@@ -206,7 +206,7 @@ class _CaseReader:
             found += misplaced + wrong
             if settings is not None:
                 if not misplaced:
-                    absent = runner.absent(settings, self.path.parent, self.env)
+                    absent = settings.absent(self.path.parent, self.env)
                     found += [source.problem(where, why) for path, why in absent for source, where in [place(path)]]
                 result[model_id] = settings
         self.problems += dict.fromkeys(found)

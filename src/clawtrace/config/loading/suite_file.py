@@ -14,7 +14,7 @@ from clawtrace.config.files.named import NamedFile, case_files, resolve, unread_
 from clawtrace.config.files.problems import in_reading_order
 from clawtrace.config.loading.judges import hook_policy, hook_problems, judge_refusals
 from clawtrace.config.projects.project_file import Project, dialect_problems
-from clawtrace.config.suites.agent_file import Agents, load_agents
+from clawtrace.config.suites.agent_file import load_agents
 from clawtrace.config.suites.evaluation_profile import EvaluationProfile
 from clawtrace.config.suites.profile_files import (
     idle_keys,
@@ -147,21 +147,14 @@ def load_suite(
             *map(str, unread_cases(configs / "cases", files)),
             *_unused(configs, run_profile, evaluation_profile),
             *_warnings(config, profile),
-            *_odd(document, config, agents, cases, env),
+            *agents.idle({case.file_id: case.config.tags for case in cases}),
+            *_unset(cases, env),
+            *map(str, idle_tags(document, config, {tag for case in cases for tag in case.config.tags})),
+            *_unsent(cases),
             *(map(str, idle_keys(*profile, {case.config.runner.type for case in cases})) if profile else ()),
             *_unjudged(cases, judging),
         ),
     )
-
-
-def _odd(
-    document: Document, config: SuiteConfig, agents: Agents, cases: Sequence[LoadedCase], env: Mapping[str, str]
-) -> Iterator[str]:
-    """Yield what is written in a suite and its cases and has no effect."""
-    yield from _idle(document, agents, cases)
-    yield from _unset(cases, env)
-    yield from map(str, idle_tags(document, config, {tag for case in cases for tag in case.config.tags}))
-    yield from _unsent(cases)
 
 
 def _flagged(kind: str, value: str | None, configs: Path, problems: list[ConfigProblem]) -> NamedFile | None:
@@ -296,13 +289,6 @@ def _unset(cases: Sequence[LoadedCase], env: Mapping[str, str]) -> Iterator[str]
                 lacking.setdefault(name, {})[f"`{case.config.case_id}`"] = None
     for name, case_ids in lacking.items():
         yield f"`{name}` of `pass_env` is not set: the agent of {listed(list(case_ids))} runs without it"
-
-
-def _idle(document: Document, agents: Agents, cases: Sequence[LoadedCase]) -> list[str]:
-    return [
-        f"{document.file}: the assignment of the agent `{agent_id}` selects no case of the suite"
-        for agent_id in agents.idle({case.file_id: case.config.tags for case in cases})
-    ]
 
 
 def _unsent(cases: Sequence[LoadedCase]) -> list[str]:

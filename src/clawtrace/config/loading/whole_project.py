@@ -284,7 +284,7 @@ class ProjectCheck:
         if not case.assertions.entries:
             yield ConfigProblem(document.file, 0, 0, "has no assertions: its runs cannot pass (exit code 3)")
         for settings in case.settings.values():
-            missing = case.runner().missing(settings, self._env)
+            missing = settings.missing(self._env)
             if missing is not None:
                 yield document.problem(("runner",), missing, key=True)
             for name in unset_variables(settings, self._env):

@@ -76,9 +76,9 @@ class Agents:
         return matching[0][2] if matching else self.default
 
     def idle(self, cases: Mapping[str, Sequence[str]]) -> list[str]:
-        """Return the agents whose assignments select none of the cases, given as ids with their tags."""
+        """Return which assignments select none of the cases, given as ids with their tags, in sentences."""
         return [
-            assignment.agent_id
+            f"{self.suite.file}: the assignment of the agent `{assignment.agent_id}` selects no case of the suite"
             for assignment, _ in self.assigned
             if not any(
                 is_selected(case_id, assignment.case_selection, partial(set, tags)) for case_id, tags in cases.items()

@@ -24,6 +24,7 @@ from itertools import count
 from pathlib import Path
 from typing import NoReturn
 
+from pydantic import TypeAdapter
 from watchfiles import watch
 
 from clawtrace.runners.gateways.order import (
@@ -33,7 +34,6 @@ from clawtrace.runners.gateways.order import (
     TOKEN,
     TURNS_FILE,
     GatewayOrder,
-    read_gateway_order,
     remove,
     said_file,
 )
@@ -60,7 +60,7 @@ _TAKEN = ("EADDRINUSE", "already in use", "already listening")
 def main() -> int:
     """Run the turns; return the exit code of the first that failed, else 0."""
     signal.signal(signal.SIGTERM, _end)
-    return _Keeper(read_gateway_order(Path(sys.argv[1]))).run()
+    return _Keeper(TypeAdapter(GatewayOrder).validate_json(Path(sys.argv[1]).read_bytes())).run()
 
 
 def _end(*_: object) -> NoReturn:

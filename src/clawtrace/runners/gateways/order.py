@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from pydantic import TypeAdapter
 
 from clawtrace.providers.models import ModelChoice
 
@@ -25,10 +22,8 @@ __all__ = [
     "GatewayOrder",
     "agent_id_of",
     "configuration",
-    "read_gateway_order",
     "remove",
     "said_file",
-    "write_gateway_order",
 ]
 
 ANSWER_FILE = "answer.txt"
@@ -97,16 +92,6 @@ def remove(container: Container, env: Mapping[str, str]) -> None:
             [container.program, "rm", "--force", container.name],
             env=dict(env), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_REMOVE_SECONDS, check=False,
         )  # fmt: skip
-
-
-def write_gateway_order(order: GatewayOrder, path: Path) -> None:
-    """Write an order."""
-    path.write_text(json.dumps(asdict(order), ensure_ascii=False), encoding="utf-8")
-
-
-def read_gateway_order(path: Path) -> GatewayOrder:
-    """Read an order."""
-    return TypeAdapter(GatewayOrder).validate_json(path.read_bytes())
 
 
 # --- openclaw.json ----------------------------------------------------------------------------------------------------

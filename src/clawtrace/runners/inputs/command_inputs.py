@@ -27,7 +27,7 @@ from clawtrace.runners.inputs.content import (
     tree,
 )
 from clawtrace.runners.inputs.named_files import Named, forget_named_folders, inner, named_by, rendered, shell_words
-from clawtrace.runners.starting.command_turn import CommandSettings
+from clawtrace.runners.starting.command_turn import ProgramSettings
 
 __all__ = ["PROJECT_FILES", "command_inputs", "forget_project_digests", "unmatched_inputs"]
 
@@ -113,7 +113,7 @@ PROJECT_FILES = "files of the project"
 _MODULE = re.compile(r"-m\s*([A-Za-z_]\w*)")
 
 
-def command_inputs(request: InputsRequest, settings: CommandSettings) -> AgentInputs:
+def command_inputs(request: InputsRequest, settings: ProgramSettings) -> AgentInputs:
     """Return the program, the case's folder, the files that the agent depends on, and the variables passed to it.
 
     What code a program loads apart from the files that its command names, only its author knows: `inputs` says it.
@@ -153,7 +153,7 @@ def command_inputs(request: InputsRequest, settings: CommandSettings) -> AgentIn
 
 
 def unmatched_inputs(
-    settings: CommandSettings, case_dir: Path, env: Mapping[str, str]
+    settings: ProgramSettings, case_dir: Path, env: Mapping[str, str]
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Yield the entries of `inputs` that name nothing: the position of each, and a sentence."""
     homes = package_homes([_program(settings, case_dir, env)], env.get("VIRTUAL_ENV")) if settings.inputs else []
@@ -178,7 +178,7 @@ def forget_project_digests() -> None:
     forget_named_folders()
 
 
-def _undeclared(settings: CommandSettings, case_dir: Path, named: Named) -> str:
+def _undeclared(settings: ProgramSettings, case_dir: Path, named: Named) -> str:
     """Return that nothing says where the agent's code is, with what may say it."""
     command = settings.command if isinstance(settings.command, str) else " ".join(settings.command)
     guesses = [os.path.relpath(folder, case_dir) for folder in dict.fromkeys(named.scripts)]
@@ -199,7 +199,7 @@ def _project(root: Path, leave_out: frozenset[Path]) -> Tree | None:
     return None if files is None else tree(root, files)
 
 
-def _program(settings: CommandSettings, case_dir: Path, env: Mapping[str, str]) -> str | None:
+def _program(settings: ProgramSettings, case_dir: Path, env: Mapping[str, str]) -> str | None:
     """Return the path of the program, of a shell text the first word's; None where it is not found."""
     command = settings.command
     first = next(iter(shell_words(command)), "") if isinstance(command, str) else command[0]
@@ -222,7 +222,7 @@ def _packages(homes: tuple[Path, ...]) -> str:
     return hashlib.sha256("\n".join(sorted(found)).encode()).hexdigest()
 
 
-def _passed(settings: CommandSettings, env: Mapping[str, str]) -> dict[str, str]:
+def _passed(settings: ProgramSettings, env: Mapping[str, str]) -> dict[str, str]:
     """Return the caller's variables that `pass_env` lets through: keys and switches change agents."""
     return {
         name: value

@@ -16,7 +16,7 @@ from clawtrace.runners.starting.templates import names_in, render
 
 if TYPE_CHECKING:
     from clawtrace.runners.base import InputsRequest
-    from clawtrace.runners.starting.command_turn import CommandSettings
+    from clawtrace.runners.starting.command_turn import ProgramSettings
 
 __all__ = ["Named", "forget_named_folders", "inner", "named_by", "rendered", "shell_words"]
 
@@ -38,7 +38,7 @@ class Named(NamedTuple):
     """Whether a folder holds more files than are looked at, or some that cannot be listed."""
 
 
-def named_by(settings: CommandSettings, request: InputsRequest, passed: Mapping[str, str | None]) -> Named:
+def named_by(settings: ProgramSettings, request: InputsRequest, passed: Mapping[str, str | None]) -> Named:
     """Return the files and folders that the words of the commands, the working folder and the variables name.
 
     Args:
@@ -100,7 +100,7 @@ def inner(folder: Path, leave_out: Iterable[Path]) -> list[Path]:
 
 
 def _paths(
-    settings: CommandSettings, request: InputsRequest, passed: Mapping[str, str | None]
+    settings: ProgramSettings, request: InputsRequest, passed: Mapping[str, str | None]
 ) -> Iterator[tuple[str, Path]]:
     """Yield each text that is the path of a file or folder that exists, with the path."""
     cwd = rendered(settings.cwd, request.case_dir)
@@ -120,7 +120,7 @@ def _paths(
             yield text, Path(os.path.normpath(there))
 
 
-def _words(settings: CommandSettings, passed: Mapping[str, str | None]) -> Iterator[str]:
+def _words(settings: ProgramSettings, passed: Mapping[str, str | None]) -> Iterator[str]:
     for command in (settings.command, *settings.setup):
         for word in shell_words(command) if isinstance(command, str) else command:
             yield from _parts(word)

@@ -17,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter
 from pydantic_ai import Agent, Tool
 from pydantic_ai.capabilities import AbstractCapability, Instrumentation
 from pydantic_ai.exceptions import (
@@ -49,7 +50,7 @@ from pydantic_ai.usage import UsageLimits
 
 from clawtrace.providers.asking import ProviderFailure, failure_of, pause_before
 from clawtrace.providers.models import open_model, request_settings
-from clawtrace.runners.probing.order import PROVIDER_FAILED, ProbeOrder, read_order
+from clawtrace.runners.probing.order import PROVIDER_FAILED, ProbeOrder
 from clawtrace.runners.probing.tools import ProbeTools, ToolError
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def as_history(messages: Iterable[Mapping[str, str]]) -> list[ModelMessage]:
 
 def main() -> int:
     """Run one turn; return the exit code."""
-    order = read_order(Path(sys.argv[1]))
+    order = TypeAdapter(ProbeOrder).validate_json(Path(sys.argv[1]).read_bytes())
     given = json.load(sys.stdin)
     messages = given if isinstance(given, list) else given["messages"]
     tracers = _tracers()

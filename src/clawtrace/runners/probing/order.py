@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
-
-from pydantic import TypeAdapter
 
 from clawtrace.providers.models import ModelChoice
 
-__all__ = ["PROVIDER_FAILED", "ProbeOrder", "read_order", "write_order"]
+__all__ = ["PROVIDER_FAILED", "ProbeOrder"]
 
 PROVIDER_FAILED = 69
 """Exit code of a probe whose provider failed: EX_UNAVAILABLE of sysexits.h."""
@@ -41,13 +37,3 @@ class ProbeOrder:
     """Absolute paths outside of the workspace that commands may read."""
     search_url: str | None = None
     search_key_env: str | None = None
-
-
-def write_order(order: ProbeOrder, path: Path) -> None:
-    """Write an order."""
-    path.write_text(json.dumps(asdict(order), ensure_ascii=False), encoding="utf-8")
-
-
-def read_order(path: Path) -> ProbeOrder:
-    """Read an order."""
-    return TypeAdapter(ProbeOrder).validate_json(path.read_bytes())

@@ -23,7 +23,7 @@ from clawtrace.runners.starting.environment import allowed_environment, with_tel
 from clawtrace.runners.starting.process import ProcessEnd, ProcessSpec, supervise
 from clawtrace.runners.starting.templates import RunValues, names_in, render, session_id, shell_text
 
-__all__ = ["MISSES_FILE", "CommandSettings", "PreparedTurn", "ending", "not_started", "read_output"]
+__all__ = ["MISSES_FILE", "PreparedTurn", "ProgramSettings", "ending", "not_started", "read_output"]
 
 MISSES_FILE = "misses"
 """What the run's programs asked of cassettes that do not hold it, in its folder: a text in JSON a line."""
@@ -70,8 +70,8 @@ Line = Annotated[StrictStr, Field(min_length=1), AfterValidator(_without_nul)]
 Command = Annotated[Words | Line, AfterValidator(_program)]
 
 
-class CommandSettings(WorkspaceSettings):
-    """Settings of `runner: {type: command}`."""
+class ProgramSettings(WorkspaceSettings):
+    """What a case says about a program that is its agent: settings of `runner: {type: command}`."""
 
     command: Command
     """The program and its arguments as a list, or one text for `/bin/sh -c`. `{{message}}` is the last user message,
@@ -116,7 +116,7 @@ class CommandSettings(WorkspaceSettings):
     what its spans do not, and replace them where it sent none."""
 
     @model_validator(mode="after")
-    def _one_input(self) -> CommandSettings:
+    def _one_input(self) -> ProgramSettings:
         if self.input == "json" and self.stdin is not None:
             raise ValueError("`stdin` and `input: json` both set standard input; keep one of them")
         return self
@@ -173,7 +173,7 @@ class PreparedTurn:
     """One turn's strings, rendered; a run without `turns` is a single turn."""
 
     request: RunRequest
-    settings: CommandSettings
+    settings: ProgramSettings
     workspace: Path
     messages: tuple[Message, ...]
     """Of this turn alone."""

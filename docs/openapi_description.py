@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from inspection_format import Inspection
 from pydantic import BaseModel, TypeAdapter, create_model
 
-from clawtrace.report.inspection import Inspection
 from clawtrace.report.results import Results
 from clawtrace.sidecar.control import BegunRun
 from clawtrace.sidecar.operations import OPERATIONS, Operation

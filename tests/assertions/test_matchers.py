@@ -57,7 +57,7 @@ def test_a_matcher_means_a_whole_name_unless_it_says_otherwise(text, value, mean
         ("regex:^rm", "'regex' is not a matcher: write 're:^rm', or 'literal:regex:^rm' for a name that begins so"),
         ("RE:^rm", "write 're:^rm'"),
         ("Glob:rm_*", "write 'glob:rm_*'"),
-        (" rm", "begins or ends with white space: write 'rm'; 'literal:' or 're:[ ]' keeps it"),
+        (" rm", "begins or ends with white space: write 'rm'; `literal:` or `re:[ ]` keeps it"),
         ("rm\n", "write 'rm'"),
         ("glob: rm_*", "write 'glob:rm_*'"),
         ("re: ^rm", "write 're:^rm'"),

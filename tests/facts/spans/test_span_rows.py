@@ -22,6 +22,8 @@ from clawtrace.store.questions.question_side import QuestionSide
 pytestmark = pytest.mark.full
 
 RECORDINGS = sorted((Path(__file__).parents[2] / "recordings").glob("**/*.otlp.jsonl*"))
+CODEX = [path for path in RECORDINGS if "codex" in path.parts][:2]
+"""It writes log records."""
 
 
 def loaded(session: Session, recordings: Sequence[Path]) -> list[str]:
@@ -37,7 +39,7 @@ def test_spans_read_in_combinations_are_those_read_one_by_one(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of every client: each fact of each span, those of log records included, whether it is shared or not."""
-    recordings = RECORDINGS if request.config.getoption("--full") else RECORDINGS[::10]
+    recordings = RECORDINGS if request.config.getoption("--full") else [*RECORDINGS[::10], *CODEX]
     read: list[tuple[list[Span], list[Span]]] = []
 
     def both(side: QuestionSide, count: int) -> list[Span]:

@@ -174,9 +174,9 @@ def _check_spaces(text: str) -> None:
         ValueError: the text begins or ends with it, or a pattern begins with it.
     """
     kind, _, rest = text.partition(":")
-    meant = f"{kind}:{rest.strip()}" if kind in ("glob", "re") else text.strip()
+    meant = f"{kind}:{rest.lstrip()}" if kind in ("glob", "re") else text.strip()
     if kind != "literal" and text != meant:
-        raise ValueError(f"{text!r} begins or ends with white space: write '{meant}'; 'literal:' or 're:[ ]' keeps it")
+        raise ValueError(f"{text!r} begins or ends with white space: write {meant!r}; `literal:` or `re:[ ]` keeps it")
 
 
 class Matcher(NamedTuple):

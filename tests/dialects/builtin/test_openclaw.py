@@ -125,6 +125,15 @@ class TestFailedModelCalls:
 
         assert lab.totals("llm_calls", "errors") == (1, 0)
 
+    @pytest.mark.parametrize(("began", "calls"), [({"model_call__time_to_first_byte_ms": 269}, None), ({}, 1)])
+    def test_one_that_failed_after_its_first_byte_may_have_been_answered(
+        self, lab: Lab, began: dict[str, Any], calls: int | None
+    ) -> None:
+        """As 2026.9.6 wrote it of an answer whose arguments were no JSON: the answer and its usage had come whole."""
+        lab.put(run("r"), call("a", "r", 1), call("b", "r", 10, error="Error", errorCategory="Error", **began))
+
+        assert lab.totals("llm_calls") == (calls,)
+
 
 class TestWork:
     """What is the agent's work, and what is the gateway's."""

@@ -73,7 +73,7 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
         side_by_side = any(run.spans[index].last_ns > run.spans[topmost[-1]].start_ns for index in topmost[:-1])
         word = _own_word(run, topmost[-1])
         own = [call for call in models if call.agent == topmost[-1]] or models
-        joined = _is_joined(run, own, word) and not run.words(topmost[-1]).answer_on_agent
+        joined = _is_joined(run, models, own, word) and not run.words(topmost[-1]).answer_on_agent
         return None if side_by_side or joined or _is_error(run, models, word) else word
     if tellers and not models:
         return _message(run, [index for index in agents if homes[run.root[index]] == last], tellers)
@@ -162,14 +162,17 @@ def _own_word(run: RunSpans, index: int) -> str | None:
     return None if _asks(last) or foreign else _text(last)
 
 
-def _is_joined(run: RunSpans, models: Sequence[LlmCall], word: str | None) -> bool:
+def _is_joined(run: RunSpans, models: Sequence[LlmCall], own: Sequence[LlmCall], word: str | None) -> bool:
     """Return whether an agent's word is that of several answers: a program is given all of them, or the last alone.
 
-    Of several of which the last has no text, it is the text of those before.
+    Of several of which the last has no text, it is the text of those before, of earlier turns as well.
     """
-    texts = [_text(run.said(call.voice, "output")) for call in models if call.voice is not None]
+    texts = [_text(run.said(call.voice, "output")) for call in own if call.voice is not None]
     if not word or not texts or texts[-1] == word:
         return False
+    if not texts[-1]:
+        turns = (call for call in models if call.agent is None or run.agent[call.agent] is None)
+        texts = [*(_text(run.said(call.voice, "output")) for call in turns if call.voice is not None), None]
     return any(text and word.startswith(text) and (word != text or not texts[-1]) for text in texts[:-1])
 
 

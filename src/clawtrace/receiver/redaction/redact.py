@@ -164,7 +164,7 @@ class _Rule:
 
 
 def _value_rule(value: str) -> _Rule:
-    kind = SecretKind("env", telling_parts(value), value_expression(value), "the environment", before=None)
+    kind = SecretKind("env", telling_parts(value), value_expression(value), before=None)
     return _Rule(kind, _mark("env", value))
 
 

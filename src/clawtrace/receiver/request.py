@@ -20,7 +20,6 @@ __all__ = [
     "BadItemError",
     "BadPayloadError",
     "Code",
-    "Protocol",
     "Request",
     "RequestAnswer",
     "RequestOutcome",

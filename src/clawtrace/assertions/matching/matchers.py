@@ -22,12 +22,10 @@ from clawtrace.errors import ClawtraceError
 from clawtrace.model.model_names import bare_model_name, is_version_of, model_matches, model_mentioned
 
 __all__ = [
-    "TIME_LIMIT_S",
     "Limiting",
     "LimitingModel",
     "Matcher",
     "ModelMatcher",
-    "PatternTimeoutError",
     "RegexText",
     "compile_matcher",
     "compile_regex",

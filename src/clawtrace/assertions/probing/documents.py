@@ -7,17 +7,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-__all__ = [
-    "FoundValue",
-    "Heading",
-    "fields_of",
-    "headings",
-    "lookup",
-    "routed_agents",
-    "same",
-    "section_of",
-    "yaml_value",
-]
+__all__ = ["fields_of", "headings", "lookup", "routed_agents", "same", "section_of", "yaml_value"]
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 

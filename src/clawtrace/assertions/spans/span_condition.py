@@ -30,17 +30,7 @@ from clawtrace.model.relations import RELATIONS, Column
 from clawtrace.support.attribute_docs import Documented
 from clawtrace.support.did_you_mean import did_you_mean
 
-__all__ = [
-    "ABSENT",
-    "ATTRIBUTES",
-    "COLUMNS",
-    "RELATED",
-    "NumberTest",
-    "SpanCondition",
-    "ValueTest",
-    "same_span",
-    "text_items",
-]
+__all__ = ["ABSENT", "ATTRIBUTES", "RELATED", "NumberTest", "SpanCondition", "same_span", "text_items"]
 
 COLUMNS: Mapping[str, Column] = {c.name: c for c in RELATIONS["spans"].columns if c.name != "run_id"}
 """The columns that a condition may name."""

@@ -24,17 +24,7 @@ from clawtrace.receiver.writer import ByteBudget
 if TYPE_CHECKING:
     from clawtrace.receiver.transport.admission import Work
 
-__all__ = [
-    "EVENTS_PATH",
-    "HEALTH_PATH",
-    "METRICS_PATH",
-    "PREFIX",
-    "QUESTIONS_PATH",
-    "HttpQuestion",
-    "QuestionReply",
-    "Questions",
-    "refusal",
-]
+__all__ = ["METRICS_PATH", "QUESTIONS_PATH", "HttpQuestion", "QuestionReply", "Questions", "refusal"]
 
 PREFIX = "/clawtrace/"
 QUESTIONS_PATH = f"{PREFIX}v1/query"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.world import World
 from clawtrace.errors import QueryError
-from clawtrace.model.query import BoundRelation, ByRun, Query, Resolve
+from clawtrace.model.query import BoundRelation, Limits, Query, Resolve
 from clawtrace.store.api import Columns, QueryableStore
 from clawtrace.support.did_you_mean import same_but_for_spelling
 from clawtrace.verdicts.asking.evidence import EvidenceByRun, ShownSpans, evidence_query, question_text
@@ -334,15 +334,13 @@ def _given(
     }
 
 
-def _given_by_run(asked: Asked, sql: str, limits: ByRun, rows: Mapping[int, Row]) -> dict[int, DecisionInputs]:
+def _given_by_run(asked: Asked, sql: str, limits: Limits, rows: Mapping[int, Row]) -> dict[int, DecisionInputs]:
     """Return what a user's own SQL answers of each run; why it could not be asked of one is noted."""
     given: dict[int, DecisionInputs] = {}
     for number, row in rows.items():
         run_id = row["run_id"]
         try:
-            answer = asked.store.ask_user(
-                sql, {"run_id": run_id}, time_limit_s=limits.time_limit_s, max_rows=limits.max_rows
-            )
+            answer = asked.store.ask_user(sql, {"run_id": run_id}, limits)
         except QueryError as error:
             asked.broken[run_id] = str(error)
         else:

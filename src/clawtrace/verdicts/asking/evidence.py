@@ -14,15 +14,7 @@ from clawtrace.model.verdict import Evidence
 from clawtrace.store.api import Columns, QueryableStore
 from clawtrace.store.questions.statements import replace_markers
 
-__all__ = [
-    "EVIDENCE_ROWS",
-    "NO_EVIDENCE",
-    "SHOWN_SPANS",
-    "EvidenceByRun",
-    "ShownSpans",
-    "evidence_query",
-    "question_text",
-]
+__all__ = ["NO_EVIDENCE", "SHOWN_SPANS", "EvidenceByRun", "ShownSpans", "evidence_query", "question_text"]
 
 _WITH = re.compile(r"\s*WITH\b", re.IGNORECASE)
 

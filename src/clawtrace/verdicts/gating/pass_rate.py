@@ -15,16 +15,12 @@ from typing import Literal, NamedTuple
 from clawtrace.model.verdict import RunResult, Standing, Status
 
 __all__ = [
-    "CONFIDENCE",
-    "AssertionRate",
     "GateOn",
     "Outcome",
     "PassRate",
     "Stability",
     "assertion_rates",
     "outcome_of",
-    "pass_at_k",
-    "pass_hat_k",
     "rate_of",
     "rate_of_runs",
     "wilson",

@@ -21,9 +21,7 @@ __all__ = [
     "Counted",
     "Natural",
     "all_sql",
-    "bounds_of",
     "check_bounds",
-    "check_count",
     "decide_sql",
     "interval",
     "milliseconds",
@@ -97,24 +95,6 @@ Counted = Annotated[
     ),
 ]
 """An exact number, or its bounds."""
-
-
-def bounds_of(count: Bounds | None, minimum: int | None, maximum: int | None) -> dict[str, int]:
-    """Return the ``min`` and ``max`` that hold together: those of `count`, and the two given separately."""
-    lower = [bound for bound in (minimum, count.min if count else None) if bound is not None]
-    upper = [bound for bound in (maximum, count.max if count else None) if bound is not None]
-    return ({"min": max(lower)} if lower else {}) | ({"max": min(upper)} if upper else {})
-
-
-def check_count(model: BaseModel, count: Bounds | None, minimum: int | None, maximum: int | None) -> None:
-    """Refuse a question that counts where nothing is asked, or what no number can meet."""
-    need_one_of(model, "count", "min", "max")
-    check_bounds(minimum, maximum, alone=count is None)
-    bounds = bounds_of(count, minimum, maximum)
-    if count is not None and bounds.get("min", 0) > bounds.get("max", bounds.get("min", 0)):
-        raise refused(
-            f"`count` ({words(count.min, count.max).removeprefix('exactly ')}) is outside of `min` and `max`: no number satisfies all"
-        )
 
 
 def decide_sql(low: str, high: str, minimum: str | None, maximum: str | None) -> str:

@@ -7,7 +7,7 @@ that assertions ask, with the run facts derived in plain Python: the tests' own 
 import duckdb
 
 from clawtrace.errors import QueryError
-from clawtrace.model.query import Query
+from clawtrace.model.query import NO_LIMITS, Query
 from clawtrace.model.relations import COUNTED, RELATIONS
 from clawtrace.store.api import Answer
 from clawtrace.store.questions.statements import rewrite_markers
@@ -61,10 +61,10 @@ class DuckFacts:
 
     ask_columns = ask
 
-    def ask_user(self, sql, params=None, *, max_rows=None, **_limits):
+    def ask_user(self, sql, params=None, limits=NO_LIMITS):
         """Answer a user's SQL; what keeps it from writing is the real store's and tested there."""
         answer = self.ask(Query(sql, params or {}))
-        return Answer(answer.columns, answer.rows[:max_rows])
+        return Answer(answer.columns, answer.rows[: limits.max_rows])
 
     def close(self):
         """Let go of the database."""

@@ -8,6 +8,7 @@ import select
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from clawtrace.errors import StoreError
@@ -32,25 +33,20 @@ Work = Callable[[Iterator[bytes], "grpc.ServicerContext"], Iterator[bytes]]
 """Answers a call, whose messages it is given: yields each message of the answer; a `RefusedError` of `grpc_server` refuses the call."""
 
 
+@dataclass(eq=False, repr=False)
 class Desk:
     """The front desk of the receiver; safe to use from several threads."""
 
-    def __init__(
-        self,
-        settings: ReceiverSettings,
-        writer: Writer,
-        attribution: Attribution,
-        connections: Connections,
-        counters: Counters,
-    ) -> None:
-        self.settings = settings
-        self.writer = writer
-        self.connections = connections
-        self.counters = counters
-        self._attribution = attribution
-        self._lock = threading.Lock()
-        self._open_runs: set[int] = set()
-        self.producers = dict(settings.producers)
+    settings: ReceiverSettings
+    writer: Writer
+    _attribution: Attribution
+    connections: Connections
+    counters: Counters
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _open_runs: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.producers = dict(self.settings.producers)
         """Token by name; replaced as a whole."""
 
     def run_opened(self, run_no: int) -> None:

@@ -11,8 +11,21 @@ from clawtrace.model.query import NO_LIMITS, Query
 from clawtrace.model.relations import COUNTED, RELATIONS
 from clawtrace.store.api import Answer
 from clawtrace.store.questions.statements import rewrite_markers
+from clawtrace.verdicts.asking.evidence import EvidenceByRun, ShownSpans
 
 TYPES = {"text": "VARCHAR", "bigint": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN"}
+
+
+def outcomes_of(asked):
+    """Return the outcome of every row of an answer that has one."""
+    return [outcome for outcome in map(asked.outcome, range(len(asked.answer))) if outcome is not None]
+
+
+def evidence_of(asked, run_ids):
+    """Return the spans that decided, by run id."""
+    rows = asked.evidence_rows(asked.store, run_ids)
+    found = EvidenceByRun(rows, None if rows is None else ShownSpans(asked.store, run_ids, [rows]))
+    return {run_id: found.of(run_id) for run_id in run_ids}
 
 
 class DuckFacts:

@@ -4,6 +4,7 @@ import contextlib
 import threading
 
 import pytest
+from assertion_facts import outcomes_of
 
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.errors import QueryError
@@ -129,7 +130,7 @@ def test_one_runs_failure_is_its_own(store):
     assertion = parse_assertion({"type": "sql", "select": select, "expect": [{"word": "fine"}]})
     asked = ask(store, assertion, ["r1", "r2"])
 
-    assert {outcome.run_id: outcome.holds for outcome in asked.outcomes} == {"r2": True}
+    assert {outcome.run_id: outcome.holds for outcome in outcomes_of(asked)} == {"r2": True}
     assert "no such luck" in asked.broken["r1"]
 
 
@@ -154,7 +155,7 @@ def test_a_verdict_shows_the_users_sql_and_the_rows(store):
 def test_many_rows_are_counted_as_many(store):
     """Beyond what is shown the sentence says "more than", and no expectation of fewer rows is met."""
     assertion = parse_assertion({"type": "sql", "select": "SELECT range AS n FROM range(500) WHERE :run_id <> ''"})
-    (outcome,) = ask(store, assertion, ["r1"]).outcomes
+    (outcome,) = outcomes_of(ask(store, assertion, ["r1"]))
 
     assert outcome.holds is False
     assert assertion.explain(outcome) == (

@@ -20,7 +20,7 @@ from clawtrace.errors import QueryError
 from clawtrace.model.query import BoundRelation, Limits, Query, Resolve
 from clawtrace.store.api import Columns, QueryableStore
 from clawtrace.support.did_you_mean import same_but_for_spelling
-from clawtrace.verdicts.asking.evidence import EvidenceByRun, ShownSpans, evidence_query, question_text
+from clawtrace.verdicts.asking.evidence import evidence_query, question_text
 
 if TYPE_CHECKING:
     from clawtrace.facts.scopes.scopes import Scope
@@ -95,15 +95,6 @@ class Asked:
     """What Python answered from, by row, where it did."""
     named: Sequence[tuple[tuple[str, ...], Values]] = ()
     """The plain names that were meant (`Resolve.names`), and those that are recorded."""
-
-    def run_ids(self) -> list[str]:
-        """Return the runs, row by row."""
-        return self.answer.column("run_id")
-
-    @property
-    def outcomes(self) -> tuple[Outcome, ...]:
-        """The outcome of every row that has one."""
-        return tuple(outcome for outcome in map(self.outcome, range(len(self.answer))) if outcome is not None)
 
     def outcome(self, row: int) -> Outcome | None:
         """Return the outcome of a row; None where a user's own SQL could not be asked."""
@@ -182,11 +173,6 @@ class Asked:
             return None
         store.select_runs(run_ids)
         return store.ask_columns(query, self.bound)
-
-    def evidence(self, run_ids: Sequence[str]) -> EvidenceByRun:
-        """Return the spans that decided, by run id, the most significant first; ``selected_runs`` is changed."""
-        rows = self.evidence_rows(self.store, run_ids)
-        return EvidenceByRun(run_ids, rows, None if rows is None else ShownSpans(self.store, run_ids, [rows]))
 
 
 _NOTHING = DecisionInputs((), 0, ())

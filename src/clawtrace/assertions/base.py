@@ -129,7 +129,26 @@ class Assertion(Documented):
 
     @model_validator(mode="after")
     def _check_common_fields(self) -> "Assertion":
-        _check_common_fields(self)
+        """Refuse fields that exclude each other, or that mean nothing alone."""
+        unscoped = self.unscoped or ("" if self.needs_trace else "it does not use the trace.")
+        for name in ("agent", "turn"):
+            if unscoped and getattr(self, name) is not None:
+                raise refused(f"`{name}` cannot be used here: {unscoped}", name)
+        if not self.expects_failure:
+            for name in ("reason", "until"):
+                if getattr(self, name) is not None:
+                    raise refused(f"`{name}` belongs to `expect: fail`, which is not given", name)
+            return self
+        if self.reason is None:
+            raise refused("`expect: fail` needs `reason`: what is known to be wrong", "reason")
+        if self.until is None:
+            raise refused(
+                "`expect: fail` needs `until`: the day on which to look at it again, such as 2026-11-20", "until"
+            )
+        if "min_pass_rate" in self.model_fields_set:
+            raise refused(
+                "`min_pass_rate` and `expect: fail` exclude each other: a known failure has no rate", "min_pass_rate"
+            )
         return self
 
     def written(self) -> dict[str, Any]:
@@ -200,31 +219,6 @@ class Assertion(Documented):
         It is true of `outcome.holds` True, False and None alike; the engine adds what leaves an answer open.
         """
         return self.form.sentence(outcome)
-
-
-def _check_common_fields(assertion: Assertion) -> None:
-    """Refuse fields that exclude each other, or that mean nothing alone.
-
-    Raises:
-        PydanticCustomError: what is wrong, with its field.
-    """
-    unscoped = assertion.unscoped or ("" if assertion.needs_trace else "it does not use the trace.")
-    for name in ("agent", "turn"):
-        if unscoped and getattr(assertion, name) is not None:
-            raise refused(f"`{name}` cannot be used here: {unscoped}", name)
-    if not assertion.expects_failure:
-        for name in ("reason", "until"):
-            if getattr(assertion, name) is not None:
-                raise refused(f"`{name}` belongs to `expect: fail`, which is not given", name)
-        return
-    if assertion.reason is None:
-        raise refused("`expect: fail` needs `reason`: what is known to be wrong", "reason")
-    if assertion.until is None:
-        raise refused("`expect: fail` needs `until`: the day on which to look at it again, such as 2026-11-20", "until")
-    if "min_pass_rate" in assertion.model_fields_set:
-        raise refused(
-            "`min_pass_rate` and `expect: fail` exclude each other: a known failure has no rate", "min_pass_rate"
-        )
 
 
 def summary(cls: type[Assertion]) -> str:

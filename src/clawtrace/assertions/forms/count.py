@@ -202,24 +202,17 @@ WHERE g.traced = 1
         }
         return found["count"] if list(found) == ["count"] else found
 
-    def counted(self, row: Row) -> str:
-        """Say the first number: "2 to 3 calls of `refund` (1 ok, 1 failed)"."""
-        one = self.tallies[0]
-        low, high = row[f"low{one.key}"], row[f"high{one.key}"]
-        split = ", ".join(f"{row[f'part_{n}']} {word}" for n, word in enumerate(self.parts) if row[f"part_{n}"])
-        said = f"no {one.noun}" if high == 0 else interval(low, high, one.noun)
-        return f"{said}{one.of}{f' ({split})' if split else ''}"
-
     def sentence(self, outcome: Outcome) -> str:
-        """Say each number against its bounds."""
-        said = []
-        for number, one in enumerate(self.tallies):
-            low, high = outcome.row[f"low{one.key}"], outcome.row[f"high{one.key}"]
-            found = f"no {one.noun}{one.of}" if high == 0 else f"{interval(low, high, one.noun)}{one.of}"
-            found = self.counted(outcome.row) if number == 0 else found
-            said.append(f"{found}, expected {words(one.min, one.max)}")
+        """Say each number against its bounds: "2 to 3 calls of `refund` (1 ok, 1 failed), expected at most 1"."""
+        row, said = outcome.row, []
+        split = ", ".join(f"{row[f'part_{n}']} {word}" for n, word in enumerate(self.parts) if row[f"part_{n}"])
+        for one in self.tallies:
+            low, high = row[f"low{one.key}"], row[f"high{one.key}"]
+            found = f"no {one.noun}" if high == 0 else interval(low, high, one.noun)
+            parts = f" ({split})" if split and one is self.tallies[0] else ""
+            said.append(f"{found}{one.of}{parts}, expected {words(one.min, one.max)}")
         text = "; ".join(said)
-        return f"{text[0].upper()}{text[1:]}.{self.asked_words(outcome.row)}"
+        return f"{text[0].upper()}{text[1:]}.{self.asked_words(row)}"
 
     def asked_words(self, row: Row) -> str:
         """Say behind a space what was asked for in vain; empty where nothing was."""

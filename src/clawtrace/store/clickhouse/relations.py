@@ -10,7 +10,7 @@ import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clawtrace.errors import QueryError, StoreError
 from clawtrace.model.query import NO_LIMITS, BoundRelation, Limits, Query, Scalar
@@ -18,10 +18,8 @@ from clawtrace.model.relations import RELATIONS, ColumnType
 from clawtrace.store.api import Answer, QueryableStore
 from clawtrace.store.clickhouse.address import ClickHouseAddress
 from clawtrace.store.clickhouse.connection import ServerError, ServerSession
+from clawtrace.store.duckdb import DuckStore
 from clawtrace.store.questions.statements import replace_markers
-
-if TYPE_CHECKING:
-    from clawtrace.store.duckdb import DuckStore
 
 __all__ = ["ClickHouseRelations", "columns_sql"]
 

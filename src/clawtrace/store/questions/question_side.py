@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from clawtrace.errors import QueryError, StoreError
 from clawtrace.model.query import NO_LIMITS, BoundRelation, Limits, Query, Scalar
 from clawtrace.store.api import Answer, Columns
+from clawtrace.store.arrow import rows_table
 from clawtrace.store.files.failures import as_store_errors, is_of_the_store, store_error
+from clawtrace.store.questions.address_space import bounded
+from clawtrace.store.questions.columns import ColumnAnswer
 from clawtrace.store.questions.statements import parsed, rewrite_markers
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
-
-    from clawtrace.store.questions.columns import ColumnAnswer
 
 __all__ = ["QuestionSide"]
 
@@ -77,8 +78,6 @@ class QuestionSide:
         Raises:
             StoreError: the engine's words.
         """
-        from clawtrace.store.questions.columns import ColumnAnswer
-
         with self._own_statement():
             return ColumnAnswer(self._relation(sql))
 
@@ -109,8 +108,6 @@ class QuestionSide:
         A few rows are read where they are; only many are copied into a table, whose statistics the planner then has
         (creating a table costs more than a millisecond, and one recorded run loads some twenty relations).
         """
-        from clawtrace.store.arrow import rows_table
-
         rows = rows_table(columns)
         copied = len(next(iter(columns.values()))[1]) > _COPIED_ROWS
         with self._reader_lock, as_store_errors(self.path):
@@ -131,8 +128,6 @@ class QuestionSide:
         Raises:
             StoreError: the engine's words.
         """
-        from clawtrace.store.arrow import rows_table
-
         if not next(iter(columns.values()))[1]:
             return
         with self._reader_lock, as_store_errors(self.path):
@@ -163,8 +158,6 @@ class QuestionSide:
             if len(wanted) <= _COPIED_ROWS:
                 self._reader.execute(f"{made} unnest(?::VARCHAR[]) AS run_id", [wanted])
             else:
-                from clawtrace.store.arrow import rows_table
-
                 self._reader.register("incoming", rows_table({"run_id": ("text", wanted)}))
                 self._reader.execute(f"{made} run_id FROM incoming")
                 self._reader.unregister("incoming")
@@ -190,8 +183,6 @@ class QuestionSide:
         if len(self._selected) <= _COPIED_ROWS:
             return self.ask(query, bound)
         import duckdb
-
-        from clawtrace.store.questions.columns import ColumnAnswer
 
         self._settle_rows()
         with self._reader_lock:
@@ -263,8 +254,6 @@ class QuestionSide:
             QueryError: the text is no single SELECT, the engine refuses it, or the time limit has passed.
             StoreError: the file is damaged where it has to be read.
         """
-        from clawtrace.store.questions.address_space import bounded
-
         self._settle_rows()
         with self._reader_lock, as_store_errors(self.path):
             check_single_select(self._reader, rewrite_markers(sql))

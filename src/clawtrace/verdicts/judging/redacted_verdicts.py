@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from clawtrace.assertions.base import Assertion
 from clawtrace.model.verdict import RunResult, Verdict
+from clawtrace.support.texts import cleaned
 
 __all__ = ["without_secrets"]
 
@@ -28,7 +28,7 @@ def without_secrets(
     places = {
         place
         for place, one in enumerate(assertions)
-        if (fields := one.model_dump(mode="json", fallback=str)) != _clean(fields, clean)
+        if (fields := one.model_dump(mode="json", fallback=str)) != cleaned(fields, clean, keys=True)
     }
     if not places:
         return list(results)
@@ -45,12 +45,6 @@ def without_secrets(
 
 def _clean_verdict(verdict: Verdict, clean: Callable[[str], str]) -> Verdict:
     evidence = tuple(one._replace(why=clean(one.why)) for one in verdict.evidence)
-    return verdict._replace(evidence=evidence, **{name: _clean(getattr(verdict, name), clean) for name in _SAYING})
-
-
-def _clean(value: Any, clean: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, Mapping):
-        return {clean(key) if isinstance(key, str) else key: _clean(item, clean) for key, item in value.items()}
-    return [_clean(item, clean) for item in value] if isinstance(value, list | tuple) else value
+    return verdict._replace(
+        evidence=evidence, **{name: cleaned(getattr(verdict, name), clean, keys=True) for name in _SAYING}
+    )

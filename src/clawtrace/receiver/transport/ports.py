@@ -205,7 +205,7 @@ class Ports:
         quiet = 0
         while quiet < _QUIET_TURNS:
             self._site.activity.clear()
-            accepting = any(unread(listening.fileno()) for listening in self._sockets)
+            accepting = any(unread(listening) for listening in self._sockets)
             unsettled, waiting = self._site.unsettled(run_no)
             quiet = 0 if accepting or unsettled else quiet + 1
             if unsettled and not (accepting or waiting):

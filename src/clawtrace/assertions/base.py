@@ -18,12 +18,12 @@ Example of a whole assertion::
 # No `from __future__ import annotations`: pydantic evaluates the class variables of a base anew for each subclass.
 import re
 from collections.abc import Iterable, Sequence
+from datetime import date, datetime
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from clawtrace.assertions._common_fields import Dimensions, LookAgain, MinPassRate, Turn
 from clawtrace.assertions.forms.form import Form, Outcome, Row
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.refused import refused
@@ -32,7 +32,34 @@ from clawtrace.errors import ClawtraceError, ExitCode
 from clawtrace.model.verdict import Severity
 from clawtrace.support.attribute_docs import Documented
 
-__all__ = ["Assertion", "AssertionProblem", "InvalidAssertionError", "Outcome", "Row"]
+__all__ = ["Assertion", "AssertionProblem", "InvalidAssertionError", "Outcome", "Row", "Turn"]
+
+Dimension = Literal["task", "process", "autonomy", "closeness", "efficiency", "spark"]
+
+
+def _turn(value: Any) -> Any:
+    if value is None or value == "last" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    raise refused(f"must be the number of a turn, counted from 1, or `last`, found {value!r}")
+
+
+def _day(value: Any) -> Any:
+    if value is None or (isinstance(value, date) and not isinstance(value, datetime)):
+        return value
+    try:
+        if isinstance(value, str) and len(value) == len("2026-11-20"):
+            return date.fromisoformat(value)
+    except ValueError:
+        pass
+    raise refused(f"must be a date such as 2026-11-20, found {value!r}")
+
+
+Turn = Annotated[
+    int | Literal["last"] | None,
+    BeforeValidator(_turn),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"const": "last"}, {"type": "null"}]}),
+]
+"""A turn of the conversation."""
 
 
 class AssertionProblem(NamedTuple):
@@ -107,19 +134,19 @@ class Assertion(Documented):
     on_missing: Literal["skip", "inconclusive", "fail", "pass"] | None = None
     """The status when the question met no data at all: no trace, nothing of the agent or turn, or a fact that the
     instrumentation cannot record."""
-    dimensions: Dimensions = ()
+    dimensions: Annotated[tuple[Dimension, ...], AfterValidator(lambda value: tuple(dict.fromkeys(value)))] = ()
     """What the answer counts towards in the run's scores: task, process, autonomy, closeness, efficiency, spark."""
     agent: Matcher | None = None
     """Ask only about what happened at or under an agent of this name, whole and case-sensitive; or `glob:`, `re:`, `literal:`."""
     turn: Turn = None
     """Ask only about what happened in this turn of the conversation, counted from 1; or `last`."""
-    min_pass_rate: MinPassRate = 1.0
+    min_pass_rate: Annotated[float, Field(strict=True, gt=0, le=1)] = 1.0
     """Least share of the repetitions that must pass, above 0 up to 1."""
     expect: Literal["fail"] | None = None
     """`fail`: a known failure. It fails no run while it lasts; that it passes is then itself a failure."""
     reason: str | None = Field(default=None, min_length=1)
     """What is known to be wrong; `expect: fail` needs it."""
-    until: LookAgain = None
+    until: Annotated[date | None, BeforeValidator(_day)] = None
     """Last day of the known failure, `2026-11-20`; `expect: fail` needs it. Afterwards the assertion is an ordinary one."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

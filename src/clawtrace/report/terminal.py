@@ -16,10 +16,10 @@ from clawtrace.report._verdict_text import STATUS_STYLE, print_verdicts, title_o
 from clawtrace.report.base import CampaignReport, case_title, cases_of, status_of
 from clawtrace.report.console import ConsoleOutput, Segment, TableColumn, cut
 from clawtrace.support.figures import UNKNOWN, amount, beside, cost_of, count, dollars, duration, tokens_of, total_of
-from clawtrace.verdicts.gating.pass_rate import PassRate, assertion_rates, rate_of_runs
 
 if TYPE_CHECKING:
     from clawtrace.report.results import NotRun
+    from clawtrace.verdicts.gating.pass_rate import PassRate
 
 __all__ = ["MEANING", "print_campaign", "print_verdicts"]
 
@@ -288,6 +288,8 @@ def _print_datasets(report: CampaignReport, console: ConsoleOutput) -> None:
     for case_id, model_id in dict.fromkeys((*ran, *left_out)):
         labels = report.labels.get(case_id)
         if labels is not None and labels.row_of is not None:
+            from clawtrace.verdicts.gating.pass_rate import rate_of_runs
+
             runs = ran.get((case_id, model_id), [])
             passed = rate_of_runs(runs).passed == len(runs) and (case_id, model_id) not in left_out
             rows.setdefault((labels.row_of, model_id), {})[case_id] = passed
@@ -314,6 +316,8 @@ def _print_repetitions(results: Sequence[RunResult], console: ConsoleOutput) -> 
     repeated = {key: runs for key, runs in cases_of(results).items() if len(runs) > 1}
     if not repeated:
         return
+    from clawtrace.verdicts.gating.pass_rate import assertion_rates, rate_of_runs
+
     models = any(model_id is not None for _, model_id in repeated)
     columns = [
         TableColumn("case"),

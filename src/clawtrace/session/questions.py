@@ -100,7 +100,7 @@ class SessionQuestions:
         """
         from clawtrace.verdicts.asking.ask import scope_of
         from clawtrace.verdicts.combined import WaitingQuestion
-        from clawtrace.verdicts.judging.redacted_verdicts import without_secrets
+        from clawtrace.verdicts.evaluate import without_secrets
 
         self.settings.check(assertions)
         seen: Mapping[str, World] = {}
@@ -291,8 +291,7 @@ class SessionQuestions:
         from clawtrace.facts.facts import stand_ins
         from clawtrace.verdicts.asking.ask import ask
         from clawtrace.verdicts.asking.rerun import StoredQuestion
-        from clawtrace.verdicts.evaluate import evaluate
-        from clawtrace.verdicts.judging.redacted_verdicts import without_secrets
+        from clawtrace.verdicts.evaluate import evaluate, without_secrets
 
         assertion = parse_assertion({**verdict["definition"], "id": verdict["id"]})
         asked_run = verdict["asked_run"]

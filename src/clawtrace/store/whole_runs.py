@@ -15,10 +15,8 @@ from clawtrace.errors import InputError, StoreError
 from clawtrace.model.relations import RELATIONS
 from clawtrace.model.run import RunRecord, write_record
 from clawtrace.store.arrow import ArrowRows
-from clawtrace.store.deleted_runs import remember
 from clawtrace.store.duckdb import DuckStore
 from clawtrace.store.raw.raw_rows import RETIRED
-from clawtrace.support.texts import cleaned
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -112,6 +110,8 @@ def _copy_rows(
         writing.unregister("copied_rows")
         if clean is not None and unclean:
             rows = reading.execute(f"{chosen} AND {apart}")
+            from clawtrace.support.texts import cleaned
+
             names = ", ".join(f'"{column[0]}"' for column in rows.description or ())
             marks = ", ".join("?" * len(rows.description or ()))
             writing.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", cleaned(rows.fetchall(), clean))
@@ -190,6 +190,8 @@ def forget_runs(store: DuckStore, run_ids: Collection[str], why: str = "", *, st
     Raises:
         StoreError: they could not be taken out; all of them are then still there.
     """
+    from clawtrace.store.deleted_runs import remember
+
     known = set(store.run_ids())
     gone = [run_id for run_id in run_ids if run_id in known]
     if not (gone or strays_before_ns):

@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.assertions.base import Assertion
-from clawtrace.assertions.world import World
 from clawtrace.model.verdict import RunResult, Status, UnreadVerdicts, run_status_of
-from clawtrace.verdicts.asking.probes import Probed
 from clawtrace.verdicts.judging.judgement import Judgement, Verdicts
 from clawtrace.verdicts.judging.run_inputs import RunInputs
+
+if TYPE_CHECKING:
+    from clawtrace.assertions.world import World
+    from clawtrace.verdicts.asking.probes import Probed
 
 __all__ = ["Combined", "WaitingQuestion", "combine", "own_verdicts", "parts_of"]
 
@@ -80,7 +82,7 @@ def combine(askings: Sequence[WaitingQuestion]) -> Combined:
 def _joined(one: Probed | None, other: Probed) -> Probed:
     if one is None:
         return other
-    return Probed({**one.outcomes, **other.outcomes}, {**one.broken, **other.broken}, one.spent_ms + other.spent_ms)
+    return type(one)({**one.outcomes, **other.outcomes}, {**one.broken, **other.broken}, one.spent_ms + other.spent_ms)
 
 
 def parts_of(runs: RunInputs, asked: Mapping[str, Sequence[int]], assertions: int) -> list[RunInputs]:

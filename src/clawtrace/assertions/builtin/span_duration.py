@@ -61,7 +61,7 @@ class SpanDuration(Assertion):
     def _lengths(self) -> Source:
         """One row a span: how long it took in nanoseconds, NULL where that is unknown."""
         if self.first_token:
-            rows = self._spans.calls(_TO_FIRST_TOKEN, "c.outcome IS NULL OR c.outcome = 'ok'")
+            rows = self._spans.calls(_TO_FIRST_TOKEN, "(c.outcome IS NULL OR c.outcome = 'ok')")
             return Source(rows, "CASE WHEN r.certain AND r.outcome = 'ok' THEN 1 ELSE 0 END", relation="llm_calls")
         kind = "p.kind <> 'infra'" if self.span_type is None else "p.kind = :kind"
         rows = f"""(

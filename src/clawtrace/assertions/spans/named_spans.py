@@ -62,19 +62,19 @@ class NamedSpans(NamedTuple):
             return ""
         return f" named {self.name!r}" if self.name.startswith(_PATTERNS) else f" with {self.name!r} in its name"
 
-    def calls(self, columns: str, where: str = "TRUE") -> str:
+    def calls(self, columns: str, *where: str) -> str:
         """Return SQL of the model calls, with the name of the span that describes each.
 
         Args:
             columns: more columns, SQL over the call ``c``.
-            where: a further condition, SQL over ``c``.
+            where: further conditions, SQL over ``c``.
         """
         return f"""(
       SELECT c.run_id AS run_id, c.call_no AS call_no, c.span_id AS span_id, coalesce(p.name, 'model call') AS name,
              c.certain AS certain, {columns}
       FROM llm_calls AS c
       LEFT JOIN spans AS p ON p.run_id = c.run_id AND p.span_id = c.span_id
-      WHERE ({where}) AND {self.named("p")}
+      WHERE {" AND ".join([*where, self.named("p")])}
     )"""
 
     def named(self, span: str) -> str:

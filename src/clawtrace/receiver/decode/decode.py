@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from clawtrace.model.raw import LogBatch, MapColumn, SpanBatch
 from clawtrace.receiver.attribution.attribute import Claim, ClaimReader
-from clawtrace.receiver.decode.foreign_forms import foreign_form
 from clawtrace.receiver.decode.items import (
     Attributes,
     Decoded,
@@ -167,6 +166,8 @@ def _check_document(signal: Signal, document: Any) -> None:
     """
     found = document_signals(document)
     if document and not found:
+        from clawtrace.receiver.decode.foreign_forms import foreign_form
+
         none = f"the JSON body contains none of {', '.join(sorted(JSON_KEYS))}"
         raise BadPayloadError(foreign_form(document) or none)
     if found and signal not in found:

@@ -14,13 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Literal, NamedTuple
+from typing import IO, TYPE_CHECKING, Literal, NamedTuple
 
 from clawtrace.errors import InputError, StoreError
 from clawtrace.model.progress import Progress, unseen
 from clawtrace.model.raw import RawSink
 from clawtrace.receiver.attribution.attribute import Attribution
-from clawtrace.receiver.decode.foreign_forms import ForeignForm
 from clawtrace.receiver.intake import Intake
 from clawtrace.receiver.recordings.recording_files import (
     ForeignRows,
@@ -31,6 +30,9 @@ from clawtrace.receiver.recordings.recording_files import (
 )
 from clawtrace.receiver.redaction.redact import RedactionSettings, Redactor
 from clawtrace.receiver.request import BadPayloadError, Request, Signal
+
+if TYPE_CHECKING:
+    from clawtrace.receiver.decode.foreign_forms import ForeignForm
 
 __all__ = ["Grouping", "LoadReport", "load_recordings", "load_requests"]
 

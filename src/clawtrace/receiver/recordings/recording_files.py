@@ -17,12 +17,12 @@ from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from clawtrace.errors import InputError
-from clawtrace.receiver.decode.foreign_forms import ForeignForm, foreign_form, foreign_rows, has_more
 from clawtrace.receiver.decode.json_reader import parse_json, unrepeated, whole_characters
 from clawtrace.receiver.decode.sniff import JSON_KEYS, document_signals, protobuf_signal, unwrapped
 from clawtrace.receiver.request import BadPayloadError, Signal
 
 if TYPE_CHECKING:
+    from clawtrace.receiver.decode.foreign_forms import ForeignForm
     from clawtrace.receiver.recordings.imports.foreign_spans import ForeignSpan
 
 __all__ = ["ForeignRows", "ForeignTraceError", "NotOtlpError", "RecordedRequest", "read_recording"]
@@ -180,6 +180,8 @@ class _JsonReader:
             for signal in signals:
                 yield RecordedRequest(signal, body, document, f"line {line}", is_json=True)
         elif self._found:
+            from clawtrace.receiver.decode.foreign_forms import foreign_form
+
             raise self._damage(f"line {line}: {foreign_form(document) or f'this JSON has no {_KEYS}'}")
         else:
             self._foreign = self._foreign or ForeignRows(self._name)
@@ -214,6 +216,7 @@ class ForeignRows:
             NotOtlpError: the first object has no form that is read.
             InputError: a later one has another form, or one cannot be read.
         """
+        from clawtrace.receiver.decode.foreign_forms import foreign_rows, has_more
         from clawtrace.receiver.recordings.imports.foreign_spans import BadRowError, spans_of
 
         for form, row in foreign_rows(document):

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import Receipt
@@ -21,9 +21,6 @@ from clawtrace.receiver.writer import Writer
 
 if TYPE_CHECKING:
     import grpc
-
-    from clawtrace.receiver.transport.http_connection import HttpConnection
-    from clawtrace.receiver.transport.relay import Relay
 
 __all__ = ["NO_TOKEN", "PRESSURE", "STOPPING", "Desk", "Site", "Work", "unread"]
 
@@ -114,6 +111,26 @@ _CHUNK = 1 << 18
 """Bytes that are taken from a socket at once."""
 
 
+class Visitor(Protocol):
+    """An open connection, in the hands of its reader."""
+
+    link: Connection
+    transport: asyncio.Transport
+
+    relayed: bool
+    """Whether its bytes go to the gRPC server."""
+
+    @property
+    def halfway(self) -> bool:
+        """Whether something that was read of it has not been handed on."""
+
+    def has_unread(self) -> bool:
+        """Say whether the socket holds bytes, or an end, that the event loop is about to read."""
+
+    def shutdown(self) -> None:
+        """Take no more requests."""
+
+
 class Site:
     """What the connections of one receiver share; used in its event loop only."""
 
@@ -123,8 +140,7 @@ class Site:
         self.counters = desk.counters
         self.head_seconds = head_seconds
         """How long the headers of a request may take."""
-        self.visitors: set[HttpConnection | Relay] = set()
-        """The open connections."""
+        self.visitors: set[Visitor] = set()
         self.tasks: set[asyncio.Task[None]] = set()
         """Those that answer requests over HTTP, one for each connection."""
         self.activity = asyncio.Event()

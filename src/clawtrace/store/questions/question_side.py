@@ -19,12 +19,12 @@ from clawtrace.model.query import NO_LIMITS, BoundRelation, Limits, Query, Scala
 from clawtrace.store.api import Answer, Columns
 from clawtrace.store.arrow import rows_table
 from clawtrace.store.files.failures import as_store_errors, is_of_the_store, store_error
-from clawtrace.store.questions.address_space import bounded
-from clawtrace.store.questions.columns import ColumnAnswer
 from clawtrace.store.questions.statements import parsed, rewrite_markers
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+    from clawtrace.store.questions.columns import ColumnAnswer
 
 __all__ = ["QuestionSide"]
 
@@ -78,6 +78,8 @@ class QuestionSide:
         Raises:
             StoreError: the engine's words.
         """
+        from clawtrace.store.questions.columns import ColumnAnswer
+
         with self._own_statement():
             return ColumnAnswer(self._relation(sql))
 
@@ -184,6 +186,8 @@ class QuestionSide:
             return self.ask(query, bound)
         import duckdb
 
+        from clawtrace.store.questions.columns import ColumnAnswer
+
         self._settle_rows()
         with self._reader_lock:
             self._bind(bound)
@@ -254,6 +258,8 @@ class QuestionSide:
             QueryError: the text is no single SELECT, the engine refuses it, or the time limit has passed.
             StoreError: the file is damaged where it has to be read.
         """
+        from clawtrace.store.questions.address_space import bounded
+
         self._settle_rows()
         with self._reader_lock, as_store_errors(self.path):
             check_single_select(self._reader, rewrite_markers(sql))

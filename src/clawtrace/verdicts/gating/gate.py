@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Standing, Status, Verdict
-from clawtrace.verdicts.gating.pass_rate import GateOn, PassRate
+
+if TYPE_CHECKING:
+    from clawtrace.verdicts.gating.pass_rate import GateOn, PassRate
 
 __all__ = ["Gate", "Rated", "cases_of", "most_severe"]
 
@@ -89,6 +91,8 @@ class Gate(NamedTuple):
             if first.min_pass_rate < 1:
                 codes = [self.of_verdict(standings[place]) for standings in judged if place < len(standings)]
                 passed, failed = codes.count(ExitCode.PASSED), codes.count(ExitCode.FAILED)
+                from clawtrace.verdicts.gating.pass_rate import PassRate
+
                 rate = PassRate(passed, failed, len(codes) - passed - failed)
                 reached = rate.reaches(first.min_pass_rate, self.gate_on)
                 code = {True: ExitCode.PASSED, False: ExitCode.FAILED, None: ExitCode.UNDECIDED}[reached]

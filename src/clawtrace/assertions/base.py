@@ -22,7 +22,7 @@ from datetime import date, datetime
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from clawtrace.assertions.forms.form import Form, Outcome, Row
 from clawtrace.assertions.matching.matchers import Matcher
@@ -90,8 +90,6 @@ class InvalidAssertionError(ClawtraceError):
 
 class Assertion(Documented):
     """Base of every assertion; fields that each of them accepts."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     type_name: ClassVar[str] = ""
     """The word in YAML; by default the class name in snake_case."""

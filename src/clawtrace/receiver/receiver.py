@@ -46,8 +46,8 @@ class Receiver:
         attribution: Attribution | None = None,
         after: int = 0,
         questions: Questions | None = None,
-        idle: Callable[[], None] | None = None,
-        mend: Callable[[], None] | None = None,
+        idle: Callable[[], None] = lambda: None,
+        mend: Callable[[], None] = lambda: None,
     ) -> None:
         """Make a receiver that does not listen yet.
 
@@ -92,10 +92,7 @@ class Receiver:
         self._tee = Tee(settings.tee) if settings.tee is not None else None
         if self._tee is not None:
             self._writer.forward = self._tee.put
-        if idle is not None:
-            self._writer.idle = idle
-        if mend is not None:
-            self._writer.mend = mend
+        self._writer.idle, self._writer.mend = idle, mend
         if questions is not None:
             self._writer.troubled = questions.troubled
         self._writing = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from clawtrace.assertions._final_answer import NONE, UNKNOWN, final_answer, shortened
 from clawtrace.assertions.base import Assertion, Outcome
@@ -12,7 +12,7 @@ from clawtrace.assertions.forms.bounds import Natural, need_one_of
 from clawtrace.assertions.forms.value import Value
 from clawtrace.assertions.matching.answer_text import rouge_l
 from clawtrace.assertions.matching.json_schema import check_schema, schema_problem
-from clawtrace.assertions.matching.matchers import RegexText, compile_regex, is_found_in_every, one_form
+from clawtrace.assertions.matching.matchers import RegexText, checked_by, compile_regex, is_found_in_every, one_form
 from clawtrace.assertions.matching.redacted import holds_mark, shortest
 from clawtrace.assertions.refused import refused
 from clawtrace.support.figures import beside
@@ -20,13 +20,6 @@ from clawtrace.support.figures import beside
 __all__ = ["FinalResponse"]
 
 Text = Annotated[str, Field(min_length=1)]
-
-
-def _schema(schema: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return check_schema(schema)
-    except ValueError as error:
-        raise refused(str(error)) from None
 
 
 class FinalResponse(Assertion):
@@ -58,7 +51,7 @@ class FinalResponse(Assertion):
     """Regular expression that is found nowhere in the answer."""
     equals: str | None = None
     """The whole answer, white space around it left out."""
-    json_schema: Annotated[dict[str, Any], AfterValidator(_schema)] | None = None
+    json_schema: Annotated[dict[str, Any], checked_by(check_schema)] | None = None
     """JSON Schema; the whole answer is one JSON document that it describes. Patterns without look-around."""
     similar_to: Text | None = None
     """Text to which the answer is similar: ROUGE-L F1 over words, without regard to case."""

@@ -6,10 +6,10 @@ the whole interval lies on one side of it (spec: assertions.md §2).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from clawtrace.assertions.refused import refused
 from clawtrace.support.attribute_docs import Documented
@@ -27,6 +27,7 @@ __all__ = [
     "milliseconds",
     "need_one_of",
     "number_or_bounds",
+    "numbers",
     "plural",
     "words",
 ]
@@ -56,8 +57,6 @@ def check_bounds(minimum: int | None, maximum: int | None, *, alone: bool = True
 
 class Bounds(Documented):
     """A count's lower and upper bound, both inclusive."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     min: Natural | None = None
     """The smallest count that is right."""
@@ -142,6 +141,12 @@ def interval(low: int, high: int | None, noun: str) -> str:
 def number_or_bounds(low: float, high: float | None) -> float | list[float | None]:
     """Return a number as JSON: itself where it is known, else its bounds; an upper one of None is none."""
     return low if low == high else [low, high]
+
+
+def numbers(row: Mapping[str, Any], keys: Iterable[str], alone: str) -> Any:
+    """Return the numbers of a row, ``low<key>`` to ``high<key>``, as JSON; a single one without key, which is called `alone`, bare."""
+    found = {key.strip("_") or alone: number_or_bounds(row[f"low{key}"], row[f"high{key}"]) for key in keys}
+    return found[alone] if list(found) == [alone] else found
 
 
 def milliseconds(value: float, *bounds: float) -> str:

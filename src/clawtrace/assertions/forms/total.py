@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from clawtrace.assertions.forms.bounds import all_sql, decide_sql, interval, number_or_bounds, words
+from clawtrace.assertions.forms.bounds import all_sql, decide_sql, interval, numbers, words
 from clawtrace.assertions.forms.form import Form, Outcome, Row
 from clawtrace.assertions.forms.where import is_open
 from clawtrace.model.query import Query
@@ -81,11 +81,7 @@ FROM (
 
     def actual(self, row: Row) -> Any:
         """Return each sum, or its bounds."""
-        found = {
-            one.key.strip("_") or "sum": number_or_bounds(row[f"low{one.key}"], row[f"high{one.key}"])
-            for one in self.totals
-        }
-        return found["sum"] if list(found) == ["sum"] else found
+        return numbers(row, (one.key for one in self.totals), "sum")
 
     def sentence(self, outcome: Outcome) -> str:
         """Say each sum against its bounds."""

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator
 
 from clawtrace.assertions.matching.json_path import parse_path, without
-from clawtrace.assertions.matching.matchers import compile_matcher, composed
+from clawtrace.assertions.matching.matchers import checked_by, compile_matcher, composed
 from clawtrace.assertions.refused import refused
 from clawtrace.model.masks import is_mask
 
@@ -63,19 +63,10 @@ def _check(value: Any, where: str) -> None:
         raise refused(f"`{where}` is a {type(value).__name__}, which JSON arguments cannot hold: put it in quotes")
 
 
-def _check_path(path: str) -> str:
-    """Check one entry of `ignore` when the file is loaded."""
-    try:
-        parse_path(path)
-    except ValueError as error:
-        raise refused(str(error)) from None
-    return path
-
-
 Arguments = Annotated[dict[str, Any], AfterValidator(_check_arguments)]
 """Expected arguments by name, checked when the file is loaded."""
 
-ArgumentPath = Annotated[str, AfterValidator(_check_path)]
+ArgumentPath = Annotated[str, checked_by(parse_path)]
 """JSONPath of a part of the arguments, checked when the file is loaded."""
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "Matcher",
     "ModelMatcher",
     "RegexText",
+    "checked_by",
     "compile_matcher",
     "compile_regex",
     "composed",
@@ -78,16 +79,20 @@ def compile_regex(pattern: str) -> Predicate:
     return search
 
 
-def _check_regex(pattern: str) -> str:
-    """Refuse an invalid regular expression as a validation error."""
-    try:
-        compile_regex(pattern)
-    except ValueError as error:
-        raise refused(str(error)) from None
-    return pattern
+def checked_by(check: Callable[[Any], object]) -> AfterValidator:
+    """Return the validator of values of which `check` raises no ValueError; its text is what is refused."""
+
+    def checked(value: Any) -> Any:
+        try:
+            check(value)
+        except ValueError as error:
+            raise refused(str(error)) from None
+        return value
+
+    return AfterValidator(checked)
 
 
-RegexText = Annotated[str, AfterValidator(_check_regex)]
+RegexText = Annotated[str, checked_by(compile_regex)]
 """A regular expression as a separate field, checked when the file is loaded."""
 
 

@@ -214,7 +214,7 @@ _Values = dict[str, _Value]
 class _Around(Documented):
     """What a condition says apart from the columns."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True)
 
     attributes: _Values | None = None
     """Raw attributes of the span by key: a text or matcher, a number, a comparison such as `">=500"`, `{min, max}`, true,

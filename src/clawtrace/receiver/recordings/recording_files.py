@@ -136,7 +136,7 @@ class _JsonReader:
                 if len(rest) > _MOST_AT_ONCE:
                     raise self._too_large()
                 yield from self._values(rest, number)
-                return
+                break
             yield from self._recorded(document, line, number)
         if self._foreign:
             yield from self._foreign.rest()
@@ -162,8 +162,6 @@ class _JsonReader:
             for document in value if isinstance(value, list) else [value]:
                 yield from self._recorded(document, None if isinstance(value, list) else body, line)
             position = self._skip(text, end)
-        if self._foreign:
-            yield from self._foreign.rest()
 
     @staticmethod
     def _skip(text: str, position: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -105,10 +105,12 @@ class Asked:
         if not self.assertion.reads_answer_alone():
             return [_holding(self.outcome(row)) for row in range(len(self.answer))]
         names = [name for name in ("holds", "absent") if name in self.answer.columns]
-        read = _Memo(
-            lambda said: _holding(self.assertion.outcome({"run_id": "", **dict(zip(names, said, strict=True))}))
-        )
-        found = list(map(read.__getitem__, zip(*map(self.answer.column, names), strict=True)))
+
+        @cache
+        def read(*said: Any) -> Holding | None:
+            return _holding(self.assertion.outcome({"run_id": "", **dict(zip(names, said, strict=True))}))
+
+        found = list(map(read, *map(self.answer.column, names)))
         for row, by_function in enumerate(self.by_function if self.decided or self.broken else ()):
             if by_function:
                 found[row] = _holding(self.decided.get(row))
@@ -205,17 +207,6 @@ Ask = Callable[
     Asked,
 ]
 """Answers an assertion for runs, as `ask` does."""
-
-
-class _Memo(dict[Any, Any]):
-    """Computes each distinct value once."""
-
-    def __init__(self, compute: Callable[[Any], Any]) -> None:
-        self._compute = compute
-
-    def __missing__(self, key: Any) -> Any:
-        found = self[key] = self._compute(key)
-        return found
 
 
 def ask(

@@ -224,7 +224,8 @@ def without_secrets(
 ) -> list[RunResult]:
     """Return results of which no verdict says a secret of its assertion, such as ``{{env.API_KEY}}`` (spec: config.md §4).
 
-    Mostly none has any, and they are as they were. What was received is redacted already, and what probes found: a secret can come only from the question.
+    Mostly none has any, and they are as they were. What was received is redacted already, and what probes found: a secret
+    can come only from the question.
 
     Args:
         results: one a run, their verdicts in the order of `assertions`.

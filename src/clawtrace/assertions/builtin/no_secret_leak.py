@@ -9,7 +9,7 @@ from typing import Any
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import plural
 from clawtrace.assertions.forms.form import Form
-from clawtrace.assertions.forms.sources import SOURCES, Part, rows_evidence, union
+from clawtrace.assertions.forms.sources import SOURCES, UnionPart, rows_evidence, union
 from clawtrace.assertions.forms.where import Where
 from clawtrace.assertions.matching.matchers import Limiting
 from clawtrace.assertions.matching.redacted import marks
@@ -99,11 +99,11 @@ class _Leaks(Form):
             "no_results": f"CASE WHEN {_NO_RESULT} THEN 1 ELSE 0 END",
         }
         parts = [
-            Part("r", "runs AS r", of_run),
-            Part("r", f"{_CALLS} AS r", of_calls),
-            Part("r", f"({_leaks()}\n  ) AS r", {"leaks": "1"}),
-            Part("r", "gaps AS r WHERE r.relation IN ('tool_calls', 'messages')", {"gaps": "1"}),
-            Part("r", "doubts AS r WHERE r.relation = 'runs' AND r.column_name = 'final_output'", {"gaps": "1"}),
+            UnionPart("r", "runs AS r", of_run),
+            UnionPart("r", f"{_CALLS} AS r", of_calls),
+            UnionPart("r", f"({_leaks()}\n  ) AS r", {"leaks": "1"}),
+            UnionPart("r", "gaps AS r WHERE r.relation IN ('tool_calls', 'messages')", {"gaps": "1"}),
+            UnionPart("r", "doubts AS r WHERE r.relation = 'runs' AND r.column_name = 'final_output'", {"gaps": "1"}),
         ]
         unseen = "g.no_arguments + g.no_results + g.gaps + g.no_answer > 0"
         return Query(

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from clawtrace.assertions.forms.bounds import all_sql, decide_sql, interval, number_or_bounds, numbers, plural, words
 from clawtrace.assertions.forms.form import Form, Outcome, Row
-from clawtrace.assertions.forms.sources import SOURCES, Part, Source, handed_over, rows_evidence, union
+from clawtrace.assertions.forms.sources import SOURCES, Source, UnionPart, handed_over, rows_evidence, union
 from clawtrace.assertions.forms.where import ANY, Where
 from clawtrace.model.query import Query, Resolve, Scalar
 
@@ -139,14 +139,14 @@ WHERE g.traced = 1
         names |= {"stated": "0"} if self.stated else {}
         names |= dict.fromkeys(self.greatest, "NULL")
         found = [
-            Part("t", "run_totals AS t", {"traced": "1", "stated": self.stated or "0"}),
-            Part("x", self._rows(), self._row_values()),
+            UnionPart("t", "run_totals AS t", {"traced": "1", "stated": self.stated or "0"}),
+            UnionPart("x", self._rows(), self._row_values()),
         ]
         if self.named:
             name = f"CASE WHEN ({self.named.sql}) THEN 1 ELSE 0 END"
             handed = f"CASE WHEN r.reason = 'handed-over' AND ({self.named.sql}) THEN r.name END"
-            found.append(Part("r", "tool_requests AS r", {"asked": name, "handed": handed}))
-        found.append(Part("p", f"gaps AS p WHERE {self._source.gaps}", self._gap_values()))
+            found.append(UnionPart("r", "tool_requests AS r", {"asked": name, "handed": handed}))
+        found.append(UnionPart("p", f"gaps AS p WHERE {self._source.gaps}", self._gap_values()))
         return union(found, names)
 
     def _rows(self) -> str:

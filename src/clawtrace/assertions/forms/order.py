@@ -14,7 +14,7 @@ from math import prod
 from typing import Any, NamedTuple, TypeVar
 
 from clawtrace.assertions.forms.form import Form, Outcome, Row
-from clawtrace.assertions.forms.sources import SOURCES, Part, Source, rows_evidence, union
+from clawtrace.assertions.forms.sources import SOURCES, Source, UnionPart, rows_evidence, union
 from clawtrace.assertions.forms.where import ANY, Where
 from clawtrace.model.query import Query, Resolve
 
@@ -85,11 +85,11 @@ class InTurn(NamedTuple):
 )"""
         return [meeting, *(f"step_{item} AS (\n{_step(item)}\n)" for item in range(self.goal))]
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[UnionPart]:
         """What becomes of the tables in the union."""
-        steps = [Part("d", f"step_{item} AS d", {"met": str(item + 1)}) for item in range(self.goal)]
+        steps = [UnionPart("d", f"step_{item} AS d", {"met": str(item + 1)}) for item in range(self.goal)]
         overlapping = {"overlapping": "max(CASE WHEN y.begins < y.latest THEN 1 ELSE 0 END)"}
-        return [*steps, Part("y", _SIDE_BY_SIDE, overlapping)]
+        return [*steps, UnionPart("y", _SIDE_BY_SIDE, overlapping)]
 
 
 _SIDE_BY_SIDE = """(
@@ -150,10 +150,10 @@ class Order(Form):
         source, turn = self._source, self.in_turn
         rows = {"low": "count(CASE WHEN r.certain THEN 1 END)", "high": "count(*)"}
         parts = [
-            Part("t", "run_totals AS t", {"traced": "1"}),
-            Part("r", f"{source.counted} AS r GROUP BY r.run_id", rows),
-            Part("p", f"gaps AS p WHERE p.relation = '{source.relation}'", {"gaps": "1"}),
-            *([Part("r", "tool_requests AS r", {"asked": "1"})] if source.relation == "tool_calls" else ()),
+            UnionPart("t", "run_totals AS t", {"traced": "1"}),
+            UnionPart("r", f"{source.counted} AS r GROUP BY r.run_id", rows),
+            UnionPart("p", f"gaps AS p WHERE p.relation = '{source.relation}'", {"gaps": "1"}),
+            *([UnionPart("r", "tool_requests AS r", {"asked": "1"})] if source.relation == "tool_calls" else ()),
             *(turn.parts() if turn else ()),
         ]
         of_turn = ("met", "overlapping") if turn else ()

@@ -13,8 +13,8 @@ __all__ = [
     "EVERY_COMMAND",
     "EVERY_TOOL_CALL",
     "SOURCES",
-    "Part",
     "Source",
+    "UnionPart",
     "doubts_of",
     "gap_rows",
     "handed_over",
@@ -97,7 +97,7 @@ _NOUN = """CASE p.relation WHEN 'llm_calls' THEN ' model calls' WHEN 'tool_calls
            ELSE ' ' || p.relation END"""
 
 
-class Part(NamedTuple):
+class UnionPart(NamedTuple):
     """A part of a union."""
 
     alias: str
@@ -108,7 +108,7 @@ class Part(NamedTuple):
     """SQL by name."""
 
 
-def union(parts: Iterable[Part], columns: Mapping[str, str]) -> str:
+def union(parts: Iterable[UnionPart], columns: Mapping[str, str]) -> str:
     """Return SQL of all parts with the same `columns` behind the run's id: the SQL of those that a part lacks, by name."""
     selected = []
     for part in parts:

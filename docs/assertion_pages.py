@@ -166,7 +166,7 @@ def of_run(asked: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     """Return what an assertion says of one described run, asked in a store."""
     sys.path.insert(0, str(CASES))
     try:
-        from assertion_facts import DuckFacts, join, rows_of  # type: ignore[import-not-found]
+        from assertion_facts import DuckFacts, join, outcomes_of, rows_of  # type: ignore[import-not-found]
     finally:
         sys.path.remove(str(CASES))
     from clawtrace.assertions.registry import parse_assertion
@@ -176,7 +176,7 @@ def of_run(asked: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     try:
         store.load(join([rows_of("r1", given)]))
         answered = ask(store, parse_assertion(asked), ["r1"])
-        (outcome,) = answered.outcomes
+        (outcome,) = outcomes_of(answered)
         return answered.assertion.explain(outcome)
     finally:
         store.close()

@@ -5,7 +5,6 @@ Unknown is null, never 0, an empty text or an empty list; `doubts` and `gaps` ha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, make_dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -26,17 +25,15 @@ def _struct(name: str, meaning: str, relation: str, columns: str, /, **apart: tu
         apart: type and meaning of those that are otherwise than in the relation; without a meaning, that of the relation.
     """
     known = {column.name: column for column in RELATIONS[relation].columns}
-    found = []
+    found = {}
     for column in columns.split():
         key = column.removesuffix("?")
         kind, words = apart.get(key, (None, ""))
         words = words or known[key].meaning.replace("NULL", "null").replace("FALSE", "false").replace("TRUE", "true")
         words += " Nanoseconds since 1970." if key.endswith("_ns") else ""
         kind = _TYPES[known[key].type] if kind is None else kind
-        found.append((key, Annotated[kind | None if column.endswith("?") else kind, Field(description=words)]))
-    return make_dataclass(
-        name, found, bases=(Struct,), frozen=True, kw_only=True, namespace={"__doc__": meaning, "__module__": __name__}
-    )
+        found[key] = Annotated[kind | None if column.endswith("?") else kind, Field(description=words)]
+    return type(name, (Struct,), {"__doc__": meaning, "__module__": __name__, "__annotations__": found})
 
 
 _AGENT = (str, "Name of the agent that it belongs to.")
@@ -91,7 +88,6 @@ InspectedGap = _struct(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
 class InspectedSeen(Struct):
     """What was seen where a list is null: rows that may not be all, with those that are not certain; else null."""
 
@@ -105,7 +101,6 @@ class InspectedSeen(Struct):
     """Failures."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class InspectedRun(Struct):
     """The facts of one run."""
 
@@ -163,7 +158,6 @@ class InspectedRun(Struct):
     """What is odd about the run's telemetry, in sentences, such as a transcript that was not used."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Inspection(Struct):
     """The facts of runs."""
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from clawtrace.errors import QueryError
-from clawtrace.model.query import Query
+from clawtrace.model.query import NO_LIMITS, Query
 from clawtrace.model.relations import RELATIONS
 from clawtrace.store.api import Answer
 from clawtrace.store.questions.statements import replace_markers
@@ -114,10 +114,10 @@ class ChdbStore:
 
     ask_columns = ask
 
-    def ask_user(self, sql, params=None, *, max_rows=None, **_limits):
+    def ask_user(self, sql, params=None, limits=NO_LIMITS):
         """Answer a user's SQL; what keeps it from writing is the real store's and tested there."""
         answer = self.ask(Query(sql, params or {}))
-        return Answer(answer.columns, answer.rows[:max_rows])
+        return Answer(answer.columns, answer.rows[: limits.max_rows])
 
     def close(self):
         """End the process."""

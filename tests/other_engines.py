@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from clawtrace.errors import QueryError
-from clawtrace.model.query import BoundRelation, Query, Scalar
+from clawtrace.model.query import NO_LIMITS, BoundRelation, Limits, Query, Scalar
 from clawtrace.model.relations import RELATIONS
 from clawtrace.store.api import Answer
 from clawtrace.store.questions.statements import replace_markers
@@ -41,12 +41,10 @@ class _Facts:
         """Answer one query."""
         return self.ask(query, bound)
 
-    def ask_user(
-        self, sql: str, params: Mapping[str, Scalar] | None = None, *, max_rows: int | None = None, **_limits: object
-    ) -> Answer:
+    def ask_user(self, sql: str, params: Mapping[str, Scalar] | None = None, limits: Limits = NO_LIMITS) -> Answer:
         """Answer a user's SQL."""
         answer = self.ask(Query(sql, params or {}))
-        return Answer(answer.columns, answer.rows[:max_rows])
+        return Answer(answer.columns, answer.rows[: limits.max_rows])
 
 
 class PostgresFacts(_Facts):

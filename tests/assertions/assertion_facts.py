@@ -7,12 +7,25 @@ that assertions ask, with the run facts derived in plain Python: the tests' own 
 import duckdb
 
 from clawtrace.errors import QueryError
-from clawtrace.model.query import Query
+from clawtrace.model.query import NO_LIMITS, Query
 from clawtrace.model.relations import COUNTED, RELATIONS
 from clawtrace.store.api import Answer
 from clawtrace.store.questions.statements import rewrite_markers
+from clawtrace.verdicts.asking.evidence import EvidenceByRun, ShownSpans
 
 TYPES = {"text": "VARCHAR", "bigint": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN"}
+
+
+def outcomes_of(asked):
+    """Return the outcome of every row of an answer that has one."""
+    return [outcome for outcome in map(asked.outcome, range(len(asked.answer))) if outcome is not None]
+
+
+def evidence_of(asked, run_ids):
+    """Return the spans that decided, by run id."""
+    rows = asked.evidence_rows(asked.store, run_ids)
+    found = EvidenceByRun(rows, None if rows is None else ShownSpans(asked.store, run_ids, [rows]))
+    return {run_id: found.of(run_id) for run_id in run_ids}
 
 
 class DuckFacts:
@@ -61,10 +74,10 @@ class DuckFacts:
 
     ask_columns = ask
 
-    def ask_user(self, sql, params=None, *, max_rows=None, **_limits):
+    def ask_user(self, sql, params=None, limits=NO_LIMITS):
         """Answer a user's SQL; what keeps it from writing is the real store's and tested there."""
         answer = self.ask(Query(sql, params or {}))
-        return Answer(answer.columns, answer.rows[:max_rows])
+        return Answer(answer.columns, answer.rows[: limits.max_rows])
 
     def close(self):
         """Let go of the database."""

@@ -2,16 +2,8 @@
 
 import pytest
 
-from clawtrace.assertions.matching.answer_text import (
-    absent,
-    fits_schema,
-    is_equal,
-    is_long,
-    matches,
-    present,
-    rouge_l,
-    similar,
-)
+from clawtrace.assertions.builtin.final_response import FinalResponse
+from clawtrace.assertions.matching.answer_text import rouge_l
 from clawtrace.assertions.matching.json_schema import check_schema, schema_problem
 from clawtrace.assertions.matching.redacted import marks, shortest
 
@@ -45,23 +37,26 @@ def test_similarity_counts_words_of_every_script():
 @pytest.mark.parametrize(
     ("condition", "whole", "hidden"),
     [
-        (present("sk-"), False, None),
-        (present("key"), False, True),
-        (absent("sk-"), True, None),
-        (absent("key"), True, False),
-        (matches("^key"), False, True),
-        (matches("sk-"), False, None),
-        (is_equal("other"), True, None),
-        (is_long(5), True, False),
-        (is_long(6), True, None),
-        (similar("other", 0.5), True, None),
-        (fits_schema({"type": "object"}), False, None),
+        ({"contains": "sk-"}, False, None),
+        ({"contains": "key"}, False, True),
+        ({"not_contains": "sk-"}, True, None),
+        ({"not_contains": "key"}, True, False),
+        ({"matches": "^key"}, False, True),
+        ({"matches": "sk-"}, False, None),
+        ({"not_matches": "sk-"}, True, None),
+        ({"equals": "other"}, True, None),
+        ({"max_length": 5}, True, False),
+        ({"max_length": 6}, True, None),
+        ({"similar_to": "other", "threshold": 0.5}, True, None),
+        ({"json_schema": {"type": "object"}}, False, None),
     ],
 )
 def test_what_a_redacted_part_could_have_been_stays_open(condition, whole, hidden):
     """The same condition on a whole text, and on one with a part taken out."""
-    assert condition("other") is whole
-    assert condition(HIDDEN) is hidden
+    asked = FinalResponse(**condition)
+
+    assert list(asked.decided("other").values()) == [whole]
+    assert list(asked.decided(HIDDEN).values()) == [hidden]
 
 
 def test_marks_are_read_as_the_receiver_writes_them():

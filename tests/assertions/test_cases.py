@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
-from assertion_facts import join, rows_of
+from assertion_facts import evidence_of, join, outcomes_of, rows_of
 
 from clawtrace.assertions import registry
 from clawtrace.assertions.probe import Probe
@@ -44,7 +44,11 @@ def test_each_case_is_answered_as_written(facts, type_name):
         written = json.dumps(case["assert"])
         if written not in answers:
             asked = ask(facts, registry.parse_assertion({"type": type_name} | case["assert"]), ids)
-            answers[written] = asked, {outcome.run_id: outcome for outcome in asked.outcomes}, asked.evidence(ids)
+            answers[written] = (
+                asked,
+                {outcome.run_id: outcome for outcome in outcomes_of(asked)},
+                evidence_of(asked, ids),
+            )
         found = seen(*answers[written], one, case)
         wanted = {key: case[key] for key in case if key not in ("case", "run", "assert")}
         if found != wanted:
@@ -94,7 +98,7 @@ def test_one_row_for_each_selected_run_with_a_trace(facts, type_name):
         asked = ask(facts, registry.parse_assertion({"type": type_name} | fields), selected)
         rows = facts.ask(asked.query, asked.bound).dicts() if not asked.assertion.form.details() else None
 
-        assert sorted(outcome.run_id for outcome in asked.outcomes) == sorted(traced)
+        assert sorted(outcome.run_id for outcome in outcomes_of(asked)) == sorted(traced)
         if rows is not None:
             assert sorted(row["run_id"] for row in rows) == sorted(traced)
 
@@ -113,8 +117,8 @@ def test_queries_run_against_the_contracts_tables_alone(facts):
             asked = ask(facts, registry.parse_assertion({"type": type_name} | fields), ["r2"])
 
             asks_all = not asked.assertion.needs_trace
-            assert [outcome.holds for outcome in asked.outcomes] == ([None] if asks_all else [])
-            assert asked.evidence(["r2"]) == {"r2": []}
+            assert [outcome.holds for outcome in outcomes_of(asked)] == ([None] if asks_all else [])
+            assert evidence_of(asked, ["r2"]) == {"r2": []}
 
 
 def test_what_a_type_requires_is_in_the_contract():

@@ -4,7 +4,7 @@ import random
 from itertools import product
 
 import pytest
-from assertion_facts import join, rows_of
+from assertion_facts import join, outcomes_of, rows_of
 
 from clawtrace.assertions.base import InvalidAssertionError
 from clawtrace.assertions.commands.commands import SHOWN, _anchored
@@ -73,7 +73,7 @@ def test_a_pattern_that_looks_beyond_its_match_may_be_in_a_part_and_not_in_the_w
 def one(facts, written, described):
     facts.load(rows_of("r1", described))
     asked = ask(facts, parse_assertion(written), ["r1"])
-    return asked.assertion.explain(asked.outcomes[0])
+    return asked.assertion.explain(outcomes_of(asked)[0])
 
 
 def test_a_message_shows_two_thousand_characters(duck):
@@ -146,7 +146,9 @@ def test_an_answer_is_what_holds_in_every_world(duck):
     }
     duck.load(join(rows_of(run_id, {"commands": commands} if commands else {}) for run_id, commands in runs.items()))
     for written, holds in ASKED:
-        found = {outcome.run_id: outcome.holds for outcome in ask(duck, parse_assertion(written), list(runs)).outcomes}
+        found = {
+            outcome.run_id: outcome.holds for outcome in outcomes_of(ask(duck, parse_assertion(written), list(runs)))
+        }
         for run_id, commands in runs.items():
             answers = {holds(world) for world in worlds(commands)}
             assert found[run_id] is (answers.pop() if len(answers) == 1 else None), (written, commands)

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from assertion_facts import join, rows_of
+from assertion_facts import join, outcomes_of, rows_of
 
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.assertions.world import World
@@ -18,7 +18,7 @@ NONE = {"tools": ["a"]}
 def judged(facts, run, world, **fields):
     facts.load(join([rows_of("r", run)]))
     assertion = parse_assertion({"type": "delegation_path", "expected": PATH, **fields})
-    (outcome,) = ask(facts, assertion, ["r"], {"r": world}).outcomes
+    (outcome,) = outcomes_of(ask(facts, assertion, ["r"], {"r": world}))
     return outcome, assertion.explain(outcome), assertion.actual(outcome)
 
 

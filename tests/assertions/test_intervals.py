@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from assertion_facts import DuckFacts, join, rows_of
+from assertion_facts import DuckFacts, join, outcomes_of, rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,7 +62,7 @@ def test_a_token_budget_is_decided_where_every_value_of_the_unknown_tokens_agree
         join(rows_of(run_id, {"llm": [described(call) for call in run]}) for run_id, run in zip(ids, runs, strict=True))
     )
     assertion = registry.parse_assertion({"type": "trace_token_budget", **fields})
-    found = {outcome.run_id: outcome.holds for outcome in ask(STORE, assertion, ids).outcomes}
+    found = {outcome.run_id: outcome.holds for outcome in outcomes_of(ask(STORE, assertion, ids))}
 
     assert found == {run_id: all_of(within(run, limits)) for run_id, run in zip(ids, runs, strict=True)}
 
@@ -109,7 +109,7 @@ def test_a_cost_is_decided_where_every_price_of_the_unpriced_calls_agrees(runs, 
     )
     STORE.load(join(rows))
     assertion = registry.parse_assertion({"type": "trace_cost", "max_usd": limit / 100})
-    found = {outcome.run_id: outcome for outcome in ask(STORE, assertion, ids).outcomes}
+    found = {outcome.run_id: outcome for outcome in outcomes_of(ask(STORE, assertion, ids))}
     for run_id, run in zip(ids, runs, strict=True):
         known = sum(cents for cents in run if cents is not None)
         wanted = known <= limit if None not in run else False if known > limit else None

@@ -2,7 +2,7 @@
 
 import itertools
 
-from assertion_facts import DuckFacts, join, rows_of
+from assertion_facts import DuckFacts, join, outcomes_of, rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +14,7 @@ STORE = DuckFacts()
 
 def answer(assertion, run):
     STORE.load(join([rows_of("r", run)]))
-    (outcome,) = ask(STORE, registry.parse_assertion(assertion), ["r"]).outcomes
+    (outcome,) = outcomes_of(ask(STORE, registry.parse_assertion(assertion), ["r"]))
     return outcome.holds
 
 

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from assertion_facts import DuckFacts, join, rows_of
+from assertion_facts import DuckFacts, join, outcomes_of, rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -148,7 +148,7 @@ def test_a_search_beyond_its_limit_is_given_up(monkeypatch):
     store = DuckFacts()
     store.load(rows_of("r", {"tools": [tools[0], {"name": "b", "start_ns": 0, "end_ns": 2}, *tools[1:]]}))
     assertion = registry.parse_assertion({"type": "tool_sequence", "expected": ["a", "a", "a", "a", "b"]})
-    (outcome,) = ask(store, assertion, ["r"]).outcomes
+    (outcome,) = outcomes_of(ask(store, assertion, ["r"]))
 
     assert outcome.holds is None
     assert assertion.explain(outcome).startswith("Too many overlapping calls")
@@ -168,7 +168,9 @@ def answers(assertion, runs, **more):
         tools = [dict(zip(("name", "start_ns", "end_ns", "certain"), call, strict=False)) for call in by_start]
         rows.append(rows_of(run_id, {"tools": tools} | more))
     STORE.load(join(rows))
-    outcomes = {outcome.run_id: outcome for outcome in ask(STORE, registry.parse_assertion(assertion), ids).outcomes}
+    outcomes = {
+        outcome.run_id: outcome for outcome in outcomes_of(ask(STORE, registry.parse_assertion(assertion), ids))
+    }
     return [outcomes[run_id] for run_id in ids]
 
 

@@ -5,7 +5,7 @@ import itertools
 import json
 
 import pytest
-from assertion_facts import DuckFacts, join, rows_of
+from assertion_facts import DuckFacts, join, outcomes_of, rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -197,7 +197,7 @@ def answers(asked, runs, **more):
     ]
     STORE.load(join(rows_of(one, run) for one, run in zip(ids, described, strict=True)))
     assertion = registry.parse_assertion(asked)
-    found = {outcome.run_id: outcome for outcome in ask(STORE, assertion, ids).outcomes}
+    found = {outcome.run_id: outcome for outcome in outcomes_of(ask(STORE, assertion, ids))}
     return assertion, [found[one] for one in ids]
 
 
@@ -422,7 +422,7 @@ def test_steps_that_describe_arguments_are_met_as_steps_that_name_tools(asked, c
     by_name, (named,) = answers(asked, [rows])
     STORE.load(rows_of("r0", {"tools": [*map(as_arguments, rows)]}))
     by_arguments = registry.parse_assertion(asked | {"steps": described(asked["steps"])})
-    (found,) = ask(STORE, by_arguments, ["r0"]).outcomes
+    (found,) = outcomes_of(ask(STORE, by_arguments, ["r0"]))
 
     assert found.holds is named.holds
     if found.holds is False:

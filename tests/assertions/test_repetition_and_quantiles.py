@@ -4,7 +4,7 @@ import itertools
 import math
 
 import pytest
-from assertion_facts import DuckFacts, join, rows_of
+from assertion_facts import DuckFacts, join, outcomes_of, rows_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -29,7 +29,9 @@ def answers(assertion, runs):
     """What the assertion answers for each described run, all of them asked about together."""
     ids = [f"run{place}" for place in range(len(runs))]
     STORE.load(join(rows_of(run_id, run) for run_id, run in zip(ids, runs, strict=True)))
-    found = {outcome.run_id: outcome.holds for outcome in ask(STORE, registry.parse_assertion(assertion), ids).outcomes}
+    found = {
+        outcome.run_id: outcome.holds for outcome in outcomes_of(ask(STORE, registry.parse_assertion(assertion), ids))
+    }
     return [found[run_id] for run_id in ids]
 
 

@@ -29,7 +29,7 @@ def test_the_text_of_each_answer_gives_that_answer(duck, type_name):
     for one, case in zip(ids, cases, strict=True):
         assertion = registry.parse_assertion({"type": type_name} | case["assert"])
         asked = ask(duck, assertion, ids)
-        rows = [row for row, run in enumerate(asked.run_ids()) if run == one]
+        rows = [row for row, run in enumerate(asked.answer.column("run_id")) if run == one]
         if not rows:
             continue
         texts = json.loads(json.dumps(asked.texts_of(one, rows[0])._asdict()))

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from assertion_facts import outcomes_of
 from test_cases import CASES
 
 from clawtrace.assertions import registry
@@ -65,7 +66,7 @@ def held(store):
 
 
 def answered(store, assertion):
-    (outcome,) = ask(store, assertion, ["r"]).outcomes
+    (outcome,) = outcomes_of(ask(store, assertion, ["r"]))
     return outcome.holds, outcome.missing, assertion.explain(outcome)
 
 

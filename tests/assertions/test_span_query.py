@@ -3,7 +3,7 @@
 from itertools import compress, product
 
 import pytest
-from assertion_facts import DuckFacts, join, rows_of
+from assertion_facts import DuckFacts, join, outcomes_of, rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -209,7 +209,7 @@ def answers(asked, runs, closed_by="recording"):
             for one, spans in zip(ids, runs, strict=True)
         )
     )
-    found = {one.run_id: one for one in ask(STORE, parse_assertion({"type": "span_query", **asked}), ids).outcomes}
+    found = {one.run_id: one for one in outcomes_of(ask(STORE, parse_assertion({"type": "span_query", **asked}), ids))}
     return [found[one] for one in ids]
 
 

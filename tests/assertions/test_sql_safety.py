@@ -4,9 +4,11 @@ import contextlib
 import threading
 
 import pytest
+from assertion_facts import outcomes_of
 
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.errors import QueryError
+from clawtrace.model.query import Limits
 from clawtrace.model.verdict import Status
 from clawtrace.store.duckdb import DuckStore
 from clawtrace.verdicts.asking.ask import ask
@@ -61,7 +63,7 @@ def test_a_users_sql_cannot_change_the_store_or_reach_out_of_it(store, sql, tmp_
     """Whatever it tries is an error that says so; the store holds what it held and answers the next question."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(QueryError):
-        store.ask_user(sql, {"run_id": "r1"}, time_limit_s=5)
+        store.ask_user(sql, {"run_id": "r1"}, limits=Limits(5))
 
     assert count(store) == 2
     assert store.ask_user("SELECT :run_id AS r", {"run_id": "r1"}).rows == [("r1",)]
@@ -81,9 +83,9 @@ def test_what_a_users_sql_does_to_its_own_session_is_taken_back(store):
 def test_a_query_that_never_ends_is_interrupted_and_the_store_lives_on(store):
     """It ends as an error that names the limit; the next query is answered."""
     with pytest.raises(QueryError, match=r"ran longer than 0\.05 s"):
-        store.ask_user(ENDLESS, time_limit_s=0.05)
+        store.ask_user(ENDLESS, limits=Limits(0.05))
 
-    assert store.ask_user("SELECT 1 AS one", time_limit_s=5).rows == [(1,)]
+    assert store.ask_user("SELECT 1 AS one", limits=Limits(5)).rows == [(1,)]
     assert count(store) == 2
 
 
@@ -112,12 +114,12 @@ def test_a_signal_at_the_first_instant_leaves_no_query_behind(store, monkeypatch
 
     assert began.is_set() is had_begun
     assert not thread_of[0].is_alive()
-    assert store.ask_user("SELECT 1 AS one", time_limit_s=5).rows == [(1,)]
+    assert store.ask_user("SELECT 1 AS one", limits=Limits(5)).rows == [(1,)]
 
 
 def test_only_so_many_rows_are_fetched(store):
     """A cross product of everything with everything is not brought into memory."""
-    answer = store.ask_user("SELECT a.range FROM range(100000000) AS a", max_rows=3, time_limit_s=60)
+    answer = store.ask_user("SELECT a.range FROM range(100000000) AS a", limits=Limits(60, 3))
 
     assert len(answer.rows) == 3
 
@@ -128,7 +130,7 @@ def test_one_runs_failure_is_its_own(store):
     assertion = parse_assertion({"type": "sql", "select": select, "expect": [{"word": "fine"}]})
     asked = ask(store, assertion, ["r1", "r2"])
 
-    assert {outcome.run_id: outcome.holds for outcome in asked.outcomes} == {"r2": True}
+    assert {outcome.run_id: outcome.holds for outcome in outcomes_of(asked)} == {"r2": True}
     assert "no such luck" in asked.broken["r1"]
 
 
@@ -153,7 +155,7 @@ def test_a_verdict_shows_the_users_sql_and_the_rows(store):
 def test_many_rows_are_counted_as_many(store):
     """Beyond what is shown the sentence says "more than", and no expectation of fewer rows is met."""
     assertion = parse_assertion({"type": "sql", "select": "SELECT range AS n FROM range(500) WHERE :run_id <> ''"})
-    (outcome,) = ask(store, assertion, ["r1"]).outcomes
+    (outcome,) = outcomes_of(ask(store, assertion, ["r1"]))
 
     assert outcome.holds is False
     assert assertion.explain(outcome) == (
@@ -166,5 +168,5 @@ def test_words_of_the_data_do_not_make_a_failing_question_a_failing_store(store)
     """DuckDB repeats the value that cannot be converted; agents' errors say the same as those of a disk."""
     with pytest.raises(QueryError, match="Permission denied"):
         store.ask_user(
-            "SELECT CAST('Permission denied: ' || :run_id AS INTEGER) AS n", {"run_id": "r1"}, time_limit_s=5
+            "SELECT CAST('Permission denied: ' || :run_id AS INTEGER) AS n", {"run_id": "r1"}, limits=Limits(5)
         )

@@ -6,7 +6,7 @@ All 32 of them are set for the whole program in tests/traps.
 import random
 
 import pytest
-from assertion_facts import WITH_GAPS, join, rows_of
+from assertion_facts import WITH_GAPS, evidence_of, join, outcomes_of, rows_of
 
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.verdicts.asking.ask import ask
@@ -44,7 +44,7 @@ KNOWN = {"request_model": "gpt-4o", "response_model": "gpt-4o", "input_tokens": 
 def one(facts, assertion, described, run_id="r1"):
     """The outcome of one assertion for one run; None when there is no trace."""
     facts.load(rows_of(run_id, described))
-    return next(iter(ask(facts, parse_assertion(assertion), [run_id]).outcomes), None)
+    return next(iter(outcomes_of(ask(facts, parse_assertion(assertion), [run_id]))), None)
 
 
 @pytest.mark.parametrize("assertion", NEGATIVE, ids=lambda written: written["type"])
@@ -201,7 +201,7 @@ def test_t29_a_run_is_not_the_run_whose_id_it_begins_with(facts):
     """T29: `r1` is answered from `r1` alone, with `r10` next to it in the store and among the selected runs."""
     facts.load(join([rows_of("r1", {"tools": ["read"]}), rows_of("r10", {"tools": ["rm"]})]))
     written = {"type": "tool_not_permitted", "allowed_tools": ["read"], "run_id": "r1"}
-    found = {outcome.run_id: outcome for outcome in ask(facts, parse_assertion(written), ["r1", "r10"]).outcomes}
+    found = {outcome.run_id: outcome for outcome in outcomes_of(ask(facts, parse_assertion(written), ["r1", "r10"]))}
 
     assert found["r1"].holds is True
     assert (found["r10"].holds, found["r10"].missing) == (None, "runs.run_id")
@@ -212,11 +212,11 @@ def test_an_answer_does_not_depend_on_the_runs_asked_about_together(facts):
     runs = {"r1": {"tools": ["a", "b"]}, "r2": {"tools": ["b", "a"]}, "r3": {"tools": ["a"]}}
     facts.load(join(rows_of(run_id, run) for run_id, run in runs.items()))
     assertion = parse_assertion({"type": "tool_sequence", "expected": ["glob:a*", "glob:b*"]})
-    together = {outcome.run_id: outcome.holds for outcome in ask(facts, assertion, list(runs)).outcomes}
+    together = {outcome.run_id: outcome.holds for outcome in outcomes_of(ask(facts, assertion, list(runs)))}
 
     assert together == {"r1": True, "r2": False, "r3": False}
     for run_id, holds in together.items():
-        (alone,) = ask(facts, assertion, [run_id]).outcomes
+        (alone,) = outcomes_of(ask(facts, assertion, [run_id]))
         assert alone.holds is holds
 
 
@@ -227,7 +227,9 @@ def test_evidence_names_the_span_and_is_cut_to_a_readable_length(facts):
         "spans": [{"trace_id": "t" * 32, "name": "execute_tool rm", "start_ns": 77, "kind": "tool"}],
     }
     facts.load(rows_of("r1", run))
-    evidence = ask(facts, parse_assertion({"type": "tool_not_invoked", "tool": "rm"}), ["r1"]).evidence(["r1"])["r1"]
+    evidence = evidence_of(ask(facts, parse_assertion({"type": "tool_not_invoked", "tool": "rm"}), ["r1"]), ["r1"])[
+        "r1"
+    ]
 
     assert (evidence[0].trace_id, evidence[0].span_id, evidence[0].name, evidence[0].start_ns) == (
         "t" * 32, "p1", "execute_tool rm", 77,

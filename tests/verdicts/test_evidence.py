@@ -18,7 +18,7 @@ def evidence_of(lab: Lab, sql: str, run_ids: list[str]) -> EvidenceByRun:
     lab.store.select_runs(run_ids)
     rows = lab.store.ask_columns(evidence_query(Query(sql)), [])
     lab.store.select_runs(["nothing-of-this"])
-    return EvidenceByRun(run_ids, rows, ShownSpans(lab.store, run_ids, [rows]))
+    return EvidenceByRun(rows, ShownSpans(lab.store, run_ids, [rows]))
 
 
 @pytest.fixture
@@ -42,19 +42,18 @@ def test_each_run_shows_its_own_spans(two_runs: Lab) -> None:
     """Also where another run has spans of the same ids, and whichever runs were asked about before."""
     found = evidence_of(two_runs, ROWS, ["r", "q", "without"])
 
-    assert [(e.trace_id, e.span_id, e.name, e.start_ns) for e in found["q"]] == [
+    assert [(e.trace_id, e.span_id, e.name, e.start_ns) for e in found.of("q")] == [
         (OTHER_TRACE, hex_id("t"), "tool of q", 7_000_000),
         (OTHER_TRACE, hex_id("a"), "agent of q", 5_000_000),
     ]
-    assert [(e.name, e.start_ns) for e in found["r"]] == [("tool of r", 3_000_000), ("invoke_agent", 0)]
-    assert found["without"] == []
-    assert list(found) == ["r", "q", "without"]
+    assert [(e.name, e.start_ns) for e in found.of("r")] == [("tool of r", 3_000_000), ("invoke_agent", 0)]
+    assert found.of("without") == []
 
 
 def test_what_only_a_message_states_is_evidence_without_a_span(two_runs: Lab) -> None:
     by_message = ROWS.replace("z.span_id AS", "CASE WHEN z.start_ns = 3000000 THEN NULL ELSE z.span_id END AS")
 
-    assert evidence_of(two_runs, by_message, ["r"])["r"] == [
+    assert evidence_of(two_runs, by_message, ["r"]).of("r") == [
         Evidence(None, None, "", "seen", None),
         Evidence(f"{1:032x}", hex_id("a"), "invoke_agent", "seen", 0),
     ]
@@ -64,12 +63,12 @@ def test_what_only_a_message_states_is_evidence_without_a_span(two_runs: Lab) ->
 def test_a_long_reason_is_cut_to_three_hundred_characters(two_runs: Lab, length: int, shown: str) -> None:
     found = evidence_of(two_runs, ROWS.replace("'seen'", f"'{'x' * length}'"), ["r"])
 
-    assert [one.why for one in found["r"]] == [shown, shown]
+    assert [one.why for one in found.of("r")] == [shown, shown]
 
 
 def test_the_first_ranks_are_shown_and_no_more(lab: Lab) -> None:
     lab.put(agent("a"), *(S(f"s{n:02}", "a", n) for n in range(1, 30)))
     by_start = ROWS.replace(" DESC", "")
 
-    names = [one.span_id for one in evidence_of(lab, by_start, ["r"])["r"]]
+    names = [one.span_id for one in evidence_of(lab, by_start, ["r"]).of("r")]
     assert names == [hex_id("a"), *(hex_id(f"s{n:02}") for n in range(1, EVIDENCE_ROWS))]

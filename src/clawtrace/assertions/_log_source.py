@@ -41,14 +41,14 @@ class LogSource(Assertion):
         return self.run_id is None
 
     def explain(self, outcome: Outcome) -> str:
-        """Say the answer of the class that this one is mixed with, or that another run was asked about."""
-        return self.other_run(outcome) or super().explain(outcome)
+        """Say the answer, or that another run was asked about."""
+        if self._asks_another_run(outcome.run_id):
+            return f"The assertion asks about run {self.run_id!r}, and this is run {outcome.run_id!r}."
+        return self.say(outcome)
 
-    def other_run(self, outcome: Outcome) -> str:
-        """Return the sentence for a run that was not asked about, empty for the one that was."""
-        if not self._asks_another_run(outcome.run_id):
-            return ""
-        return f"The assertion asks about run {self.run_id!r}, and this is run {outcome.run_id!r}."
+    def say(self, outcome: Outcome) -> str:
+        """Say the answer for the run that was asked about; by default as the class that this one is mixed with."""
+        return super().explain(outcome)
 
     def _asks_another_run(self, run_id: str) -> bool:
         return self.run_id is not None and self.run_id != run_id

@@ -18,12 +18,12 @@ Example of a whole assertion::
 # No `from __future__ import annotations`: pydantic evaluates the class variables of a base anew for each subclass.
 import re
 from collections.abc import Iterable, Sequence
+from datetime import date, datetime
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from clawtrace.assertions._common_fields import Dimensions, LookAgain, MinPassRate, Turn
 from clawtrace.assertions.forms.form import Form, Outcome, Row
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.refused import refused
@@ -32,7 +32,34 @@ from clawtrace.errors import ClawtraceError, ExitCode
 from clawtrace.model.verdict import Severity
 from clawtrace.support.attribute_docs import Documented
 
-__all__ = ["Assertion", "AssertionProblem", "InvalidAssertionError", "Outcome", "Row"]
+__all__ = ["Assertion", "AssertionProblem", "InvalidAssertionError", "Outcome", "Row", "Turn"]
+
+Dimension = Literal["task", "process", "autonomy", "closeness", "efficiency", "spark"]
+
+
+def _turn(value: Any) -> Any:
+    if value is None or value == "last" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    raise refused(f"must be the number of a turn, counted from 1, or `last`, found {value!r}")
+
+
+def _day(value: Any) -> Any:
+    if value is None or (isinstance(value, date) and not isinstance(value, datetime)):
+        return value
+    try:
+        if isinstance(value, str) and len(value) == len("2026-11-20"):
+            return date.fromisoformat(value)
+    except ValueError:
+        pass
+    raise refused(f"must be a date such as 2026-11-20, found {value!r}")
+
+
+Turn = Annotated[
+    int | Literal["last"] | None,
+    BeforeValidator(_turn),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"const": "last"}, {"type": "null"}]}),
+]
+"""A turn of the conversation."""
 
 
 class AssertionProblem(NamedTuple):
@@ -63,8 +90,6 @@ class InvalidAssertionError(ClawtraceError):
 
 class Assertion(Documented):
     """Base of every assertion; fields that each of them accepts."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     type_name: ClassVar[str] = ""
     """The word in YAML; by default the class name in snake_case."""
@@ -107,19 +132,19 @@ class Assertion(Documented):
     on_missing: Literal["skip", "inconclusive", "fail", "pass"] | None = None
     """The status when the question met no data at all: no trace, nothing of the agent or turn, or a fact that the
     instrumentation cannot record."""
-    dimensions: Dimensions = ()
+    dimensions: Annotated[tuple[Dimension, ...], AfterValidator(lambda value: tuple(dict.fromkeys(value)))] = ()
     """What the answer counts towards in the run's scores: task, process, autonomy, closeness, efficiency, spark."""
     agent: Matcher | None = None
     """Ask only about what happened at or under an agent of this name, whole and case-sensitive; or `glob:`, `re:`, `literal:`."""
     turn: Turn = None
     """Ask only about what happened in this turn of the conversation, counted from 1; or `last`."""
-    min_pass_rate: MinPassRate = 1.0
+    min_pass_rate: Annotated[float, Field(strict=True, gt=0, le=1)] = 1.0
     """Least share of the repetitions that must pass, above 0 up to 1."""
     expect: Literal["fail"] | None = None
     """`fail`: a known failure. It fails no run while it lasts; that it passes is then itself a failure."""
     reason: str | None = Field(default=None, min_length=1)
     """What is known to be wrong; `expect: fail` needs it."""
-    until: LookAgain = None
+    until: Annotated[date | None, BeforeValidator(_day)] = None
     """Last day of the known failure, `2026-11-20`; `expect: fail` needs it. Afterwards the assertion is an ordinary one."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -129,7 +154,26 @@ class Assertion(Documented):
 
     @model_validator(mode="after")
     def _check_common_fields(self) -> "Assertion":
-        _check_common_fields(self)
+        """Refuse fields that exclude each other, or that mean nothing alone."""
+        unscoped = self.unscoped or ("" if self.needs_trace else "it does not use the trace.")
+        for name in ("agent", "turn"):
+            if unscoped and getattr(self, name) is not None:
+                raise refused(f"`{name}` cannot be used here: {unscoped}", name)
+        if not self.expects_failure:
+            for name in ("reason", "until"):
+                if getattr(self, name) is not None:
+                    raise refused(f"`{name}` belongs to `expect: fail`, which is not given", name)
+            return self
+        if self.reason is None:
+            raise refused("`expect: fail` needs `reason`: what is known to be wrong", "reason")
+        if self.until is None:
+            raise refused(
+                "`expect: fail` needs `until`: the day on which to look at it again, such as 2026-11-20", "until"
+            )
+        if "min_pass_rate" in self.model_fields_set:
+            raise refused(
+                "`min_pass_rate` and `expect: fail` exclude each other: a known failure has no rate", "min_pass_rate"
+            )
         return self
 
     def written(self) -> dict[str, Any]:
@@ -200,31 +244,6 @@ class Assertion(Documented):
         It is true of `outcome.holds` True, False and None alike; the engine adds what leaves an answer open.
         """
         return self.form.sentence(outcome)
-
-
-def _check_common_fields(assertion: Assertion) -> None:
-    """Refuse fields that exclude each other, or that mean nothing alone.
-
-    Raises:
-        PydanticCustomError: what is wrong, with its field.
-    """
-    unscoped = assertion.unscoped or ("" if assertion.needs_trace else "it does not use the trace.")
-    for name in ("agent", "turn"):
-        if unscoped and getattr(assertion, name) is not None:
-            raise refused(f"`{name}` cannot be used here: {unscoped}", name)
-    if not assertion.expects_failure:
-        for name in ("reason", "until"):
-            if getattr(assertion, name) is not None:
-                raise refused(f"`{name}` belongs to `expect: fail`, which is not given", name)
-        return
-    if assertion.reason is None:
-        raise refused("`expect: fail` needs `reason`: what is known to be wrong", "reason")
-    if assertion.until is None:
-        raise refused("`expect: fail` needs `until`: the day on which to look at it again, such as 2026-11-20", "until")
-    if "min_pass_rate" in assertion.model_fields_set:
-        raise refused(
-            "`min_pass_rate` and `expect: fail` exclude each other: a known failure has no rate", "min_pass_rate"
-        )
 
 
 def summary(cls: type[Assertion]) -> str:

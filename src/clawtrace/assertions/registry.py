@@ -23,17 +23,7 @@ from clawtrace.support.did_you_mean import did_you_mean
 if TYPE_CHECKING:
     from importlib import metadata
 
-__all__ = [
-    "ENTRY_POINTS",
-    "PluginError",
-    "UnknownTypeError",
-    "added_types",
-    "all_types",
-    "builtin_types",
-    "get",
-    "names",
-    "parse_assertion",
-]
+__all__ = ["UnknownTypeError", "added_types", "all_types", "get", "names", "parse_assertion"]
 
 BUILTIN = "clawtrace.assertions.builtin"
 ENTRY_POINTS = "clawtrace.assertions"

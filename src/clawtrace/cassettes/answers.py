@@ -13,7 +13,7 @@ from pydantic import Field
 
 from clawtrace._scripted_model.http_server import ServerAnswer
 from clawtrace.config.base import ConfigModel
-from clawtrace.receiver.redaction.redact import cleaned
+from clawtrace.support.texts import cleaned
 
 __all__ = ["EVENT_END", "RecordedAnswer", "answer_bytes", "clean_answer", "read_answer", "replayed", "usage_of"]
 

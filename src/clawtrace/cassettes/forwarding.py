@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from clawtrace._scripted_model.http_server import PROVIDERS, ServerAnswer, ServerRequest, wire_of
 from clawtrace.cassettes.file import AskedRequest
-from clawtrace.receiver.redaction.redact import cleaned
+from clawtrace.support.texts import cleaned
 
 __all__ = ["KEPT_HEADERS", "Address", "Forwarded", "address_of", "asked_of", "forward", "plain_url"]
 

@@ -14,7 +14,7 @@ from clawtrace.cassettes.cassette import Cassette
 from clawtrace.cassettes.faults import MODEL_CALLS_PATH
 from clawtrace.cassettes.file import AskedRequest
 from clawtrace.cassettes.playing import Playback
-from clawtrace.receiver.redaction.redact import cleaned
+from clawtrace.support.texts import cleaned
 
 __all__ = ["MCP_PATH", "McpAnswer", "McpCalls", "McpRequest", "with_mcp"]
 

@@ -32,7 +32,7 @@ MAX_SLUG = 128
 class ConfigModel(Documented):
     """Base of every model of a file: unknown keys are errors, nothing is converted silently."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(strict=True)
 
     keys_of_others: ClassVar[Mapping[str, str]] = {}
     """Keys that belong to another file or place, with the sentence that says so."""

@@ -6,7 +6,7 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -70,8 +70,7 @@ CONVENTIONS = {
 """Facts that are compared, in the order of the table."""
 
 
-@dataclass(frozen=True)
-class Fact(Struct):
+class Fact(Struct, kw_only=False):
     """What the telemetry says of one fact in one scenario."""
 
     status: Literal["true", "absent", "wrong"]
@@ -86,8 +85,7 @@ class Fact(Struct):
     """Some of the spans concerned: `span_id`, and what they say of it."""
 
 
-@dataclass(frozen=True)
-class Trial(Struct):
+class Trial(Struct, kw_only=False):
     """What one scenario showed."""
 
     scenario: str
@@ -106,7 +104,6 @@ class Trial(Struct):
     """The types of the spans' attributes, by their keys; `N` stands for a number in a key."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Conformance(Struct):
     """`clawtrace.conformance/1`: what `clawtrace conformance --json` prints."""
 

@@ -11,19 +11,22 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-__all__ = ["BoundRelation", "ByRun", "Query", "Resolve", "Scalar"]
+__all__ = ["NO_LIMITS", "BoundRelation", "Limits", "Query", "Resolve", "Scalar"]
 
 Scalar = str | int | float | bool | None
 """A value that can be bound to a parameter."""
 
 
-class ByRun(NamedTuple):
-    """How a user's own SQL is asked: once for each run, with ``:run_id`` bound, read-only and within limits."""
+class Limits(NamedTuple):
+    """What a user's own SQL may take, which is asked read-only."""
 
-    time_limit_s: float
-    """How long it may run for one run, in seconds."""
-    max_rows: int
-    """How many rows are fetched at most; what lies beyond is not seen."""
+    time_limit_s: float | None = None
+    """Seconds after which it is interrupted; None for no limit."""
+    max_rows: int | None = None
+    """How many rows are fetched at most; what lies beyond is not seen; None for all."""
+
+
+NO_LIMITS = Limits()
 
 
 class Query(NamedTuple):
@@ -35,8 +38,9 @@ class Query(NamedTuple):
 
     sql: str
     params: Mapping[str, Scalar] = MappingProxyType({})
-    by_run: ByRun | None = None
-    """Given for a user's own SQL, which is not portable and answers for one run; None for everything else."""
+    by_run: Limits | None = None
+    """Given for a user's own SQL, which is not portable and is asked once for each run, with ``:run_id`` bound; None for
+    everything else."""
 
 
 class Resolve(NamedTuple):

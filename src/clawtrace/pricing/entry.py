@@ -10,7 +10,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from clawtrace.pricing.rates import Rates
 from clawtrace.support.attribute_docs import Documented
@@ -25,8 +25,6 @@ _UNITS = (("per_1k", Decimal(1000)), ("per_1m", Decimal(1_000_000)))
 
 class _TokenPrices(Documented):
     """Prices of the five kinds of tokens, in either unit."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     input_per_1k: Dollars | None = None
     """Dollars for a thousand input tokens."""

@@ -12,15 +12,7 @@ from urllib.parse import urlsplit
 from clawtrace.errors import ReceiverError
 from clawtrace.receiver.redaction.redact import RedactionSettings
 
-__all__ = [
-    "MEBIBYTE",
-    "Endpoints",
-    "ReceiverSettings",
-    "TeeSettings",
-    "endpoint_problem",
-    "header_problem",
-    "is_loopback",
-]
+__all__ = ["Endpoints", "ReceiverSettings", "TeeSettings", "endpoint_problem", "header_problem", "is_loopback"]
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 

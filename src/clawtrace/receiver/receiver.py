@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from queue import SimpleQueue
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from clawtrace.errors import ReceiverError
@@ -47,8 +46,8 @@ class Receiver:
         attribution: Attribution | None = None,
         after: int = 0,
         questions: Questions | None = None,
-        idle: Callable[[], None] | None = None,
-        mend: Callable[[], None] | None = None,
+        idle: Callable[[], None] = lambda: None,
+        mend: Callable[[], None] = lambda: None,
     ) -> None:
         """Make a receiver that does not listen yet.
 
@@ -69,8 +68,9 @@ class Receiver:
         # The numbers of requests are larger, those of earlier receivers smaller: microseconds pass faster than requests
         # come, and a clock that was set back is no earlier than what the store holds.
         self._began_at = max(time.time_ns() // 1_000, after)
-        self._changes = Changes()
-        self._connections = Connections(self._changes)
+        self.changes = Changes()
+        """Notifies when something was committed or a connection ended."""
+        self._connections = Connections(self.changes)
         self._counters = Counters()
         self._attribution = attribution or Attribution(sink.run_no, trace_limit=settings.trace_window)
         intake = Intake(
@@ -81,7 +81,7 @@ class Receiver:
             span_window=settings.span_window,
             first=self._began_at + 1,
         )
-        self._writer = Writer(sink, intake, self._counters, self._connections, self._changes, settings)
+        self._writer = Writer(sink, intake, self._counters, self._connections, self.changes, settings)
         self._attribution.joined = self._connections.joined
         self._desk = Desk(settings, self._writer, self._attribution, self._connections, self._counters)
         self._writer.lost = self._desk.rejected
@@ -92,10 +92,7 @@ class Receiver:
         self._tee = Tee(settings.tee) if settings.tee is not None else None
         if self._tee is not None:
             self._writer.forward = self._tee.put
-        if idle is not None:
-            self._writer.idle = idle
-        if mend is not None:
-            self._writer.mend = mend
+        self._writer.idle, self._writer.mend = idle, mend
         if questions is not None:
             self._writer.troubled = questions.troubled
         self._writing = False
@@ -141,9 +138,7 @@ class Receiver:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     @property
@@ -267,11 +262,6 @@ class Receiver:
         return max(self._began_at, self.counters(run_id).last_request_no)
 
     # -- waiting ---------------------------------------------------------------------------------------------------
-
-    @property
-    def changes(self) -> Changes:
-        """Notifies when something was committed or a connection ended."""
-        return self._changes
 
     def flush(self, seconds: float | None = None) -> bool:
         """Wait until everything received so far is committed; False when `seconds` ran out."""

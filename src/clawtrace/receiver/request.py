@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -20,7 +20,6 @@ __all__ = [
     "BadItemError",
     "BadPayloadError",
     "Code",
-    "Protocol",
     "Request",
     "RequestAnswer",
     "RequestOutcome",
@@ -32,7 +31,8 @@ __all__ = [
 ]
 
 Signal = Literal["traces", "logs", "metrics"]
-SIGNALS: tuple[Signal, ...] = ("traces", "logs", "metrics")
+SIGNALS: Mapping[Signal, str] = {"traces": "Spans", "logs": "Logs", "metrics": "Metrics"}
+"""What the names of a signal's fields in OTLP end in."""
 
 
 class BadPayloadError(Exception):

@@ -340,15 +340,7 @@ class Writer:
             receipt = note.receipt
             items = receipt.accepted + receipt.duplicates
             if items and receipt.run_no != NO_RUN:
-                refusal = Receipt(
-                    receipt.run_no,
-                    receipt.request_no,
-                    receipt.arrival_ns,
-                    receipt.protocol,
-                    receipt.signal,
-                    refused=items,
-                    reason=failure,
-                )
+                refusal = receipt._replace(accepted=0, duplicates=0, rejected=0, refused=items, reason=failure)
                 self.refused(refusal, note.port)
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ConsoleOutput",
     "PlainConsole",
-    "RichConsole",
     "Segment",
     "TableColumn",
     "clean",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -26,7 +25,6 @@ Change = Literal["same", "removed", "added"]
 _TOTALS = (*(name for name in COUNTED if name not in ("errors", "unrecovered_errors", "agents")), "cost_usd")
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunSide(Struct):
     """One of the two runs."""
 
@@ -38,7 +36,6 @@ class RunSide(Struct):
     """Whether its trace is known to be whole; a run that is not may lack what the other has."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Figure(Struct):
     """A number of each run."""
 
@@ -52,7 +49,6 @@ class Figure(Struct):
     """Second minus first; null when either is unknown."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Number(Struct):
     """How often something of a name is in each run."""
 
@@ -64,7 +60,6 @@ class Number(Struct):
     """In the second run."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ToolStep(Struct):
     """A tool call in the order of starts."""
 
@@ -74,7 +69,6 @@ class ToolStep(Struct):
     """The tool."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class TreeStep(Struct):
     """A span of the trees, depth first; spans are alike by depth, kind and name."""
 
@@ -92,7 +86,6 @@ class TreeStep(Struct):
     """Its id in the second run; null when it is not there."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Difference(Struct):
     """Two runs side by side."""
 

@@ -6,17 +6,24 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, ClassVar, Self, dataclass_transform
 
 __all__ = ["Struct", "json_pieces", "json_text"]
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 class Struct:
-    """Base of the dataclasses of machine-readable results; pydantic, which writes their schema, is not needed to fill them."""
+    """Makes of each subclass a frozen dataclass of machine-readable results, whose fields are given by name, or also by place.
+
+    pydantic, which writes their schema, is not needed to fill them.
+    """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
     __pydantic_config__: ClassVar = {"use_attribute_docstrings": True}
+
+    def __init_subclass__(cls, *, kw_only: bool = True) -> None:
+        dataclass(frozen=True, kw_only=kw_only)(cls)
 
     @classmethod
     def of(cls, found: Any, **own: Any) -> Self:

@@ -6,7 +6,6 @@ The structs are the contract, apart from the engine's own on purpose: keys may b
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from clawtrace.report.json_text import Struct
@@ -30,7 +29,6 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReceivedTrace(Struct):
     """What was received of a run."""
 
@@ -48,7 +46,6 @@ class ReceivedTrace(Struct):
     """From the first start to the last end; null when unknown."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Run(Struct):
     """One repetition of one case with one model."""
 
@@ -91,7 +88,6 @@ class Run(Struct):
     """Every assertion's answer, in the order of the file."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class RepeatedAssertion(Struct):
     """One assertion over the repetitions of a case with one model."""
 
@@ -121,7 +117,6 @@ class RepeatedAssertion(Struct):
     """By k: the chance that it passes in all of k runs (pass^k)."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class LastGreen(Struct):
     """The last earlier campaign in which a case was green: all its runs were made, and nothing that counts did not pass."""
 
@@ -143,7 +138,6 @@ class LastGreen(Struct):
         return f"{when}. Nothing known was edited since" + (f": {self.unknown}." if self.unknown else ".")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Case(Struct):
     """All repetitions of one case with one model."""
 
@@ -189,7 +183,6 @@ class Case(Struct):
     """The repetitions, in order."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class JudgingTotals(Struct):
     """What judges took, asked by the evaluation profile or by assertions, apart from what the runs took."""
 
@@ -203,7 +196,6 @@ class JudgingTotals(Struct):
     """Their cost in US dollars; null when the price of a model is not known."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class UserTotals(Struct):
     """What the models took that played users, apart from what the runs took."""
 
@@ -217,7 +209,6 @@ class UserTotals(Struct):
     """Their cost in US dollars; null also when the price of a model is not known."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Totals(Struct):
     """Numbers of runs, by status; runs of which nothing was asked are in `runs` alone."""
 
@@ -237,7 +228,6 @@ class Totals(Struct):
     """Runs with status `error`, and runs that broke before anything could be asked."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class NotRun(Struct):
     """A planned run without a result."""
 
@@ -255,7 +245,6 @@ class NotRun(Struct):
     """Whether the case is in quarantine: it decides nothing."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class SuiteThreshold(Struct):
     """The pass rate of all runs with one model against the suite's threshold."""
 
@@ -283,7 +272,6 @@ class SuiteThreshold(Struct):
     """Whether a pass rate below is exit code 1, or only shown."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Suite(Struct):
     """What the author of a suite says of it, and of what it names."""
 
@@ -301,7 +289,6 @@ class Suite(Struct):
     """Title of the evaluation profile; null where none was named."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ResultsSource(Struct):
     """Where the runs are, so that a verdict can be rerun. Paths are relative to the folder of this file."""
 
@@ -321,7 +308,6 @@ class ResultsSource(Struct):
     """The folder of the project."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class GateFlags(Struct):
     """The flags by which the exit code was computed."""
 
@@ -337,7 +323,6 @@ class GateFlags(Struct):
     """`--gate-on`"""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Results(Struct):
     """The results of one `clawtrace eval` or `clawtrace run`."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from clawtrace.report.json_text import Struct
@@ -13,7 +12,6 @@ __all__ = ["AssertionResult", "DecidedBy", "EvidenceSpan", "ReportedScope", "Sta
 StatusWord = Literal["pass", "fail", "warn", "skip", "inconclusive", "error"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class EvidenceSpan(Struct):
     """One span that decided a verdict."""
 
@@ -29,7 +27,6 @@ class EvidenceSpan(Struct):
     """Start of the span in nanoseconds since the Unix epoch; null when unknown."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReportedScope(Struct):
     """The part of a run that a question was narrowed down to."""
 
@@ -39,7 +36,6 @@ class ReportedScope(Struct):
     """The turn as written; null for every turn."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class DecidedBy(Struct):
     """The function that decided where SQL alone could not, and what it was given."""
 
@@ -55,7 +51,6 @@ class DecidedBy(Struct):
     """Rows that it was given from the world, such as a file of the run; no query finds them."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class AssertionResult(Struct):
     """The answer of one assertion for one run."""
 

@@ -63,7 +63,7 @@ RunStatus = Literal["success", "failed", "timed_out", "provider_error", "invalid
 class RunnerSettings(Documented):
     """Settings that every runner accepts; a runner type adds its own."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
+    model_config = ConfigDict(strict=True)
 
     timeout_seconds: float = Field(default=600.0, gt=0, le=86400)
     """Time limit of the agent, in seconds; then its process group and all its descendants are ended."""

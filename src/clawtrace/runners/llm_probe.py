@@ -46,7 +46,7 @@ def _search_address(url: str) -> str:
 class WebSearch(Documented):
     """Where the tool `web_search` looks."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(strict=True)
 
     url: Annotated[StrictStr, AfterValidator(_search_address)]
     """Address that is read for a search; `{query}` in it stands for the encoded words. The model is shown the response."""

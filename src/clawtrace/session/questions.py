@@ -14,6 +14,7 @@ from clawtrace.assertions.world import HookPolicy, JudgeOpinion, JudgeTask, Worl
 from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.errors import UsageError
 from clawtrace.model.progress import Progress, unseen
+from clawtrace.model.query import Limits
 from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult
 from clawtrace.receiver.redaction.redact import Redactor
@@ -99,7 +100,7 @@ class SessionQuestions:
         """
         from clawtrace.verdicts.asking.ask import scope_of
         from clawtrace.verdicts.combined import WaitingQuestion
-        from clawtrace.verdicts.judging.redacted_verdicts import without_secrets
+        from clawtrace.verdicts.evaluate import without_secrets
 
         self.settings.check(assertions)
         seen: Mapping[str, World] = {}
@@ -273,7 +274,7 @@ class SessionQuestions:
             within = nullcontext() if scope is None else self._scoped([scope], run_ids)[scope].holding()
             with within:
                 self.progress("asking the query", 0, 0)
-                return self._asked.ask_user(sql, time_limit_s=time_limit_s, max_rows=max_rows)
+                return self._asked.ask_user(sql, limits=Limits(time_limit_s, max_rows))
 
     def rerun(self, run_id: str, verdict: Mapping[str, Any], today: date | None = None) -> Rerun:
         """Ask again what decided a verdict, by the very SQL that it shows and the function that it names.
@@ -290,8 +291,7 @@ class SessionQuestions:
         from clawtrace.facts.facts import stand_ins
         from clawtrace.verdicts.asking.ask import ask
         from clawtrace.verdicts.asking.rerun import StoredQuestion
-        from clawtrace.verdicts.evaluate import evaluate
-        from clawtrace.verdicts.judging.redacted_verdicts import without_secrets
+        from clawtrace.verdicts.evaluate import evaluate, without_secrets
 
         assertion = parse_assertion({**verdict["definition"], "id": verdict["id"]})
         asked_run = verdict["asked_run"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from threading import Thread
 from typing import Any, Protocol, TypeVar
 
-from clawtrace.model.query import BoundRelation, Query, Scalar
+from clawtrace.model.query import NO_LIMITS, BoundRelation, Limits, Query, Scalar
 from clawtrace.model.raw import RawSink
 from clawtrace.model.run import RunRecord
 
@@ -27,23 +27,18 @@ class Columns(Protocol):
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
-        ...
 
     def __len__(self) -> int:
         """Return the number of rows."""
-        ...
 
     def column(self, name: str) -> list[Any]:
         """Return every value of a column, in the order of the rows."""
-        ...
 
     def key(self, name: str) -> Hashable:
         """Return what equals the key of another answer's column only where that has the same values in the same order."""
-        ...
 
     def row(self, number: int) -> Mapping[str, Any]:
         """Return a row, counted from 0."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +82,6 @@ class QueryableStore(Protocol):
         Raises:
             QueryError: the text is not valid for this store; the message holds the engine's words.
         """
-        ...
 
     def ask_columns(self, query: Query, bound: Sequence[BoundRelation] = ()) -> Columns:
         """Answer as `ask` does; a store MAY leave values where they are until they are read.
@@ -95,43 +89,30 @@ class QueryableStore(Protocol):
         Raises:
             QueryError: as `ask`.
         """
-        ...
 
-    def ask_user(
-        self,
-        sql: str,
-        params: Mapping[str, Scalar] | None = None,
-        *,
-        time_limit_s: float | None = None,
-        max_rows: int | None = None,
-    ) -> Answer:
+    def ask_user(self, sql: str, params: Mapping[str, Scalar] | None = None, limits: Limits = NO_LIMITS) -> Answer:
         """Answer a user's own SQL: exactly one SELECT, read-only, in the store's own dialect.
 
         Args:
             sql: the text; ``:name`` marks a parameter.
             params: the parameters, each of which the text must use.
-            time_limit_s: seconds after which the query is interrupted; None for no limit.
-            max_rows: rows to fetch at most, the first ones; None for all.
+            limits: how long it may run, and how many rows, the first ones, are fetched at most.
 
         Raises:
             QueryError: the text is no single SELECT, the engine refuses it, or the time limit has passed.
         """
-        ...
 
     def narrowed(self, run_ids: Sequence[str], queries: Sequence[Query]) -> AbstractContextManager[None]:
         """Say that, inside, only `queries` are asked, on any side, and only of some or all of `run_ids`; a store MAY ignore it."""
-        ...
 
     def sides(self) -> Sequence[QueryableStore]:
         """Return what MAY be asked at the same time, each by one thread, the store itself first; one alone is enough.
 
         Runs selected and relations bound on one of them are seen there alone.
         """
-        ...
 
     def select_runs(self, run_ids: Iterable[str]) -> None:
         """Make ``selected_runs(run_id)`` hold exactly `run_ids` for the queries that follow."""
-        ...
 
 
 class FactSide(QueryableStore, Protocol):
@@ -140,7 +121,6 @@ class FactSide(QueryableStore, Protocol):
     @property
     def lock(self) -> AbstractContextManager[Any]:
         """Held by one thread, as often as it likes, while what it asks must not change."""
-        ...
 
     def script(self, sql: str, params: Mapping[str, Scalar] | None = None) -> list[tuple[Any, ...]]:
         """Run statements and return the rows of the last one; the caller owns the transaction.
@@ -148,7 +128,6 @@ class FactSide(QueryableStore, Protocol):
         Raises:
             StoreError: the store refused a statement.
         """
-        ...
 
     def columns(self, sql: str) -> Columns:
         """Run one SELECT and return its rows, to be read by the column.
@@ -156,11 +135,9 @@ class FactSide(QueryableStore, Protocol):
         Raises:
             StoreError: the store refused the statement.
         """
-        ...
 
     def load(self, name: str, columns: Mapping[str, tuple[str, Sequence[Any]]]) -> None:
         """Make the temporary relation `name` of this side hold exactly these columns, each with its type."""
-        ...
 
     def insert(self, table: str, columns: Mapping[str, tuple[str, Sequence[Any]]]) -> None:
         """Append rows to a table, by column name; the caller owns the transaction.
@@ -168,11 +145,9 @@ class FactSide(QueryableStore, Protocol):
         Raises:
             StoreError: the store refused the rows.
         """
-        ...
 
     def sides(self) -> Sequence[FactSide]:
         """Return what MAY work at the same time, each in one thread, the store itself first."""
-        ...
 
 
 class FactStore(FactSide, RawSink, Protocol):
@@ -181,31 +156,24 @@ class FactStore(FactSide, RawSink, Protocol):
     @property
     def path(self) -> str:
         """Where the store is, for messages."""
-        ...
 
     def run_ids(self) -> list[str]:
         """Return every run, in the order of first sight."""
-        ...
 
     def take_retired(self) -> list[str]:
         """Return the runs that are no more (their traces were adopted) and may still have facts; each is returned once."""
-        ...
 
     def record(self, run_id: str) -> RunRecord | None:
         """Return what is known of a run apart from its spans; None when nothing was recorded."""
-        ...
 
     def put_record(self, record: RunRecord) -> None:
         """Store what is known of a run apart from its spans; the newest record of a run counts."""
-        ...
 
     def compress(self) -> None:
         """Give back what memory rows can do without; a store MAY do nothing."""
-        ...
 
     def returning_memory(self) -> AbstractContextManager[None]:
         """Return to the system, inside, what was freed; a store MAY do nothing."""
-        ...
 
 
 Side = TypeVar("Side")

@@ -20,7 +20,7 @@ from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.run import RunRecord, read_record, write_record
 from clawtrace.store.files.cached_blocks import CachedBlocks
-from clawtrace.store.files.failures import as_store_errors, keep_unread_log, must_be_there, store_error, try_to_write
+from clawtrace.store.files.failures import as_store_errors, keep_unread_log, must_be_there, try_to_write
 from clawtrace.store.files.owner import PATIENCE_SECONDS, connect, load_duckdb, patiently
 from clawtrace.store.files.schema import create_tables, holds_store, renew
 from clawtrace.store.questions.question_side import QuestionSide
@@ -74,10 +74,9 @@ class DuckStore(QuestionSide):
 
     def _open(self, patience_s: float) -> DuckDBPyConnection:
         """Open the file, and move what its journal holds; return the connection that asks."""
-        import duckdb
-
         self._db = patiently(partial(connect, self.path), patience_s)
-        try:
+        with as_store_errors(self.path), contextlib.ExitStack() as unless_open:
+            unless_open.callback(self._db.close)
             if self.path != MEMORY:
                 keep_unread_log(self._db, self.path)
             stored = self.path != MEMORY and holds_store(self._db, self.path)
@@ -97,13 +96,9 @@ class DuckStore(QuestionSide):
             self._raw.recover()
             numbers = "SELECT run_id, run_no FROM run_numbers ORDER BY run_no"
             self._know(self._db.execute(numbers).fetchall() if stored else [])
-            return self._db.cursor()
-        except duckdb.Error as error:
-            self._db.close()
-            raise store_error(self.path, error, "read") from error
-        except BaseException:
-            self._db.close()
-            raise
+            reader = self._db.cursor()
+            unless_open.pop_all()
+            return reader
 
     def _know(self, numbers: Sequence[tuple[str, int]]) -> None:
         """Take in the numbers of runs that the file holds; new ones that it does not are written with the next commit."""
@@ -381,8 +376,6 @@ class DuckStore(QuestionSide):
         Raises:
             StoreError: the file could not be written; what was acknowledged is moved when the store is opened next.
         """
-        import duckdb
-
         with self._reader_lock, self._writer_lock:
             try:
                 if self._lost:
@@ -392,7 +385,5 @@ class DuckStore(QuestionSide):
                 self._merge_when_small()
             finally:
                 for connection in self._connections():
-                    try:
+                    with as_store_errors(self.path, "close"):
                         connection.close()
-                    except duckdb.Error as error:
-                        raise StoreError(f"cannot close the store {self.path!r}: {error}") from error

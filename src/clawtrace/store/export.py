@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from clawtrace.errors import InputError
 from clawtrace.store.arrow import ArrowRows
+from clawtrace.store.duckdb import DuckStore
 from clawtrace.support.otlp_json import any_value, request
-
-if TYPE_CHECKING:
-    from clawtrace.store.duckdb import DuckStore
 
 __all__ = ["LOG_COLUMNS", "SPAN_COLUMNS", "export_run", "otlp_request", "read_parquet", "write_parquet"]
 

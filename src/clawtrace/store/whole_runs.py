@@ -9,18 +9,17 @@ import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from clawtrace.errors import InputError, StoreError
 from clawtrace.model.relations import RELATIONS
 from clawtrace.model.run import RunRecord, write_record
 from clawtrace.store.arrow import ArrowRows
+from clawtrace.store.duckdb import DuckStore
 from clawtrace.store.raw.raw_rows import RETIRED
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-
-    from clawtrace.store.duckdb import DuckStore
 
 __all__ = ["copy_run", "forget_runs", "opened", "packed_run", "received_rows", "take_rows", "take_run"]
 
@@ -37,8 +36,6 @@ def opened(path: Path) -> Iterator[DuckStore]:
     Raises:
         InputError: it cannot be opened.
     """
-    from clawtrace.store.duckdb import DuckStore
-
     try:
         found = DuckStore(path)
     except StoreError as error:
@@ -113,10 +110,11 @@ def _copy_rows(
         writing.unregister("copied_rows")
         if clean is not None and unclean:
             rows = reading.execute(f"{chosen} AND {apart}")
+            from clawtrace.support.texts import cleaned
+
             names = ", ".join(f'"{column[0]}"' for column in rows.description or ())
             marks = ", ".join("?" * len(rows.description or ()))
-            cleaned = [[_changed(value, clean) for value in row] for row in rows.fetchall()]
-            writing.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", cleaned)
+            writing.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", cleaned(rows.fetchall(), clean))
 
 
 def packed_run(store: DuckStore, run_id: str) -> bytes:
@@ -125,8 +123,6 @@ def packed_run(store: DuckStore, run_id: str) -> bytes:
     Raises:
         StoreError: it could not be written.
     """
-    from clawtrace.store.duckdb import DuckStore
-
     with tempfile.TemporaryDirectory(prefix="clawtrace-") as folder:
         path = Path(folder) / "run.duckdb"
         with closing(DuckStore(path)) as alone:
@@ -147,8 +143,6 @@ def take_rows(target: DuckStore, packed: bytes, run_id: str, clean: Callable[[st
     Raises:
         StoreError: it is no store that this version reads, has no such run, or the rows could not be written.
     """
-    from clawtrace.store.duckdb import DuckStore
-
     with tempfile.TemporaryDirectory(prefix="clawtrace-") as folder:
         path = Path(folder) / "run.duckdb"
         try:
@@ -166,18 +160,6 @@ def take_rows(target: DuckStore, packed: bytes, run_id: str, clean: Callable[[st
                     writing.execute(f"DELETE FROM {table} WHERE run_no = ?{received}", [number])
                 _copy_rows(reading, source.run_no(run_id), writing, number, clean)
     return record
-
-
-def _changed(value: Any, clean: Callable[[str], str]) -> Any:
-    """Return a value of a row with `clean` applied to every text in it."""
-    match value:
-        case str():
-            return clean(value)
-        case list():
-            return [_changed(one, clean) for one in value]
-        case dict():
-            return {key: _changed(one, clean) for key, one in value.items()}
-    return value
 
 
 def received_rows(store: DuckStore, run_ids: Sequence[str]) -> dict[str, int]:

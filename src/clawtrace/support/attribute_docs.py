@@ -58,10 +58,10 @@ def _target(statement: ast.stmt) -> ast.expr | None:
 class Documented(BaseModel):
     """A model whose JSON Schema describes each field by the docstring below it.
 
-    Its validator is built when it is first used: most models are imported as the base or the part of another.
+    It takes no other fields, and does not change. Its validator is built when it is first used: most models are imported as the base or the part of another.
     """
 
-    model_config = ConfigDict(defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:

@@ -18,9 +18,10 @@ from clawtrace.dialects.load import Dialect
 from clawtrace.errors import QueryError
 from clawtrace.facts.facts import FactState
 from clawtrace.model.progress import Counted, Progress, unseen
-from clawtrace.model.verdict import RunResult, Standing, Status, UnreadVerdicts, run_status_of
+from clawtrace.model.verdict import RunResult, Standing, Status, UnreadVerdicts, Verdict, run_status_of
 from clawtrace.store.api import QueryableStore, at_once
 from clawtrace.support.memory import collector_paused
+from clawtrace.support.texts import cleaned
 from clawtrace.verdicts.asking.ask import Ask, ask, scope_of
 from clawtrace.verdicts.asking.evidence import SHOWN_SPANS, ShownSpans
 from clawtrace.verdicts.combined import own_verdicts, parts_of
@@ -36,12 +37,15 @@ if TYPE_CHECKING:
     ScopedOf = Callable[[Sequence[Scope], Sequence[str]], Mapping[Scope, ScopedFacts]]
     """Finds what of runs, by id, belongs to scopes (`Facts.scoped`)."""
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "without_secrets"]
 
 _MANY_RUNS = 1_000
 """From here on it pays to copy the rows of the runs whose evidence is shown."""
 
 _NO_FACTS = FactState((), ())
+
+_SAYING = ("message", "expected", "actual", "sql", "params", "decided_by", "definition", "hint", "description", "scope")
+"""Fields of a verdict that may repeat what its assertion says."""
 
 
 def evaluate(
@@ -213,3 +217,40 @@ def _results(
     left = {name: repeat(default) for name, default in RunResult._field_defaults.items()}  # what only a campaign knows
     given = left | given
     return map(RunResult, *(given[name] for name in RunResult._fields))
+
+
+def without_secrets(
+    results: Sequence[RunResult], assertions: Sequence[Assertion], clean: Callable[[str], str]
+) -> list[RunResult]:
+    """Return results of which no verdict says a secret of its assertion, such as ``{{env.API_KEY}}`` (spec: config.md §4).
+
+    Mostly none has any, and they are as they were. What was received is redacted already, and what probes found: a secret
+    can come only from the question.
+
+    Args:
+        results: one a run, their verdicts in the order of `assertions`.
+        clean: takes known secrets out of a text.
+    """
+    places = {
+        place
+        for place, one in enumerate(assertions)
+        if (fields := one.model_dump(mode="json", fallback=str)) != cleaned(fields, clean, keys=True)
+    }
+    if not places:
+        return list(results)
+    return [
+        result._replace(
+            verdicts=tuple(
+                _clean_verdict(verdict, clean) if place in places else verdict
+                for place, verdict in enumerate(result.verdicts)
+            )
+        )
+        for result in results
+    ]
+
+
+def _clean_verdict(verdict: Verdict, clean: Callable[[str], str]) -> Verdict:
+    evidence = tuple(one._replace(why=clean(one.why)) for one in verdict.evidence)
+    return verdict._replace(
+        evidence=evidence, **{name: cleaned(getattr(verdict, name), clean, keys=True) for name in _SAYING}
+    )

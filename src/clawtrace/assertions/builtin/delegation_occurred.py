@@ -56,10 +56,8 @@ class DelegationOccurred(LogSource):
             greatest={"as_root": f"CASE WHEN {meant} AND r.certain AND r.via = 'root' THEN 1 ELSE 0 END"},
         )
 
-    def explain(self, outcome: Outcome) -> str:
+    def say(self, outcome: Outcome) -> str:
         """Say how often work was delegated to the agent."""
-        if other := self.other_run(outcome):
-            return other
         row = outcome.row
         if outcome.holds:
             often = (

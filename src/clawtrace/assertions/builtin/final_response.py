@@ -4,40 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from clawtrace.assertions._final_answer import NONE, UNKNOWN, final_answer, shortened
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.forms.bounds import Natural, need_one_of
 from clawtrace.assertions.forms.value import Value
-from clawtrace.assertions.matching.answer_text import (
-    Condition,
-    absent,
-    fits_schema,
-    is_equal,
-    is_long,
-    matches,
-    matches_not,
-    present,
-    rouge_l,
-    similar,
-)
+from clawtrace.assertions.matching.answer_text import rouge_l
 from clawtrace.assertions.matching.json_schema import check_schema, schema_problem
-from clawtrace.assertions.matching.matchers import RegexText, is_found_in_every
-from clawtrace.assertions.matching.redacted import holds_mark
+from clawtrace.assertions.matching.matchers import RegexText, checked_by, compile_regex, is_found_in_every, one_form
+from clawtrace.assertions.matching.redacted import holds_mark, shortest
 from clawtrace.assertions.refused import refused
 from clawtrace.support.figures import beside
 
 __all__ = ["FinalResponse"]
 
 Text = Annotated[str, Field(min_length=1)]
-
-
-def _schema(schema: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return check_schema(schema)
-    except ValueError as error:
-        raise refused(str(error)) from None
 
 
 class FinalResponse(Assertion):
@@ -69,7 +51,7 @@ class FinalResponse(Assertion):
     """Regular expression that is found nowhere in the answer."""
     equals: str | None = None
     """The whole answer, white space around it left out."""
-    json_schema: Annotated[dict[str, Any], AfterValidator(_schema)] | None = None
+    json_schema: Annotated[dict[str, Any], checked_by(check_schema)] | None = None
     """JSON Schema; the whole answer is one JSON document that it describes. Patterns without look-around."""
     similar_to: Text | None = None
     """Text to which the answer is similar: ROUGE-L F1 over words, without regard to case."""
@@ -89,29 +71,34 @@ class FinalResponse(Assertion):
             raise refused(f"{self.matches!r} matches every answer: nothing is checked", "matches")  # fmt: skip
         return self
 
-    @property
-    def _conditions(self) -> dict[str, Condition]:
-        """What is asked of the answer, in words, and its predicate."""
-        found = {f"contain {part!r}": present(part) for part in _texts(self.contains)}
-        found |= {f"avoid {part!r}": absent(part) for part in _texts(self.not_contains)}
+    def decided(self, answer: str) -> dict[str, bool | None]:
+        """Return what is asked of an answer, in words, and whether it is so.
+
+        A part that was redacted could have been anything: what the rest of such a text does not show is unknown, and that
+        it is absent is unknown too. Texts are compared in one form (`one_form`).
+        """
+        text = one_form(answer)
+        asked = [(f"contain {part!r}", True, one_form(part) in text) for part in _texts(self.contains)]
+        asked += [(f"avoid {part!r}", False, one_form(part) in text) for part in _texts(self.not_contains)]
         if self.matches is not None:
-            found[f"match {self.matches!r}"] = matches(self.matches)
+            asked.append((f"match {self.matches!r}", True, compile_regex(self.matches)(text)))
         if self.not_matches is not None:
-            found[f"avoid what {self.not_matches!r} finds"] = matches_not(self.not_matches)
+            asked.append((f"avoid what {self.not_matches!r} finds", False, compile_regex(self.not_matches)(text)))
         if self.equals is not None:
-            found[f"equal {shortened(self.equals)!r}"] = is_equal(self.equals)
+            same = one_form(answer.strip()) == one_form(self.equals.strip())
+            asked.append((f"equal {shortened(self.equals)!r}", True, same))
         if self.json_schema is not None:
-            found["match the JSON schema"] = fits_schema(self.json_schema)
+            asked.append(("match the JSON schema", True, schema_problem(self.json_schema, answer) == ""))
         if self.similar_to is not None:
-            found[f"resemble the given text (ROUGE-L at least {self.threshold:g})"] = similar(
-                self.similar_to, self.threshold
-            )
+            close = rouge_l(self.similar_to, answer) >= self.threshold
+            asked.append((f"resemble the given text (ROUGE-L at least {self.threshold:g})", True, close))
         if self.max_length is not None:
-            found[f"have at most {self.max_length} characters"] = is_long(self.max_length)
-        return found
+            asked.append((f"have at most {self.max_length} characters", False, shortest(answer) > self.max_length))
+        hidden = holds_mark(answer)
+        return {words: None if hidden and not found else found is wanted for words, wanted, found in asked}
 
     def _items(self, answer: str) -> tuple[int, ...]:
-        decided = [condition(answer) for condition in self._conditions.values()]
+        decided = self.decided(answer).values()
         return () if False in decided else (1,) if None in decided else (0,)
 
     def question(self) -> Value:
@@ -138,7 +125,7 @@ class FinalResponse(Assertion):
         answer = outcome.row["value"]
         if answer is None:
             return UNKNOWN if outcome.holds is None else NONE
-        decided = {words: condition(answer) for words, condition in self._conditions.items()}
+        decided = self.decided(answer)
         so_far = "The final answer so far" if outcome.holds is None else "The final answer"
         unmet = [words for words, met in decided.items() if met is False]
         if unmet:

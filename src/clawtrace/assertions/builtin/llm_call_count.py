@@ -28,5 +28,4 @@ class LlmCallCount(CallCount):
 
     def question(self) -> Count:
         """Count the answered calls, with `include_failed` every request."""
-        bounds = self.bounds
-        return model_calls(bounds.get("min"), bounds.get("max"), include_failed=self.include_failed)
+        return model_calls(**self.bounds, include_failed=self.include_failed)

@@ -9,7 +9,7 @@ from typing import Any
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.forms.bounds import plural
 from clawtrace.assertions.forms.form import Form
-from clawtrace.assertions.forms.sources import SOURCES, rows_evidence
+from clawtrace.assertions.forms.sources import SOURCES, UnionPart, rows_evidence, union
 from clawtrace.assertions.forms.where import Where
 from clawtrace.assertions.matching.matchers import Limiting
 from clawtrace.assertions.matching.redacted import marks
@@ -90,26 +90,21 @@ class _Leaks(Form):
     def query(self) -> Query:
         """Count the texts with a secret, and the texts that were not captured."""
         counts = ("leaks", "no_arguments", "no_results", "gaps", "no_answer", "workspace")
-
-        def row(source: str, **values: str) -> str:
-            return f"SELECT r.run_id AS run_id, {', '.join(f'{values.get(name, 0)} AS {name}' for name in counts)} FROM {source}"
-
+        of_run = {
+            "no_answer": "CASE WHEN r.final_output IS NULL THEN 1 ELSE 0 END",
+            "workspace": "CASE WHEN r.workspace IS NULL THEN 0 ELSE 1 END",
+        }
+        of_calls = {
+            "no_arguments": f"CASE WHEN {_NO_ARGUMENTS} THEN 1 ELSE 0 END",
+            "no_results": f"CASE WHEN {_NO_RESULT} THEN 1 ELSE 0 END",
+        }
         parts = [
-            row(
-                "runs AS r",
-                no_answer="CASE WHEN r.final_output IS NULL THEN 1 ELSE 0 END",
-                workspace="CASE WHEN r.workspace IS NULL THEN 0 ELSE 1 END",
-            ),
-            row(
-                f"{_CALLS} AS r",
-                no_arguments=f"CASE WHEN {_NO_ARGUMENTS} THEN 1 ELSE 0 END",
-                no_results=f"CASE WHEN {_NO_RESULT} THEN 1 ELSE 0 END",
-            ),
-            row(f"({_leaks()}\n  ) AS r", leaks="1"),
-            row("gaps AS r WHERE r.relation IN ('tool_calls', 'messages')", gaps="1"),
-            row("doubts AS r WHERE r.relation = 'runs' AND r.column_name = 'final_output'", gaps="1"),
+            UnionPart("r", "runs AS r", of_run),
+            UnionPart("r", f"{_CALLS} AS r", of_calls),
+            UnionPart("r", f"({_leaks()}\n  ) AS r", {"leaks": "1"}),
+            UnionPart("r", "gaps AS r WHERE r.relation IN ('tool_calls', 'messages')", {"gaps": "1"}),
+            UnionPart("r", "doubts AS r WHERE r.relation = 'runs' AND r.column_name = 'final_output'", {"gaps": "1"}),
         ]
-        union = "\n    UNION ALL\n    ".join(parts)
         unseen = "g.no_arguments + g.no_results + g.gaps + g.no_answer > 0"
         return Query(
             f"""
@@ -121,7 +116,7 @@ FROM (
   FROM run_totals AS t
   JOIN selected_runs AS s ON s.run_id = t.run_id
   LEFT JOIN (
-    {union}
+{union(parts, dict.fromkeys(counts, "0"))}
   ) AS f ON f.run_id = t.run_id
   GROUP BY t.run_id
 ) AS g

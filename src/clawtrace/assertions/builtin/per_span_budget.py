@@ -10,15 +10,7 @@ from clawtrace.assertions.forms.calls import ANSWERED
 from clawtrace.assertions.forms.count import Count, CountedRows
 from clawtrace.assertions.forms.sources import Source
 from clawtrace.assertions.forms.where import Where, is_open
-from clawtrace.assertions.spans.named_spans import (
-    SpanName,
-    SpanType,
-    kind_of,
-    name_words,
-    named,
-    named_calls,
-    resolve_names,
-)
+from clawtrace.assertions.spans.named_spans import NamedSpans, SpanName, SpanType
 
 __all__ = ["PerSpanBudget"]
 
@@ -94,19 +86,19 @@ class PerSpanBudget(Assertion):
         ) AS h ON h.run_id = p.run_id
         LEFT JOIN ({_UNDER}
         ) AS u ON u.run_id = p.run_id AND u.span_id = p.span_id
-        WHERE p.kind = :kind AND {named("p", self.span_name)}
+        WHERE p.kind = :kind AND {self._spans.named("p")}
       ) AS e
     )"""
 
     def _source(self) -> Source:
         if self.span_type != "llm":
             return Source(self._others(), number="tree_enter", relation="spans")
-        calls = named_calls(f"{_LOW} AS low, {_HIGH} AS high", self.span_name)
+        calls = self._spans.calls(f"{_LOW} AS low, {_HIGH} AS high")
         return Source(_AMOUNTS if self.span_name is None else calls, rows=calls, relation="llm_calls")
 
     @property
-    def _which(self) -> str:
-        return f"{self.span_type} span{name_words(self.span_name)}"
+    def _spans(self) -> NamedSpans:
+        return NamedSpans(self.span_type, self.span_name)
 
     def question(self) -> Count:
         """Count the spans over the budget."""
@@ -115,8 +107,8 @@ class PerSpanBudget(Assertion):
             f"CASE WHEN {is_open('r.run_id')} THEN NULL WHEN r.low > :max_tokens THEN TRUE WHEN r.high <= :max_tokens THEN FALSE ELSE NULL END",
             ANSWERED.gap if calls else "TRUE",
             ("input_tokens", "output_tokens"),
-            resolve_names(self.span_name),
-            {"max_tokens": self.max_tokens} | ({} if calls else {"kind": kind_of(self.span_type)}),
+            self._spans.resolve,
+            {"max_tokens": self.max_tokens} | ({} if calls else self._spans.params),
         )
         return Count(
             self._source(),
@@ -136,10 +128,10 @@ class PerSpanBudget(Assertion):
         """Say how many spans are over the budget."""
         row = outcome.row
         if not row["seen"]:
-            return f"There is no {self._which} for sure, so its tokens are unknown."
+            return f"There is no {self.span_type} span{self._spans} for sure, so its tokens are unknown."
         among = f"among {plural(row['seen'], 'span')}; the largest used {row['largest']}"
         if outcome.holds:
-            return f"No {self._which} used more than {self.max_tokens} tokens, {among}."
+            return f"No {self.span_type} span{self._spans} used more than {self.max_tokens} tokens, {among}."
         found = interval(row["low"], row["high"], "span")
         may = "may have used" if outcome.holds is None else "used"
         return f"{found[0].upper()}{found[1:]} {may} more than {self.max_tokens} tokens, {among}."

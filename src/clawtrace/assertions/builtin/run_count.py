@@ -38,7 +38,7 @@ class RunCount(CallCount):
 
     def question(self) -> Count:
         """Count the commands that match."""
-        return matching_commands(self.pattern, min=self.bounds.get("min"), max=self.bounds.get("max"))
+        return matching_commands(self.pattern, **self.bounds)
 
     def expectation(self) -> Any:
         """Return the pattern and the bounds."""

@@ -13,15 +13,7 @@ from clawtrace.assertions.forms.count import Share, share
 from clawtrace.assertions.forms.sources import Source
 from clawtrace.assertions.forms.where import Where
 from clawtrace.assertions.refused import refused
-from clawtrace.assertions.spans.named_spans import (
-    SpanName,
-    SpanType,
-    kind_of,
-    name_words,
-    named,
-    named_calls,
-    resolve_names,
-)
+from clawtrace.assertions.spans.named_spans import NamedSpans, SpanName, SpanType
 
 __all__ = ["SpanDuration"]
 
@@ -69,14 +61,14 @@ class SpanDuration(Assertion):
     def _lengths(self) -> Source:
         """One row a span: how long it took in nanoseconds, NULL where that is unknown."""
         if self.first_token:
-            rows = named_calls(_TO_FIRST_TOKEN, self.span_name, "c.outcome IS NULL OR c.outcome = 'ok'")
+            rows = self._spans.calls(_TO_FIRST_TOKEN, "(c.outcome IS NULL OR c.outcome = 'ok')")
             return Source(rows, "CASE WHEN r.certain AND r.outcome = 'ok' THEN 1 ELSE 0 END", relation="llm_calls")
         kind = "p.kind <> 'infra'" if self.span_type is None else "p.kind = :kind"
         rows = f"""(
       SELECT p.run_id AS run_id, p.tree_enter AS tree_enter, p.span_id AS span_id, p.name AS name, TRUE AS certain,
              p.duration_ns AS length_ns
       FROM spans AS p
-      WHERE {kind} AND {named("p", self.span_name)} AND NOT (p.kind IN ('llm', 'tool') AND coalesce(p.counted_as, 'none') = 'accounting')
+      WHERE {kind} AND {self._spans.named("p")} AND NOT (p.kind IN ('llm', 'tool') AND coalesce(p.counted_as, 'none') = 'accounting')
     )"""
         return Source(rows, number="tree_enter", relation="spans")
 
@@ -86,9 +78,8 @@ class SpanDuration(Assertion):
             "r.length_ns <= :max_ns",
             ANSWERED.gap if self.first_token else "TRUE",
             ("first_token_ns", "start_ns", "outcome"),
-            resolve_names(self.span_name),
-            {"max_ns": round(self.max_ms * 1_000_000)}
-            | ({} if self.span_type is None or self.first_token else {"kind": kind_of(self.span_type)}),
+            self._spans.resolve,
+            {"max_ns": round(self.max_ms * 1_000_000)} | ({} if self.first_token else self._spans.params),
         )
         limit = milliseconds(self.max_ms)
         return share(
@@ -96,7 +87,7 @@ class SpanDuration(Assertion):
             within,
             self.quantile,
             noun=self._noun,
-            of=f"{self._named} {f'had their first token within {limit}' if self.first_token else f'took at most {limit}'}",
+            of=f"{self._spans} {f'had their first token within {limit}' if self.first_token else f'took at most {limit}'}",
             shown="r.name || ': ' || CASE WHEN r.length_ns IS NULL THEN 'unknown' ELSE '' || (r.length_ns / 1000000.0) || ' ms' END",
             order="-coalesce(r.length_ns, 0)",
             greatest={"largest": "r.length_ns"},
@@ -107,8 +98,8 @@ class SpanDuration(Assertion):
         return "model call" if self.first_token else f"{self.span_type} span" if self.span_type else "span"
 
     @property
-    def _named(self) -> str:
-        return name_words(self.span_name)
+    def _spans(self) -> NamedSpans:
+        return NamedSpans(self.span_type, self.span_name)
 
     def actual(self, outcome: Outcome) -> Any:
         """Return how many spans are within the limit and how many are not, as intervals, and the longest in milliseconds."""
@@ -120,6 +111,6 @@ class SpanDuration(Assertion):
         """Say how many spans were within the limit."""
         row = outcome.row
         if not row["seen"]:
-            return f"There is no {self._noun}{self._named} for sure, so its duration is unknown."
+            return f"There is no {self._noun}{self._spans} for sure, so its duration is unknown."
         slowest = "" if row["largest"] is None else f", the slowest {milliseconds(row['largest'] / 1e6, self.max_ms)}"
         return f"{self.form.sentence(outcome).removesuffix('.')}{slowest}."

@@ -17,7 +17,7 @@ from clawtrace.assertions.forms.form import Form
 from clawtrace.assertions.forms.sources import gap_rows
 from clawtrace.assertions.probing.documents import same
 from clawtrace.assertions.refused import refused
-from clawtrace.model.query import ByRun, Query
+from clawtrace.model.query import Limits, Query
 from clawtrace.model.relations import RELATIONS
 
 __all__ = ["Sql"]
@@ -122,7 +122,7 @@ LEFT JOIN (SELECT d.run_id AS run_id, count(*) AS n FROM doubts AS d WHERE {self
         """Return the user's own query; where rows may be in doubt, over the certain ones as well, each row with which it is of."""
         fetched = max(_ROWS, len(self.expected)) + 1
         if not self._in_doubt:
-            return Query(self.select, by_run=ByRun(self.time_limit_s, fetched))
+            return Query(self.select, by_run=Limits(self.time_limit_s, fetched))
         certain = ", ".join(f"{name} AS (SELECT * FROM {name} WHERE certain)" for name in self._in_doubt)
         return Query(
             f"""SELECT TRUE AS {_CERTAIN}, x.* FROM (
@@ -134,7 +134,7 @@ UNION ALL
 SELECT FALSE AS {_CERTAIN}, x.* FROM (SELECT * FROM (
 {self.select}
 ) AS y LIMIT {fetched}) AS x""",
-            by_run=ByRun(self.time_limit_s, 2 * fetched),
+            by_run=Limits(self.time_limit_s, 2 * fetched),
         )
 
     def decide(self, row: Row, details: Sequence[Row]) -> Outcome:

@@ -33,10 +33,9 @@ class ToolCallCount(CallCount):
 
     def question(self) -> Count:
         """Count the attempts."""
-        bounds = self.bounds
         named = name_is(self.tool) if self.tool else ANY
         of = f" of `{self.tool}`" if self.tool else ""
-        return attempts(named, min=bounds.get("min"), max=bounds.get("max"), of=of, noun="tool call")
+        return attempts(named, **self.bounds, of=of, noun="tool call")
 
     def expectation(self) -> Any:
         """Return the bounds, and the tool."""

@@ -47,11 +47,9 @@ class ToolNotPermitted(LogSource):
         """Return the allowed list."""
         return {"only": [tool.text for tool in self.allowed_tools]}
 
-    def explain(self, outcome: Outcome) -> str:
+    def say(self, outcome: Outcome) -> str:
         """Name other tools that were attempted."""
         row = outcome.row
-        if other := self.other_run(outcome):
-            return other
         if outcome.holds is None:
             return "A tool outside of the allowed list may have been attempted: no attempt at one is certain."
         if outcome.holds:

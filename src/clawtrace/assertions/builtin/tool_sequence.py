@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -15,6 +15,7 @@ from clawtrace.assertions.forms.sources import ATTEMPT, handed_over
 from clawtrace.assertions.forms.where import TOOL_NAMES, Where
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.refused import refused
+from clawtrace.assertions.trajectory.partial_order import PartialOrder, edit_words
 from clawtrace.assertions.trajectory.score import ScoreBound, score
 from clawtrace.assertions.trajectory.steps import (
     DescribedCall,
@@ -25,12 +26,10 @@ from clawtrace.assertions.trajectory.steps import (
     named,
     text,
 )
+from clawtrace.assertions.trajectory.trajectory import SearchLimitError
 from clawtrace.model.query import Resolve
 from clawtrace.support.did_you_mean import did_you_mean
 from clawtrace.support.figures import beside
-
-if TYPE_CHECKING:
-    from clawtrace.assertions.trajectory.partial_order import PartialOrder
 
 __all__ = ["ToolSequence"]
 
@@ -136,8 +135,6 @@ class ToolSequence(Assertion):
 
     @cached_property
     def _partial(self) -> PartialOrder:
-        from clawtrace.assertions.trajectory.partial_order import PartialOrder
-
         return PartialOrder(
             self._steps,
             strict=self.mode == "strict",
@@ -214,8 +211,6 @@ class ToolSequence(Assertion):
 
     def _answer(self, recorded: OrderedRows) -> OrderAnswer:
         """Search in every world that the spans allow."""
-        from clawtrace.assertions.trajectory.trajectory import SearchLimitError
-
         if self.score is not None:
             found = score(self.score, self._listed, recorded, in_order=self.mode == "ordered")
             enough = self.score.min - 1e-9
@@ -277,8 +272,6 @@ class ToolSequence(Assertion):
             ruled = ", within its rules" if self._has_rules else ""
             loose = "; the order is unknown, because calls ran concurrently" if self._undetermined(row) else ""
             return f"{names} happened {how}{ruled}, among {seen}{loose}."
-        from clawtrace.assertions.trajectory.partial_order import edit_words
-
         edits = self._edits(row)
         called = [str(name) for name in self._called(row) or ()]
         change = f" Smallest change: {edit_words(edits, called)}." if edits else ""

@@ -33,10 +33,8 @@ class ToolWasCalled(LogSource):
         """Count the attempts."""
         return attempts(name_is(self.tool), min=1, of=f" of `{self.tool}`", noun="call")
 
-    def explain(self, outcome: Outcome) -> str:
+    def say(self, outcome: Outcome) -> str:
         """Say how often the tool was called."""
-        if other := self.other_run(outcome):
-            return other
         if outcome.holds:
             return f"`{self.tool}` was called {split(outcome.row)}."
         if outcome.holds is None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from clawtrace.assertions.matching.matchers import one_form
 from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
-from clawtrace.assertions.probing.files import PathText, Text
+from clawtrace.assertions.probing.files import PathText, Text, located
 from clawtrace.assertions.probing.shell import run_shell
 from clawtrace.assertions.world import World
 
@@ -45,7 +44,7 @@ class Verify(Probe):
 
     def probe(self, world: World) -> Finding:
         """Run the command."""
-        folder = _folder(self.cwd, world)
+        folder = located(self.cwd or ".", world)
         if folder is None:
             return unknown_workspace(f"the command {self.run!r}")
         if not folder.is_dir():
@@ -77,9 +76,3 @@ class Verify(Probe):
         """Return the command and its output."""
         asked = self.model_dump(mode="json", include={"run", "output_contains", "output_equals"})
         return {name: value for name, value in asked.items() if value is not None}
-
-
-def _folder(cwd: str | None, world: World) -> Path | None:
-    if cwd is not None and Path(cwd).is_absolute():
-        return Path(cwd)
-    return None if world.workspace is None else world.workspace / (cwd or ".")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, WithJsonSchema
+from pydantic import Discriminator, Field, Tag, WithJsonSchema
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.commands.command_count import FIRST, RAN, command_count
@@ -50,8 +50,6 @@ _MADE = ("part", "fits", "n")
 
 class Matching(Documented):
     """The last command that a regular expression finds."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     matching: RegexText
     """Regular expression, found anywhere in the text of a command or of a simple command in it."""

@@ -17,17 +17,7 @@ from clawtrace.assertions.matching.matchers import compile_regex
 from clawtrace.assertions.matching.redacted import holds_mark
 from clawtrace.model.query import Resolve
 
-__all__ = [
-    "MATCH",
-    "SHOWN",
-    "hits",
-    "listed",
-    "may_be",
-    "other_calls",
-    "resolve_commands",
-    "resolve_other_tools",
-    "shown",
-]
+__all__ = ["MATCH", "hits", "listed", "may_be", "other_calls", "resolve_commands", "resolve_other_tools", "shown"]
 
 SHOWN = 2000
 """Characters of a command or of its output that a message shows."""

@@ -6,10 +6,10 @@ the whole interval lies on one side of it (spec: assertions.md §2).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from clawtrace.assertions.refused import refused
 from clawtrace.support.attribute_docs import Documented
@@ -21,14 +21,13 @@ __all__ = [
     "Counted",
     "Natural",
     "all_sql",
-    "bounds_of",
     "check_bounds",
-    "check_count",
     "decide_sql",
     "interval",
     "milliseconds",
     "need_one_of",
     "number_or_bounds",
+    "numbers",
     "plural",
     "words",
 ]
@@ -58,8 +57,6 @@ def check_bounds(minimum: int | None, maximum: int | None, *, alone: bool = True
 
 class Bounds(Documented):
     """A count's lower and upper bound, both inclusive."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     min: Natural | None = None
     """The smallest count that is right."""
@@ -97,24 +94,6 @@ Counted = Annotated[
     ),
 ]
 """An exact number, or its bounds."""
-
-
-def bounds_of(count: Bounds | None, minimum: int | None, maximum: int | None) -> dict[str, int]:
-    """Return the ``min`` and ``max`` that hold together: those of `count`, and the two given separately."""
-    lower = [bound for bound in (minimum, count.min if count else None) if bound is not None]
-    upper = [bound for bound in (maximum, count.max if count else None) if bound is not None]
-    return ({"min": max(lower)} if lower else {}) | ({"max": min(upper)} if upper else {})
-
-
-def check_count(model: BaseModel, count: Bounds | None, minimum: int | None, maximum: int | None) -> None:
-    """Refuse a question that counts where nothing is asked, or what no number can meet."""
-    need_one_of(model, "count", "min", "max")
-    check_bounds(minimum, maximum, alone=count is None)
-    bounds = bounds_of(count, minimum, maximum)
-    if count is not None and bounds.get("min", 0) > bounds.get("max", bounds.get("min", 0)):
-        raise refused(
-            f"`count` ({words(count.min, count.max).removeprefix('exactly ')}) is outside of `min` and `max`: no number satisfies all"
-        )
 
 
 def decide_sql(low: str, high: str, minimum: str | None, maximum: str | None) -> str:
@@ -162,6 +141,12 @@ def interval(low: int, high: int | None, noun: str) -> str:
 def number_or_bounds(low: float, high: float | None) -> float | list[float | None]:
     """Return a number as JSON: itself where it is known, else its bounds; an upper one of None is none."""
     return low if low == high else [low, high]
+
+
+def numbers(row: Mapping[str, Any], keys: Iterable[str], alone: str) -> Any:
+    """Return the numbers of a row, ``low<key>`` to ``high<key>``, as JSON; a single one without key, which is called `alone`, bare."""
+    found = {key.strip("_") or alone: number_or_bounds(row[f"low{key}"], row[f"high{key}"]) for key in keys}
+    return found[alone] if list(found) == [alone] else found
 
 
 def milliseconds(value: float, *bounds: float) -> str:

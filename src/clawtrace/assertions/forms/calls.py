@@ -92,10 +92,10 @@ class _ModelCalls(Count):
         return Query(_RECONCILED.format(calls=calls.sql), calls.params)
 
 
-def model_calls(minimum: int | None, maximum: int | None, *, include_failed: bool = False) -> Count:
+def model_calls(*, min: int | None = None, max: int | None = None, include_failed: bool = False) -> Count:
     """Return the count of calls that were answered; with `include_failed` of requests, answered or not."""
     source, noun = ("model_requests", "model request") if include_failed else ("llm_calls", "answered model call")
-    counted = CountedRows(ANY if include_failed else ANSWERED, minimum, maximum, noun)
+    counted = CountedRows(ANY if include_failed else ANSWERED, min, max, noun)
     return _ModelCalls(source, (counted,), shown=_SHOWN_CALL, stated="t.llm_calls_low")
 
 

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from clawtrace.assertions.forms.bounds import all_sql, decide_sql, interval, number_or_bounds, plural, words
+from clawtrace.assertions.forms.bounds import all_sql, decide_sql, interval, number_or_bounds, numbers, plural, words
 from clawtrace.assertions.forms.form import Form, Outcome, Row
-from clawtrace.assertions.forms.sources import SOURCES, Source, handed_over, rows_evidence
+from clawtrace.assertions.forms.sources import SOURCES, Source, UnionPart, handed_over, rows_evidence, union
 from clawtrace.assertions.forms.where import ANY, Where
 from clawtrace.model.query import Query, Resolve, Scalar
 
@@ -138,21 +138,16 @@ WHERE g.traced = 1
         names |= {"seen": "0"} if self.needs_row else {}
         names |= {"stated": "0"} if self.stated else {}
         names |= dict.fromkeys(self.greatest, "NULL")
-
-        def row(run_id: str, source: str, **values: str) -> str:
-            listed = ", ".join(f"{values.get(name, otherwise)} AS {name}" for name, otherwise in names.items())
-            return f"    SELECT {run_id} AS run_id, {listed}\n    FROM {source}"
-
         found = [
-            row("t.run_id", "run_totals AS t", traced="1", stated=self.stated or "0"),
-            row("x.run_id", self._rows(), **self._row_values()),
+            UnionPart("t", "run_totals AS t", {"traced": "1", "stated": self.stated or "0"}),
+            UnionPart("x", self._rows(), self._row_values()),
         ]
         if self.named:
             name = f"CASE WHEN ({self.named.sql}) THEN 1 ELSE 0 END"
             handed = f"CASE WHEN r.reason = 'handed-over' AND ({self.named.sql}) THEN r.name END"
-            found.append(row("r.run_id", "tool_requests AS r", asked=name, handed=handed))
-        found.append(row("p.run_id", f"gaps AS p WHERE {self._source.gaps}", **self._gap_values()))
-        return "\n    UNION ALL\n".join(found)
+            found.append(UnionPart("r", "tool_requests AS r", {"asked": name, "handed": handed}))
+        found.append(UnionPart("p", f"gaps AS p WHERE {self._source.gaps}", self._gap_values()))
+        return union(found, names)
 
     def _rows(self) -> str:
         """SQL of the rows, each with its numbers and whether it meets each condition."""
@@ -196,30 +191,19 @@ WHERE g.traced = 1
 
     def actual(self, row: Row) -> Any:
         """Return each number, or its bounds."""
-        found = {
-            one.key.strip("_") or "count": number_or_bounds(row[f"low{one.key}"], row[f"high{one.key}"])
-            for one in self.tallies
-        }
-        return found["count"] if list(found) == ["count"] else found
-
-    def counted(self, row: Row) -> str:
-        """Say the first number: "2 to 3 calls of `refund` (1 ok, 1 failed)"."""
-        one = self.tallies[0]
-        low, high = row[f"low{one.key}"], row[f"high{one.key}"]
-        split = ", ".join(f"{row[f'part_{n}']} {word}" for n, word in enumerate(self.parts) if row[f"part_{n}"])
-        said = f"no {one.noun}" if high == 0 else interval(low, high, one.noun)
-        return f"{said}{one.of}{f' ({split})' if split else ''}"
+        return numbers(row, (one.key for one in self.tallies), "count")
 
     def sentence(self, outcome: Outcome) -> str:
-        """Say each number against its bounds."""
-        said = []
-        for number, one in enumerate(self.tallies):
-            low, high = outcome.row[f"low{one.key}"], outcome.row[f"high{one.key}"]
-            found = f"no {one.noun}{one.of}" if high == 0 else f"{interval(low, high, one.noun)}{one.of}"
-            found = self.counted(outcome.row) if number == 0 else found
-            said.append(f"{found}, expected {words(one.min, one.max)}")
+        """Say each number against its bounds: "2 to 3 calls of `refund` (1 ok, 1 failed), expected at most 1"."""
+        row, said = outcome.row, []
+        split = ", ".join(f"{row[f'part_{n}']} {word}" for n, word in enumerate(self.parts) if row[f"part_{n}"])
+        for one in self.tallies:
+            low, high = row[f"low{one.key}"], row[f"high{one.key}"]
+            found = f"no {one.noun}" if high == 0 else interval(low, high, one.noun)
+            parts = f" ({split})" if split and one is self.tallies[0] else ""
+            said.append(f"{found}{one.of}{parts}, expected {words(one.min, one.max)}")
         text = "; ".join(said)
-        return f"{text[0].upper()}{text[1:]}.{self.asked_words(outcome.row)}"
+        return f"{text[0].upper()}{text[1:]}.{self.asked_words(row)}"
 
     def asked_words(self, row: Row) -> str:
         """Say behind a space what was asked for in vain; empty where nothing was."""

@@ -14,7 +14,7 @@ from math import prod
 from typing import Any, NamedTuple, TypeVar
 
 from clawtrace.assertions.forms.form import Form, Outcome, Row
-from clawtrace.assertions.forms.sources import SOURCES, Source, rows_evidence
+from clawtrace.assertions.forms.sources import SOURCES, Source, UnionPart, rows_evidence, union
 from clawtrace.assertions.forms.where import ANY, Where
 from clawtrace.model.query import Query, Resolve
 
@@ -85,23 +85,11 @@ class InTurn(NamedTuple):
 )"""
         return [meeting, *(f"step_{item} AS (\n{_step(item)}\n)" for item in range(self.goal))]
 
-    def parts(self) -> list[_Part]:
+    def parts(self) -> list[UnionPart]:
         """What becomes of the tables in the union."""
-        steps = [_Part(f"step_{item} AS d", "d.run_id", {"met": str(item + 1)}) for item in range(self.goal)]
-        return [
-            *steps,
-            _Part(_SIDE_BY_SIDE, "y.run_id", {"overlapping": "max(CASE WHEN y.begins < y.latest THEN 1 ELSE 0 END)"}),
-        ]
-
-
-class _Part(NamedTuple):
-    """A part of the union that becomes one row a run."""
-
-    source: str
-    """SQL behind ``FROM``, with its ``GROUP BY``."""
-    run_id: str
-    columns: Mapping[str, str]
-    """SQL of numbers, the greatest of which the run's row has."""
+        steps = [UnionPart("d", f"step_{item} AS d", {"met": str(item + 1)}) for item in range(self.goal)]
+        overlapping = {"overlapping": "max(CASE WHEN y.begins < y.latest THEN 1 ELSE 0 END)"}
+        return [*steps, UnionPart("y", _SIDE_BY_SIDE, overlapping)]
 
 
 _SIDE_BY_SIDE = """(
@@ -162,33 +150,28 @@ class Order(Form):
         source, turn = self._source, self.in_turn
         rows = {"low": "count(CASE WHEN r.certain THEN 1 END)", "high": "count(*)"}
         parts = [
-            _Part("run_totals AS t", "t.run_id", {"traced": "1"}),
-            _Part(f"{source.counted} AS r GROUP BY r.run_id", "r.run_id", rows),
-            _Part(f"gaps AS p WHERE p.relation = '{source.relation}'", "p.run_id", {"gaps": "1"}),
-            *([_Part("tool_requests AS r", "r.run_id", {"asked": "1"})] if source.relation == "tool_calls" else ()),
+            UnionPart("t", "run_totals AS t", {"traced": "1"}),
+            UnionPart("r", f"{source.counted} AS r GROUP BY r.run_id", rows),
+            UnionPart("p", f"gaps AS p WHERE p.relation = '{source.relation}'", {"gaps": "1"}),
+            *([UnionPart("r", "tool_requests AS r", {"asked": "1"})] if source.relation == "tool_calls" else ()),
             *(turn.parts() if turn else ()),
         ]
-        names = dict.fromkeys([*(name for part in parts for name in part.columns), "asked"])
-        union = "\n    UNION ALL\n".join(
-            f"    SELECT {part.run_id} AS run_id, "
-            + ", ".join(f"{part.columns.get(name, '0')} AS {name}" for name in names)
-            + f"\n    FROM {part.source}"
-            for part in parts
-        )
-        settled = [(f"g.met = {turn.goal}", "TRUE")] if turn else []
+        of_turn = ("met", "overlapping") if turn else ()
+        names = dict.fromkeys(("traced", "low", "high", "gaps", "asked", *of_turn), "0")
+        settled = {f"g.met = {turn.goal}": "TRUE"} if turn else {}
         if self.empty is not None:
-            settled.append(("g.high = 0 AND g.gaps = 0 AND g.asked = 0", str(self.empty).upper()))
-        answers = "".join(f"WHEN {where} THEN {answer} " for where, answer in settled) or "WHEN 1 = 0 THEN TRUE "
-        either = " OR ".join(f"({where})" for where, _ in settled) or "1 = 0"
+            settled["g.high = 0 AND g.gaps = 0 AND g.asked = 0"] = str(self.empty).upper()
+        settled = settled or {"1 = 0": "TRUE"}
+        answers = "".join(f"WHEN {where} THEN {answer} " for where, answer in settled.items())
         return Query(f"""
 {f"WITH {', '.join(turn.tables(source))}" if turn else ""}
 SELECT g.run_id AS run_id, {", ".join(f"g.{name} AS {name}" for name in names if name != "traced")},
        CASE {answers}ELSE NULL END AS holds,
-       CASE WHEN {either} THEN FALSE ELSE TRUE END AS by_function
+       CASE WHEN {" OR ".join(settled)} THEN FALSE ELSE TRUE END AS by_function
 FROM (
   SELECT f.run_id AS run_id, {", ".join(f"max(f.{name}) AS {name}" for name in names)}
   FROM (
-{union}
+{union(parts, names)}
   ) AS f
   JOIN selected_runs AS s ON s.run_id = f.run_id
   GROUP BY f.run_id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from clawtrace.assertions.forms.where import Where
@@ -14,10 +14,12 @@ __all__ = [
     "EVERY_TOOL_CALL",
     "SOURCES",
     "Source",
+    "UnionPart",
     "doubts_of",
     "gap_rows",
     "handed_over",
     "rows_evidence",
+    "union",
 ]
 
 
@@ -93,6 +95,27 @@ ATTEMPT = "coalesce(r.name, '(tool without a name)') || ': ' || coalesce(r.outco
 
 _NOUN = """CASE p.relation WHEN 'llm_calls' THEN ' model calls' WHEN 'tool_calls' THEN ' tool calls' WHEN 'errors' THEN ' errors'
            ELSE ' ' || p.relation END"""
+
+
+class UnionPart(NamedTuple):
+    """A part of a union."""
+
+    alias: str
+    """Of what has the ``run_id``."""
+    source: str
+    """SQL behind ``FROM``."""
+    columns: Mapping[str, str]
+    """SQL by name."""
+
+
+def union(parts: Iterable[UnionPart], columns: Mapping[str, str]) -> str:
+    """Return SQL of all parts with the same `columns` behind the run's id: the SQL of those that a part lacks, by name."""
+    selected = []
+    for part in parts:
+        own = map(part.columns.get, columns, columns.values())
+        listed = ", ".join(map("{} AS {}".format, own, columns))
+        selected.append(f"    SELECT {part.alias}.run_id AS run_id, {listed}\n    FROM {part.source}")
+    return "\n    UNION ALL\n".join(selected)
 
 
 def handed_over(name: str) -> str:

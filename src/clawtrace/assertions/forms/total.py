@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from clawtrace.assertions.forms.bounds import all_sql, decide_sql, interval, number_or_bounds, words
+from clawtrace.assertions.forms.bounds import all_sql, decide_sql, interval, numbers, words
 from clawtrace.assertions.forms.form import Form, Outcome, Row
 from clawtrace.assertions.forms.where import is_open
-from clawtrace.model.query import Query, Scalar
+from clawtrace.model.query import Query
 
 __all__ = ["Sum", "Total"]
 
@@ -25,8 +25,7 @@ class Total(NamedTuple):
     """SQL over ``t``, the run's row of `run_totals`; never NULL."""
     high: str
     """The same; NULL where nothing bounds it."""
-    min: float | None = None
-    max: float | None = None
+    max: float
     noun: str = "token"
     key: str = ""
     """Tells its columns from those of other sums: ``low<key>``, ``high<key>``."""
@@ -40,7 +39,7 @@ class Total(NamedTuple):
 
 @dataclass(frozen=True)
 class Sum(Form):
-    """Sums are compared; every one of them must be within its bounds."""
+    """Sums are compared; every one of them must be at most its bound."""
 
     fact: str
     totals: tuple[Total, ...]
@@ -57,13 +56,9 @@ class Sum(Form):
 
     def query(self) -> Query:
         """Compare each sum with its bounds."""
-        decided, params = [], dict[str, Scalar]()
-        for one in self.totals:
-            bounds = {f"min{one.key}": one.min, f"max{one.key}": one.max}
-            params |= {name: bound for name, bound in bounds.items() if bound is not None}
-            named = [None if bound is None else f":{name}" for name, bound in bounds.items()]
-            decided.append(decide_sql(f"g.low{one.key}", f"g.high{one.key}", *named))
-        names = [f"{side}{one.key}" for one in self.totals for side in ("low", "high")] + [*self.columns, "absent"]
+        keys = [one.key for one in self.totals]
+        decided = [decide_sql(f"g.low{key}", f"g.high{key}", None, f":max{key}") for key in keys]
+        names = [f"{side}{key}" for key in keys for side in ("low", "high")] + [*self.columns, "absent"]
         read = [f"{one.low} AS low{one.key}, {one.high} AS high{one.key}" for one in self.totals]
         read += [f"{sql} AS {name}" for name, sql in self.columns.items()] + [f"{self.absent} AS absent"]
         still = f" OR {is_open('g.run_id')}" if self.settles else ""
@@ -77,7 +72,7 @@ FROM (
   {self.joins}
 ) AS g
 """,
-            params,
+            {f"max{one.key}": one.max for one in self.totals},
         )
 
     def evidence(self) -> Query | None:
@@ -86,17 +81,13 @@ FROM (
 
     def actual(self, row: Row) -> Any:
         """Return each sum, or its bounds."""
-        found = {
-            one.key.strip("_") or "sum": number_or_bounds(row[f"low{one.key}"], row[f"high{one.key}"])
-            for one in self.totals
-        }
-        return found["sum"] if list(found) == ["sum"] else found
+        return numbers(row, (one.key for one in self.totals), "sum")
 
     def sentence(self, outcome: Outcome) -> str:
         """Say each sum against its bounds."""
         row = outcome.row
         said = "; ".join(
-            f"{interval(row[f'low{one.key}'], row[f'high{one.key}'], one.noun)}, expected {words(one.min, one.max)}"
+            f"{interval(row[f'low{one.key}'], row[f'high{one.key}'], one.noun)}, expected {words(None, one.max)}"
             for one in self.totals
         )
         return f"{said[0].upper()}{said[1:]}."

@@ -9,24 +9,24 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator
 
 from clawtrace.assertions.matching.json_path import parse_path, without
-from clawtrace.assertions.matching.matchers import compile_matcher, composed
+from clawtrace.assertions.matching.matchers import checked_by, compile_matcher, composed
 from clawtrace.assertions.refused import refused
 from clawtrace.model.masks import is_mask
 
-__all__ = ["ArgumentMode", "ArgumentPath", "Arguments", "match_arguments", "read_arguments"]
+__all__ = ["OPERATORS", "ArgumentMode", "ArgumentPath", "Arguments", "match_arguments", "read_arguments"]
 
 ArgumentMode = Literal["subset", "partial", "exact", "superset"]
 """`subset`: other arguments are allowed; `partial`: others are, in objects inside of them as well; `exact`: no others;
 `superset`: no others, and given ones may be absent."""
 
 _COMPARISON = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*")
-_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
     ">": operator.gt,
@@ -63,19 +63,10 @@ def _check(value: Any, where: str) -> None:
         raise refused(f"`{where}` is a {type(value).__name__}, which JSON arguments cannot hold: put it in quotes")
 
 
-def _check_path(path: str) -> str:
-    """Check one entry of `ignore` when the file is loaded."""
-    try:
-        parse_path(path)
-    except ValueError as error:
-        raise refused(str(error)) from None
-    return path
-
-
 Arguments = Annotated[dict[str, Any], AfterValidator(_check_arguments)]
 """Expected arguments by name, checked when the file is loaded."""
 
-ArgumentPath = Annotated[str, AfterValidator(_check_path)]
+ArgumentPath = Annotated[str, checked_by(parse_path)]
 """JSONPath of a part of the arguments, checked when the file is loaded."""
 
 
@@ -115,32 +106,29 @@ def match_arguments(
         return None
     if not isinstance(actual, dict):
         return None  # a bare value: some instrumentations record no name for a tool's only parameter
-    if mode != "superset" and wanted.keys() - actual.keys():
-        return False
-    if mode in ("exact", "superset") and actual.keys() - wanted.keys():
-        return False
-    partly = mode == "partial"
-    return _all(_equal(value, actual[name], partly) for name, value in wanted.items() if name in actual)
+    others = mode not in ("exact", "superset")
+    return _objects_equal(wanted, actual, mode == "partial", others=others, absent=mode == "superset")
 
 
-def _all(answers: Any) -> bool | None:
+def _all(answers: Iterable[bool | None]) -> bool | None:
     """Return the conjunction of three-valued answers."""
-    unknown = False
-    for answer in answers:
-        if answer is False:
-            return False
-        unknown = unknown or answer is None
-    return None if unknown else True
+    found = set(answers)
+    return False if False in found else None if None in found else True
+
+
+def _objects_equal(
+    wanted: Mapping[str, Any], actual: Mapping[str, Any], partly: bool, *, others: bool, absent: bool = False
+) -> bool | None:
+    """Compare objects; `others` allows values that were not given, `absent` that given ones are not there."""
+    if (not absent and wanted.keys() - actual.keys()) or (not others and actual.keys() - wanted.keys()):
+        return False
+    return _all(_equal(value, actual[name], partly) for name, value in wanted.items() if name in actual)
 
 
 def _equal(wanted: Any, actual: Any, partly: bool) -> bool | None:
     """Compare what is inside of arguments; `partly` allows objects more than was given."""
     if isinstance(wanted, dict):
-        if not isinstance(actual, dict) or wanted.keys() - actual.keys():
-            return False
-        if not partly and actual.keys() - wanted.keys():
-            return False
-        return _all(_equal(value, actual[name], partly) for name, value in wanted.items())
+        return isinstance(actual, dict) and _objects_equal(wanted, actual, partly, others=partly)
     if isinstance(wanted, list):
         if not isinstance(actual, list) or len(wanted) != len(actual):
             return False
@@ -158,7 +146,7 @@ def _scalar_equal(wanted: Any, actual: Any) -> bool:
             return True
         comparison = _COMPARISON.fullmatch(wanted)
         if comparison:
-            return _is_number(actual) and _OPERATORS[comparison[1]](actual, _number(comparison[2]))
+            return _is_number(actual) and OPERATORS[comparison[1]](actual, _number(comparison[2]))
         if wanted.startswith(("re:", "glob:")):
             return isinstance(actual, str) and compile_matcher(wanted)(actual)
         return isinstance(actual, str) and composed(actual) == composed(wanted.removeprefix("literal:"))

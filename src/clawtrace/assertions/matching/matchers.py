@@ -22,13 +22,12 @@ from clawtrace.errors import ClawtraceError
 from clawtrace.model.model_names import bare_model_name, is_version_of, model_matches, model_mentioned
 
 __all__ = [
-    "TIME_LIMIT_S",
     "Limiting",
     "LimitingModel",
     "Matcher",
     "ModelMatcher",
-    "PatternTimeoutError",
     "RegexText",
+    "checked_by",
     "compile_matcher",
     "compile_regex",
     "composed",
@@ -80,16 +79,20 @@ def compile_regex(pattern: str) -> Predicate:
     return search
 
 
-def _check_regex(pattern: str) -> str:
-    """Refuse an invalid regular expression as a validation error."""
-    try:
-        compile_regex(pattern)
-    except ValueError as error:
-        raise refused(str(error)) from None
-    return pattern
+def checked_by(check: Callable[[Any], object]) -> AfterValidator:
+    """Return the validator of values of which `check` raises no ValueError; its text is what is refused."""
+
+    def checked(value: Any) -> Any:
+        try:
+            check(value)
+        except ValueError as error:
+            raise refused(str(error)) from None
+        return value
+
+    return AfterValidator(checked)
 
 
-RegexText = Annotated[str, AfterValidator(_check_regex)]
+RegexText = Annotated[str, checked_by(compile_regex)]
 """A regular expression as a separate field, checked when the file is loaded."""
 
 
@@ -135,29 +138,32 @@ def compile_matcher(text: str) -> Predicate:
     Raises:
         ValueError: the text is empty or its pattern is invalid; the message is for the author of the file.
     """
-    kind, separator, rest = composed(text).partition(":")
-    if separator and kind == "re":
-        return compile_regex(rest)
-    if separator and kind == "glob":
-        return _compile_glob(rest)
-    literal = bool(separator) and kind == "literal"
-    whole = rest if literal else composed(text)
-    if not whole:
+    kind, name = _parted(composed(text))
+    if kind == "re":
+        return compile_regex(name)
+    if kind == "glob":
+        return _compile_glob(name)
+    if not name:
         raise ValueError("an empty text matches nothing")
-    if not literal:
-        _check_plain(text, kind if separator else "")
-    return lambda value: composed(value) == whole
+    if not kind:
+        _check_plain(text)
+    return lambda value: composed(value) == name
 
 
-def _check_plain(text: str, kind: str) -> None:
+def _parted(text: str) -> tuple[str, str]:
+    """Return the kind of a matcher, empty for a plain name, and what follows it."""
+    kind, separator, rest = text.partition(":")
+    return (kind, rest) if separator and kind in ("re", "glob", "literal") else ("", text)
+
+
+def _check_plain(text: str) -> None:
     """Refuse a plain text that was meant as a pattern: as a name it matches nothing, so that a ban on it always passes.
 
     Raises:
         ValueError: it begins like a matcher, or holds the sign of a glob.
     """
-    meant = _MEANT.get(kind.casefold())
-    if meant is not None:
-        rest = text.partition(":")[2]
+    kind, separator, rest = text.partition(":")
+    if separator and (meant := _MEANT.get(kind.casefold())):
         raise ValueError(
             f"{kind!r} is not a matcher: write '{meant}:{rest}', or 'literal:{text}' for a name that begins so"
         )
@@ -173,7 +179,7 @@ def _check_spaces(text: str) -> None:
     Raises:
         ValueError: the text begins or ends with it, or a pattern begins with it.
     """
-    kind, _, rest = text.partition(":")
+    kind, rest = _parted(text)
     meant = f"{kind}:{rest.lstrip()}" if kind in ("glob", "re") else text.strip()
     if kind != "literal" and text != meant:
         raise ValueError(f"{text!r} begins or ends with white space: write {meant!r}; `literal:` or `re:[ ]` keeps it")
@@ -198,10 +204,8 @@ class Matcher(NamedTuple):
     @property
     def literal(self) -> str | None:
         """The one name that is meant; None for a pattern."""
-        kind, separator, rest = self.text.partition(":")
-        if separator and kind in ("re", "glob"):
-            return None
-        return rest if separator and kind == "literal" else self.text
+        kind, name = _parted(self.text)
+        return None if kind in ("re", "glob") else name
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -253,7 +257,7 @@ class ModelMatcher(Matcher):
 
     @property
     def _is_pattern(self) -> bool:
-        return self.text.startswith(("re:", "glob:", "literal:"))
+        return _parted(self.text)[0] != ""
 
     def _pattern(self, recorded: str) -> bool:
         return self(recorded) or self(bare_model_name(recorded))
@@ -261,7 +265,7 @@ class ModelMatcher(Matcher):
 
 def _check_limiting(matcher: _M) -> _M:
     """Refuse an entry of a list of exceptions that excepts everything."""
-    kind, _, rest = matcher.text.partition(":")
+    kind, rest = _parted(matcher.text)
     if (kind == "glob" and not rest.strip("*")) or (kind == "re" and is_found_in_every(rest, "a", "a" * 999)):
         raise refused(f"{matcher.text!r} means every name: nothing is checked")
     return matcher

@@ -7,17 +7,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-__all__ = [
-    "FoundValue",
-    "Heading",
-    "fields_of",
-    "headings",
-    "lookup",
-    "routed_agents",
-    "same",
-    "section_of",
-    "yaml_value",
-]
+__all__ = ["fields_of", "headings", "lookup", "routed_agents", "same", "section_of", "yaml_value"]
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 
@@ -121,6 +111,10 @@ def same(wanted: Any, found: Any) -> bool:
     return bool(wanted == found)
 
 
+_AGENT = ("selected_agent", "agent", "to")
+"""Keys of a decision that name the agent; the first that is there counts."""
+
+
 def routed_agents(text: str) -> list[str]:
     """Return the agents that a router state names, in order.
 
@@ -131,13 +125,5 @@ def routed_agents(text: str) -> list[str]:
     entries = value if isinstance(value, list) else [value]
     if not all(isinstance(entry, Mapping) for entry in entries):
         raise ValueError("is not a router state: expected a mapping or a list of mappings")
-    named = [_agent(entry) for entry in entries]
-    return [agent for agent in named if agent is not None]
-
-
-def _agent(entry: Mapping[str, Any]) -> str | None:
-    for key in ("selected_agent", "agent", "to"):
-        value = entry.get(key)
-        if value is not None:
-            return str(value)
-    return None
+    named = ([entry[key] for key in _AGENT if entry.get(key) is not None] for entry in entries)
+    return [str(found[0]) for found in named if found]

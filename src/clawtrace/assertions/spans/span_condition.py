@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from clawtrace.assertions.forms.bounds import Counted, check_bounds
+from clawtrace.assertions.matching.arguments import OPERATORS
 from clawtrace.assertions.matching.matchers import Matcher, ModelMatcher
 from clawtrace.assertions.refused import refused
 from clawtrace.assertions.spans.named_spans import SpanType
@@ -30,17 +31,7 @@ from clawtrace.model.relations import RELATIONS, Column
 from clawtrace.support.attribute_docs import Documented
 from clawtrace.support.did_you_mean import did_you_mean
 
-__all__ = [
-    "ABSENT",
-    "ATTRIBUTES",
-    "COLUMNS",
-    "RELATED",
-    "NumberTest",
-    "SpanCondition",
-    "ValueTest",
-    "same_span",
-    "text_items",
-]
+__all__ = ["ABSENT", "ATTRIBUTES", "RELATED", "NumberTest", "SpanCondition", "same_span", "text_items"]
 
 COLUMNS: Mapping[str, Column] = {c.name: c for c in RELATIONS["spans"].columns if c.name != "run_id"}
 """The columns that a condition may name."""
@@ -66,7 +57,6 @@ ATTRIBUTES = {
 _ANY = "any"
 _NUMBER = re.compile(r"\s*(>=|<=|==|!=|>|<)?\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*(ns|us|ms|s|min)?\s*")
 _NANOSECONDS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000}
-_SQL_WORDS = {"==": "=", "!=": "<>"}
 _REDACTED = "[REDACTED:"
 
 
@@ -75,7 +65,7 @@ class NumberTest(NamedTuple):
 
     written: Any
     tests: tuple[tuple[str, float], ...]
-    """SQL operator and number."""
+    """Operator, as Python writes it, and number."""
 
 
 def _number(written: Any, *, time: bool) -> NumberTest:
@@ -85,14 +75,13 @@ def _number(written: Any, *, time: bool) -> NumberTest:
     if isinstance(written, Mapping):
         return _between(written)
     if isinstance(written, int | float) and not isinstance(written, bool):
-        return NumberTest(written, (("=", written),))
+        return NumberTest(written, (("==", written),))
     found = _NUMBER.fullmatch(written) if isinstance(written, str) else None
     if found is None or (found[3] and not time):
         units = ' such as 3, ">=3" or "<2s"' if time else ' such as 3 or ">=3"'
         raise refused(f"must be a number or a comparison{units}, or a mapping of min and max; found {written!r}")
     value = float(found[2]) * _NANOSECONDS[found[3]] if found[3] else float(found[2])
-    operator = _SQL_WORDS.get(found[1] or "==", found[1])
-    return NumberTest(written, ((operator, int(value) if value.is_integer() else value),))
+    return NumberTest(written, ((found[1] or "==", int(value) if value.is_integer() else value),))
 
 
 def _between(written: Mapping[str, Any]) -> NumberTest:
@@ -152,12 +141,7 @@ def _equal(written: Mapping[str, Any]) -> ValueTest:
         return ValueTest(written, value.__eq__, ("string",))
     if isinstance(value, bool):
         return ValueTest(written, str(value).lower().__eq__, ("bool",))
-    return ValueTest(written, partial(_compares, NumberTest(written, (("=", value),))), ("int", "double"))
-
-
-_COMPARE: dict[str, Callable[[float, float], bool]] = {
-    "=": float.__eq__, "<>": float.__ne__, ">=": float.__ge__, "<=": float.__le__, ">": float.__gt__, "<": float.__lt__,
-}  # fmt: skip
+    return ValueTest(written, partial(_compares, NumberTest(written, (("==", value),))), ("int", "double"))
 
 
 def _compares(number: NumberTest, value: str) -> bool:
@@ -165,7 +149,7 @@ def _compares(number: NumberTest, value: str) -> bool:
         found = float(value)
     except ValueError:
         return False
-    return all(_COMPARE[operator](found, float(wanted)) for operator, wanted in number.tests)
+    return all(OPERATORS[operator](found, float(wanted)) for operator, wanted in number.tests)
 
 
 _WORDS = {
@@ -230,7 +214,7 @@ _Values = dict[str, _Value]
 class _Around(Documented):
     """What a condition says apart from the columns."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True)
 
     attributes: _Values | None = None
     """Raw attributes of the span by key: a text or matcher, a number, a comparison such as `">=500"`, `{min, max}`, true,

@@ -21,6 +21,7 @@ __all__ = ["HIDES_SPANS", "Compiled", "compile_conditions", "unseen_relations"]
 HIDES_SPANS = "CASE WHEN p.relation = 'llm_calls' AND p.outcome = 'error' THEN FALSE ELSE TRUE END"
 """SQL over a gap ``p``: spans may lack. A retry inside of an SDK has no span in any instrumentation."""
 
+_SQL_WORDS = {"==": "=", "!=": "<>"}
 _MODEL_KINDS = "'llm', 'embedding'"
 _USAGE_KINDS = "'llm', 'embedding', 'agent'"
 # Kinds of spans of which a column can be said; of another kind NULL says that there is none.
@@ -184,7 +185,7 @@ class _Level:
         null = f"WHEN {column} IS NULL THEN {_null(name)}"
         if isinstance(value, NumberTest):
             tests = " AND ".join(
-                f"{column} {operator} {self._compiled.bind(number)}" for operator, number in value.tests
+                f"{column} {_SQL_WORDS.get(word, word)} {self._compiled.bind(number)}" for word, number in value.tests
             )
             return f"CASE {null} WHEN {tests} THEN 2 ELSE 0 END"
         if any(matcher.text == "any" for matcher in value):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 from clawtrace.assertions.forms.form import Row
 from clawtrace.assertions.forms.order import worlds
@@ -58,7 +58,6 @@ class PartialOrder:
         self._described = {n: call for n, call in enumerate(self._calls) if isinstance(call, DescribedCall)}
         self._parts = [pattern(step, self._item) for step in steps]
         self.pattern = (call_pattern.any_order if any_order else call_pattern.sequence)(self._parts)
-        self._required = required
         self.trajectory = Trajectory(
             self.pattern,
             tuple(map(self._rule, rules)),
@@ -78,10 +77,8 @@ class PartialOrder:
 
     def _rule(self, rule: ForbidBetween | RequireCall) -> CallConstraint:
         if isinstance(rule, RequireCall):
-            kind, anchor = ("before", rule.before) if rule.before is not None else ("after", rule.after)
-            return CallConstraint(
-                "before" if kind == "before" else "after", self._items(rule.tool), closes=self._items(anchor)
-            )
+            kind: Literal["before", "after"] = "after" if rule.before is None else "before"
+            return CallConstraint(kind, self._items(rule.tool), closes=self._items(rule.before, rule.after))
         opens = None if rule.after is None else self._items(rule.after)
         closes = None if rule.before is None else self._items(rule.before)
         return CallConstraint("between", self._items(*rule.tools), opens, closes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from clawtrace.assertions.forms.form import Row
 from clawtrace.assertions.forms.order import OrderedRows
@@ -17,8 +17,6 @@ __all__ = ["Score", "ScoreBound", "score"]
 
 class ScoreBound(Documented):
     """A part of the list that is enough."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     metric: Literal["recall", "precision", "f1"]
     """`recall`: the share of what is expected that was called; `precision`: the share of the calls that is expected; `f1`: the harmonic

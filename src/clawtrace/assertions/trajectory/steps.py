@@ -46,7 +46,7 @@ _FORMS = ("tool", "any_order", "optional", "repeat")
 
 
 class _StepPart(Documented):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    """A step, or a rule of steps, that is written as a mapping."""
 
 
 class DescribedCall(_StepPart):

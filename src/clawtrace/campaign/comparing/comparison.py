@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from clawtrace.report.json_text import Struct
@@ -23,7 +22,6 @@ __all__ = [
 Word = Literal["regression", "improvement", "no evidence"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Side(Struct):
     """One of the two campaigns."""
 
@@ -43,7 +41,6 @@ class Side(Struct):
     """Its planned runs without a result."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Outcomes(Struct):
     """How the runs of one side ended."""
 
@@ -57,7 +54,6 @@ class Outcomes(Struct):
     """Runs that broke before they could be judged; no test counts them."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class RateTest(Struct):
     """The pass rates of both sides: Fisher's exact test of one case, its stratified form over several."""
 
@@ -81,7 +77,6 @@ class RateTest(Struct):
     """The most passes of the second that would have been called a regression; null: not even none at all."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Spread(Struct):
     """The values of one side."""
 
@@ -95,7 +90,6 @@ class Spread(Struct):
     """Largest value."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class MeasureTest(Struct):
     """One measure of both sides: the Mann-Whitney test. More is worse."""
 
@@ -123,7 +117,6 @@ class MeasureTest(Struct):
     """The smallest Cliff's delta that would have been found; null: none."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class AssertionChange(Struct):
     """An assertion that passed in another share of the runs, in plain numbers; no test is made of it."""
 
@@ -141,7 +134,6 @@ class AssertionChange(Struct):
     """Whether it asks for something else in the second campaign: its verdicts answer different questions."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class CaseComparison(Struct):
     """One case with one model that both campaigns have."""
 
@@ -159,7 +151,6 @@ class CaseComparison(Struct):
     """The assertions that passed in another share of the runs, ask for something else, or were asked in one campaign only."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class SuiteComparison(Struct):
     """All common cases with one model, taken together case by case."""
 
@@ -169,7 +160,6 @@ class SuiteComparison(Struct):
     """Do they still pass? A loss too small to be seen in any one case can be seen here."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class CaseName(Struct):
     """A case with a model."""
 
@@ -179,7 +169,6 @@ class CaseName(Struct):
     """The suite's model entry."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Comparison(Struct):
     """What comparing two campaigns says."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -166,7 +165,6 @@ def _case(said: Mapping[str, Any], common: Mapping[str, str]) -> KeptCase:
 # --- what it says -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
 class CampaignOfCase(Struct):
     """A case with a model in one campaign."""
 
@@ -202,7 +200,6 @@ class CampaignOfCase(Struct):
     """Why an edit of the agent may be missing there; empty where none can."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Flakiness(Struct):
     """Runs with the same inputs that were judged by the same, and came out differently."""
 
@@ -214,7 +211,6 @@ class Flakiness(Struct):
     """Lower end of the Wilson interval of `otherwise` of `runs`: cases are ranked by it."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class CaseHistory(Struct):
     """A case with a model over the campaigns that have it."""
 
@@ -232,7 +228,6 @@ class CaseHistory(Struct):
     """The oldest first."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class SuiteHistory(Struct):
     """The campaigns of a suite with one run profile."""
 
@@ -244,7 +239,6 @@ class SuiteHistory(Struct):
     """Those that are not green first, of them those that were; then the flaky ones by rank, then the others; each as in the newest campaign."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class History(Struct):
     """What the campaigns of a folder came to."""
 

@@ -6,7 +6,6 @@ The structs are the contract of `clawtrace.mutations/1`, which `clawtrace mutate
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -25,7 +24,6 @@ from clawtrace.verdicts.reading.remote import HeldStore
 __all__ = ["Mutant", "Mutations", "ScoredRun", "mutation_score"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Mutant(Struct):
     """One fault that was put into a run, and what became of it."""
 
@@ -41,7 +39,6 @@ class Mutant(Struct):
     """Ids of the assertions that neither passed nor failed."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ScoredRun(Struct):
     """What assertions catch of the faults of one run."""
 
@@ -63,7 +60,6 @@ class ScoredRun(Struct):
     """Faults that this telemetry does not show when they happen, in words; they do not count."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Mutations(Struct):
     """The mutation score of assertions on recorded runs."""
 

@@ -19,8 +19,8 @@ from clawtrace.config.cases.case_file import LoadedCase
 from clawtrace.config.loading.judges import panel_of
 from clawtrace.config.projects.session_settings import SessionSettings, session_settings
 from clawtrace.providers.models import why_unavailable
-from clawtrace.receiver.redaction.redact import cleaned
 from clawtrace.session.session import Session
+from clawtrace.support.texts import cleaned
 
 __all__ = ["last_execution", "missing_runtimes", "open_campaign", "refusals", "write_manifest"]
 

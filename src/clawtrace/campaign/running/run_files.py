@@ -18,9 +18,9 @@ from clawtrace.campaign.results.stored import RUN_SCHEMA, tokens_used, write_jso
 from clawtrace.campaign.running.reuse import RunFingerprint
 from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult
-from clawtrace.receiver.redaction.redact import cleaned
 from clawtrace.runners.base import RunOutcome
 from clawtrace.support.files import whole_file
+from clawtrace.support.texts import cleaned
 
 __all__ = ["clean_streams", "keep_run", "without_secrets"]
 

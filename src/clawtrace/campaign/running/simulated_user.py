@@ -20,9 +20,9 @@ from clawtrace.judge.judging import Took
 from clawtrace.model.run import ConversationEnd
 from clawtrace.pricing.price import Pricing
 from clawtrace.providers.asking import AskedModel, ModelAnswer, Wording, ask
-from clawtrace.receiver.redaction.redact import cleaned
 from clawtrace.runners.base import Message, RunRequest, StopSignal
 from clawtrace.runners.model_runner import redirected
+from clawtrace.support.texts import cleaned
 
 if TYPE_CHECKING:
     from clawtrace.cassettes.playing import Playback

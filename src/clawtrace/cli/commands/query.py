@@ -84,7 +84,7 @@ def _scope(agent: str | None, turn: str | None) -> Scope | None:
     """Return what the relations are narrowed down to."""
     if agent is None and turn is None:
         return None
-    from clawtrace.assertions._common_fields import Turn
+    from clawtrace.assertions.base import Turn
     from clawtrace.assertions.matching.matchers import Matcher
     from clawtrace.facts.scopes.scopes import Scope
 

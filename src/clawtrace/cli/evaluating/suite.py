@@ -349,8 +349,8 @@ def _report_of(
 ) -> CampaignReport:
     """Return what the reports are written from; what authors say is cleaned of known secrets, as in the manifest."""
     from clawtrace.campaign.results.stored_results import rates_of_suite
-    from clawtrace.receiver.redaction.redact import cleaned
     from clawtrace.report.base import AssertionLines, CampaignReport, CaseLabels, RunsSource
+    from clawtrace.support.texts import cleaned
 
     labels = {}
     judged = plan.suite.evaluation_profile is not None and plan.suite.evaluation_profile.has_judge
@@ -385,8 +385,8 @@ def _report_of(
 
 
 def _suite_labels(suite: LoadedSuite, clean: Callable[[str], str]) -> Suite:
-    from clawtrace.receiver.redaction.redact import cleaned
     from clawtrace.report.results import Suite
+    from clawtrace.support.texts import cleaned
 
     profile = suite.evaluation_profile
     labels = {

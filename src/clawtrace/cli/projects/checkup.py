@@ -12,7 +12,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -41,8 +41,7 @@ _HANDLED = ("OTEL_RESOURCE_ATTRIBUTES", "OTEL_SERVICE_NAME")
 """Variables of the user's own that agents keep: they are merged, or harmless."""
 
 
-@dataclass(frozen=True)
-class CheckupFinding(Struct):
+class CheckupFinding(Struct, kw_only=False):
     """One thing that was looked at."""
 
     check: str
@@ -55,7 +54,6 @@ class CheckupFinding(Struct):
     """What to do; empty where nothing is to be done."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Checkup(Struct):
     """`clawtrace.doctor/1`: what `clawtrace doctor --json` prints. Keys are added, never changed."""
 

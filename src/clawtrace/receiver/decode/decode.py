@@ -13,7 +13,6 @@ from clawtrace.receiver.attribution.attribute import Claim, ClaimReader
 from clawtrace.receiver.decode.items import (
     Attributes,
     Decoded,
-    ItemReader,
     LogItem,
     ScopeItems,
     Section,
@@ -102,7 +101,7 @@ class RequestDecoder:
             _check_signal(signal, protobuf_signal(body))
         return decoded
 
-    def _read(self, reader: ItemReader, signal: Signal, content: Any, suspect: bool) -> Decoded:
+    def _read(self, reader: JsonItems | ProtobufItems, signal: Signal, content: Any, suspect: bool) -> Decoded:
         decoded = Decoded(suspect)
         for group in reader.groups(signal, content):
             try:
@@ -122,7 +121,7 @@ class RequestDecoder:
                     decoded.sections.append(Section(items, resource, group.schema, scope))
         return decoded
 
-    def _resource(self, reader: ItemReader, given: Any, suspect: bool) -> tuple[Attributes, Claim]:
+    def _resource(self, reader: JsonItems | ProtobufItems, given: Any, suspect: bool) -> tuple[Attributes, Claim]:
         """Return the attributes of a resource, cleaned if they are `suspect`, and what they say about the run."""
         values, letters = reader.attributes(given)
         claim = self._claims.of_resource(values)

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from itertools import accumulate
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, SpanBatch, StrList
 from clawtrace.receiver.attribution.attribute import Claim
-from clawtrace.receiver.request import BadItemError, Signal
+from clawtrace.receiver.request import BadItemError
 
 __all__ = [
     "MAX_DEPTH",
@@ -28,7 +28,6 @@ __all__ = [
     "Decoded",
     "EventItem",
     "GroupItems",
-    "ItemReader",
     "LinkItem",
     "LogItem",
     "ScopeItems",
@@ -179,29 +178,6 @@ class GroupItems(NamedTuple):
     resource: Any
     schema: str
     scopes: Sequence[ScopeItems]
-
-
-class ItemReader(Protocol):
-    """Reads one encoding; each method raises `BadItemError` for what makes no sense."""
-
-    def groups(self, signal: Signal, content: Any) -> Iterable[GroupItems]:
-        """Return what a request holds.
-
-        Raises:
-            BadPayloadError: it is no request.
-        """
-
-    def attributes(self, given: Any) -> Attributes:
-        """Read attributes; of repeated keys the last one counts."""
-
-    def span(self, item: Any) -> SpanItem:
-        """Read one span."""
-
-    def log(self, item: Any) -> LogItem:
-        """Read one log record."""
-
-    def points(self, item: Any) -> int:
-        """Return how many data points a metric has."""
 
 
 class Section(NamedTuple):

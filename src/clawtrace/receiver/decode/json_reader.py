@@ -37,22 +37,14 @@ from clawtrace.receiver.decode.json_fields import (
     text,
     unsigned,
 )
-from clawtrace.receiver.request import BadItemError, BadPayloadError, Signal
+from clawtrace.receiver.request import SIGNALS, BadItemError, BadPayloadError, Signal
 
 __all__ = ["JsonItems", "parse_json", "unrepeated", "whole_characters"]
 
-_PARTS: dict[Signal, tuple[str, str, str]] = {
-    "traces": ("resourceSpans", "scopeSpans", "spans"),
-    "logs": ("resourceLogs", "scopeLogs", "logRecords"),
-    "metrics": ("resourceMetrics", "scopeMetrics", "metrics"),
-}
+_ITEMS: dict[Signal, str] = {"traces": "spans", "logs": "logRecords", "metrics": "metrics"}
 _ROOT = re.compile("resource(?:Spans|Logs|Metrics|_spans|_logs|_metrics)")
 _ROOTS = re.compile(b'"resource[SLM_][a-z]+"')
-_OLD_SCOPES: dict[Signal, str] = {
-    "traces": "instrumentationLibrarySpans",
-    "logs": "instrumentationLibraryLogs",
-    "metrics": "instrumentationLibraryMetrics",
-}
+_OLD_SCOPES = "instrumentationLibrary"
 """What scopes were called until OTLP 0.19; they count where the new ones are absent (opentelemetry-proto 0.15)."""
 _OLD_RECORDS = "logs"
 """What `logRecords` were called until OTLP 0.12."""
@@ -119,10 +111,10 @@ class JsonItems:
         """
         if not isinstance(content, dict):
             raise BadPayloadError("the JSON body is not an object")
-        groups, scopes, _ = _PARTS[signal]
+        word = SIGNALS[signal]
         try:
-            for group in map(camel, objects(camel(content), groups)):
-                below = objects(group, scopes) or objects(group, _OLD_SCOPES[signal])
+            for group in map(camel, objects(camel(content), f"resource{word}")):
+                below = objects(group, f"scope{word}") or objects(group, _OLD_SCOPES + word)
                 shared = [self._scope(signal, camel(scope)) for scope in below]
                 yield GroupItems(one_object(group, "resource"), text(group, "schemaUrl"), shared)
         except BadItemError as problem:
@@ -131,7 +123,7 @@ class JsonItems:
     def _scope(self, signal: Signal, scope: dict[str, Any]) -> ScopeItems:
         """Return a scope; attributes of it that cannot be read are left out, as they say nothing about an item."""
         about = one_object(scope, "scope") or one_object(scope, "instrumentationLibrary")
-        items = objects(scope, _PARTS[signal][2]) or (objects(scope, _OLD_RECORDS) if signal == "logs" else [])
+        items = objects(scope, _ITEMS[signal]) or (objects(scope, _OLD_RECORDS) if signal == "logs" else [])
         try:
             values = self.attributes(about)[0]
         except BadItemError:

@@ -9,14 +9,7 @@ from clawtrace.receiver.request import SIGNALS, Signal
 
 __all__ = ["JSON_KEYS", "document_signals", "protobuf_signal", "unwrapped"]
 
-JSON_KEYS: dict[str, Signal] = {
-    "resourceSpans": "traces",
-    "resource_spans": "traces",
-    "resourceLogs": "logs",
-    "resource_logs": "logs",
-    "resourceMetrics": "metrics",
-    "resource_metrics": "metrics",
-}
+JSON_KEYS = {key: signal for signal, word in SIGNALS.items() for key in (f"resource{word}", f"resource_{word.lower()}")}
 """The key that makes a JSON object a request of a signal."""
 
 _SAMPLE = 20

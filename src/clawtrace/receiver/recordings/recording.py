@@ -87,10 +87,6 @@ class _RecordingFile(NamedTuple):
     named: bool
     """Whether it was named itself, so that it must be OTLP."""
 
-    @property
-    def folder(self) -> Path:
-        return self.path.parent
-
 
 def load_recordings(
     paths: Sequence[Path],
@@ -122,15 +118,16 @@ def load_recordings(
     """
     files = list(_files(paths))
     loader = _RecordingLoader(sink, Redactor(redaction, environ), run_key, stdin, _Bytes(files, progress), parquet)
-    if grouping.mode == "rules":
-        for file in files:
-            loader.load(file, None)
-        loader.finish()
-        loader.report.run_ids = loader.attributed_runs()
-    else:
-        loader.report.run_ids = _load_given(files, _RunNames(paths, grouping), loader)
-        for run_id in loader.report.run_ids:
-            sink.run_no(run_id)
+    names = None if grouping.mode == "rules" else _RunNames(paths, grouping)
+    given = dict.fromkeys([names.only] if names and names.only else [])
+    for file in files:
+        run_id = names.of(file) if names else None
+        if loader.load(file, run_id) and run_id is not None:
+            given[run_id] = None
+    loader.finish()
+    loader.report.run_ids = list(given) if names else loader.attributed_runs()
+    for run_id in given:
+        sink.run_no(run_id)
     return loader.report
 
 
@@ -153,19 +150,6 @@ def load_requests(
     loader.finish()
     loader.report.run_ids = loader.attributed_runs()
     return loader.report
-
-
-def _load_given(files: Sequence[_RecordingFile], names: _RunNames, loader: _RecordingLoader) -> list[str]:
-    """Load files whose runs are given, and return those runs."""
-    runs: dict[str, None] = {}
-    if names.only:
-        runs[names.only] = None
-    for file in files:
-        run_id = names.of(file)
-        if loader.load(file, run_id):
-            runs[run_id] = None
-    loader.finish()
-    return list(runs)
 
 
 def _files(paths: Sequence[Path]) -> Iterator[_RecordingFile]:
@@ -203,7 +187,7 @@ class _RunNames:
         """Return the id of the run that a file belongs to; different files or folders never share one."""
         if self.only:
             return self.only
-        place = file.path if self._per_file else file.folder
+        place = file.path if self._per_file else file.path.parent
         if file.path == _STDIN:
             return "stdin"
         root = file.root.parent if file.named else file.root

@@ -14,7 +14,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from clawtrace.errors import InputError
 from clawtrace.receiver.decode.json_reader import parse_json, unrepeated, whole_characters
@@ -65,21 +65,6 @@ class RecordedRequest(NamedTuple):
     """The other tool's form that it was written in; None for OTLP."""
 
 
-class _Looker(io.RawIOBase):
-    """A stream as raw input, so that its beginning can be looked at (standard input cannot seek)."""
-
-    def __init__(self, content: IO[bytes] | gzip.GzipFile) -> None:
-        self._content = content
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._content.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-
 def read_recording(name: str, content: IO[bytes]) -> Iterator[RecordedRequest]:
     """Yield the requests of one recording.
 
@@ -91,19 +76,21 @@ def read_recording(name: str, content: IO[bytes]) -> Iterator[RecordedRequest]:
         NotOtlpError: the content is no OTLP; raised before the first request.
         InputError: it is OTLP and damaged; the message says where.
     """
-    stream = io.BufferedReader(_Looker(content), _HEAD)
+    # Standard input cannot seek, and its beginning is looked at.
+    stream: io.BufferedReader[Any] = io.BufferedReader(cast(Any, content), _HEAD)
     start = stream.peek(4)[:4]
-    if start.startswith(_GZIP):
-        stream = io.BufferedReader(_Looker(gzip.GzipFile(fileobj=stream)), _HEAD)
-    elif start == _ZSTD:
-        raise NotOtlpError("it is compressed with zstd, which is not read; decompress it or use gzip")
     try:
-        yield from _requests(name, stream)
+        if start == _ZSTD:
+            raise NotOtlpError("it is compressed with zstd, which is not read; decompress it or use gzip")
+        zipped = start.startswith(_GZIP)
+        yield from _requests(name, io.BufferedReader(gzip.GzipFile(fileobj=stream), _HEAD) if zipped else stream)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"`{name}`: the gzip stream is damaged or truncated ({error})") from None
+    finally:
+        stream.detach()  # else it would be closed with its reader
 
 
-def _requests(name: str, stream: io.BufferedReader[_Looker]) -> Iterator[RecordedRequest]:
+def _requests(name: str, stream: io.BufferedReader[Any]) -> Iterator[RecordedRequest]:
     head = stream.peek(_HEAD)
     text = head.removeprefix(_BOM).lstrip()
     if not text and len(head) < _HEAD:
@@ -133,7 +120,7 @@ class _JsonReader:
         self._foreign: ForeignRows | None = None
         """Of another tool, once something of one was met."""
 
-    def read(self, stream: io.BufferedReader[_Looker]) -> Iterator[RecordedRequest]:
+    def read(self, stream: io.BufferedReader[Any]) -> Iterator[RecordedRequest]:
         """Yield the requests."""
         for number, line in enumerate(stream, 1):
             if not line.strip():
@@ -149,7 +136,7 @@ class _JsonReader:
                 if len(rest) > _MOST_AT_ONCE:
                     raise self._too_large()
                 yield from self._values(rest, number)
-                return
+                break
             yield from self._recorded(document, line, number)
         if self._foreign:
             yield from self._foreign.rest()
@@ -175,8 +162,6 @@ class _JsonReader:
             for document in value if isinstance(value, list) else [value]:
                 yield from self._recorded(document, None if isinstance(value, list) else body, line)
             position = self._skip(text, end)
-        if self._foreign:
-            yield from self._foreign.rest()
 
     @staticmethod
     def _skip(text: str, position: int) -> int:

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from clawtrace.errors import ReceiverError
 from clawtrace.receiver.redaction.secret_kinds import SECRET_KINDS, SecretKind
@@ -20,7 +20,7 @@ from clawtrace.receiver.redaction.secret_kinds import SECRET_KINDS, SecretKind
 if TYPE_CHECKING:
     from regex import Pattern as UserPattern
 
-__all__ = ["RedactionSettings", "Redactor", "cleaned", "environment_secrets", "telling_parts", "value_expression"]
+__all__ = ["RedactionSettings", "Redactor", "environment_secrets", "telling_parts", "value_expression"]
 
 _SECRET_NAMES = re.compile("KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _PATH = re.compile(r"[~.]?/|[A-Za-z]:[\\/]")
@@ -164,7 +164,7 @@ class _Rule:
 
 
 def _value_rule(value: str) -> _Rule:
-    kind = SecretKind("env", telling_parts(value), value_expression(value), "the environment", before=None)
+    kind = SecretKind("env", telling_parts(value), value_expression(value), before=None)
     return _Rule(kind, _mark("env", value))
 
 
@@ -260,15 +260,6 @@ class Redactor:
             encoding, text = "latin-1", data.decode("latin-1")
         cleaned = self.clean(text)
         return data if cleaned == text else cleaned.encode(encoding)
-
-
-def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
-    """Return a JSON value with every text in it cleaned; keys stay as they are."""
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, Mapping):
-        return {key: cleaned(item, clean) for key, item in value.items()}
-    return [cleaned(item, clean) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _user_pattern(name: str, pattern: str) -> UserPattern[str]:

@@ -8,7 +8,8 @@ import select
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import Receipt
@@ -32,25 +33,20 @@ Work = Callable[[Iterator[bytes], "grpc.ServicerContext"], Iterator[bytes]]
 """Answers a call, whose messages it is given: yields each message of the answer; a `RefusedError` of `grpc_server` refuses the call."""
 
 
+@dataclass(eq=False, repr=False)
 class Desk:
     """The front desk of the receiver; safe to use from several threads."""
 
-    def __init__(
-        self,
-        settings: ReceiverSettings,
-        writer: Writer,
-        attribution: Attribution,
-        connections: Connections,
-        counters: Counters,
-    ) -> None:
-        self.settings = settings
-        self.writer = writer
-        self.connections = connections
-        self.counters = counters
-        self._attribution = attribution
-        self._lock = threading.Lock()
-        self._open_runs: set[int] = set()
-        self.producers = dict(settings.producers)
+    settings: ReceiverSettings
+    writer: Writer
+    _attribution: Attribution
+    connections: Connections
+    counters: Counters
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _open_runs: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.producers = dict(self.settings.producers)
         """Token by name; replaced as a whole."""
 
     def run_opened(self, run_no: int) -> None:
@@ -168,9 +164,9 @@ class Site:
         return waiting or any(one.halfway for one in visitors), waiting
 
 
-def unread(descriptor: int) -> bool:
+def unread(socket: Any) -> bool:
     """Say whether a socket has bytes, an end or a new connection to be read."""
-    if descriptor < 0:
+    if socket is None or (descriptor := socket.fileno()) < 0:
         return False
     if not hasattr(select, "poll"):
         return bool(select.select([descriptor], [], [], 0)[0])

@@ -94,10 +94,8 @@ class HttpConnection(asyncio.Protocol):
 
     def has_unread(self) -> bool:
         """Say whether the socket holds bytes, or an end, that the event loop is about to read."""
-        if self.transport.is_closing() or self._ended or self._ahead > _HIGH:
-            return False
-        socket = self.transport.get_extra_info("socket")
-        return socket is not None and unread(socket.fileno())
+        deaf = self.transport.is_closing() or self._ended or self._ahead > _HIGH
+        return not deaf and unread(self.transport.get_extra_info("socket"))
 
     def shutdown(self) -> None:
         """Take no more requests: end the connection, once what is under way is answered."""

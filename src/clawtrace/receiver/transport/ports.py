@@ -18,10 +18,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from clawtrace.errors import ReceiverError
-from clawtrace.receiver.transport.admission import Desk
+from clawtrace.receiver.transport.admission import Desk, Site, unread
 
 if TYPE_CHECKING:
-    from clawtrace.receiver.transport.admission import Site
     from clawtrace.receiver.transport.questions import Questions
 
 __all__ = ["Ports"]
@@ -154,7 +153,6 @@ class Ports:
             self._ready.set()
 
     async def _serve(self) -> None:
-        from clawtrace.receiver.transport.admission import Site
         from clawtrace.receiver.transport.http_app import HttpApp
         from clawtrace.receiver.transport.http_connection import HttpConnection
 
@@ -204,12 +202,10 @@ class Ports:
             visitor.transport.close()
 
     async def _rest(self, run_no: int) -> None:
-        from clawtrace.receiver.transport.admission import unread
-
         quiet = 0
         while quiet < _QUIET_TURNS:
             self._site.activity.clear()
-            accepting = any(unread(listening.fileno()) for listening in self._sockets)
+            accepting = any(unread(listening) for listening in self._sockets)
             unsettled, waiting = self._site.unsettled(run_no)
             quiet = 0 if accepting or unsettled else quiet + 1
             if unsettled and not (accepting or waiting):

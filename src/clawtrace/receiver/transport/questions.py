@@ -14,27 +14,15 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 from urllib.parse import parse_qs
 
+from clawtrace.receiver.transport.admission import Work
 from clawtrace.receiver.transport.http_body import Body, HttpError
 from clawtrace.receiver.transport.http_connection import HttpExchange
 from clawtrace.receiver.writer import ByteBudget
 
-if TYPE_CHECKING:
-    from clawtrace.receiver.transport.admission import Work
-
-__all__ = [
-    "EVENTS_PATH",
-    "HEALTH_PATH",
-    "METRICS_PATH",
-    "PREFIX",
-    "QUESTIONS_PATH",
-    "HttpQuestion",
-    "QuestionReply",
-    "Questions",
-    "refusal",
-]
+__all__ = ["METRICS_PATH", "QUESTIONS_PATH", "HttpQuestion", "QuestionReply", "Questions", "refusal"]
 
 PREFIX = "/clawtrace/"
 QUESTIONS_PATH = f"{PREFIX}v1/query"

@@ -58,10 +58,8 @@ class Relay(asyncio.BufferedProtocol):
 
     def has_unread(self) -> bool:
         """Say whether the socket holds bytes, or an end, that the event loop is about to read."""
-        if self._held or self._ended or self.transport.is_closing():
-            return False
-        socket = self.transport.get_extra_info("socket")
-        return socket is not None and unread(socket.fileno())
+        deaf = self._held or self._ended or self.transport.is_closing()
+        return not deaf and unread(self.transport.get_extra_info("socket"))
 
     def shutdown(self) -> None:
         """Nothing: the gRPC server ends its connections itself."""

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from clawtrace.model.relations import RELATIONS
-from clawtrace.model.verdict import RunResult
+from clawtrace.model.verdict import RunResult, Verdict
 from clawtrace.store.clickhouse.connection import ServerSession
 from clawtrace.store.clickhouse.relations import columns_sql
 
@@ -91,24 +91,20 @@ def publish(connection: ServerSession, results: Sequence[RunResult]) -> str:
     return evaluation
 
 
-def _verdict(result: RunResult, verdict: Any) -> list[Any]:
+def _verdict(result: RunResult, verdict: Verdict) -> list[Any]:
     evidence = [one for one in verdict.evidence if one.span_id]
-    return [
-        result.run_id,
-        result.case_id,
-        verdict.id,
-        verdict.type,
-        str(verdict.status),
-        verdict.severity,
-        verdict.message,
-        _json(verdict.expected),
-        _json(verdict.actual),
-        verdict.missing,
-        verdict.hint,
-        [one.trace_id or "" for one in evidence],
-        [one.span_id for one in evidence],
-        _json(dict(verdict.definition)),
-    ]
+    own = {
+        "run_id": result.run_id,
+        "case_id": result.case_id,
+        "assertion_id": verdict.id,
+        "status": str(verdict.status),
+        "trace_ids": [one.trace_id or "" for one in evidence],
+        "span_ids": [one.span_id for one in evidence],
+        "expected": _json(verdict.expected),
+        "actual": _json(verdict.actual),
+        "definition": _json(dict(verdict.definition)),
+    }
+    return [own[name] if name in own else getattr(verdict, name) for name in list(_VERDICTS)[2:]]
 
 
 def _json(value: Any) -> str:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from clawtrace.store.clickhouse.connection import ServerSession
+from clawtrace.store.clickhouse.picking import Picked
+from clawtrace.store.duckdb import DuckStore
 from clawtrace.store.export import otlp_request
-
-if TYPE_CHECKING:
-    from clawtrace.store.clickhouse.connection import ServerSession
-    from clawtrace.store.clickhouse.picking import Picked
-    from clawtrace.store.duckdb import DuckStore
 
 __all__ = ["UNKNOWN", "forget_unknown", "requests"]
 

@@ -10,18 +10,16 @@ import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clawtrace.errors import QueryError, StoreError
-from clawtrace.model.query import BoundRelation, Query, Scalar
+from clawtrace.model.query import NO_LIMITS, BoundRelation, Limits, Query, Scalar
 from clawtrace.model.relations import RELATIONS, ColumnType
 from clawtrace.store.api import Answer, QueryableStore
 from clawtrace.store.clickhouse.address import ClickHouseAddress
 from clawtrace.store.clickhouse.connection import ServerError, ServerSession
+from clawtrace.store.duckdb import DuckStore
 from clawtrace.store.questions.statements import replace_markers
-
-if TYPE_CHECKING:
-    from clawtrace.store.duckdb import DuckStore
 
 __all__ = ["ClickHouseRelations", "columns_sql"]
 
@@ -208,23 +206,16 @@ class ClickHouseRelations:
 
     ask_columns = ask
 
-    def ask_user(
-        self,
-        sql: str,
-        params: Mapping[str, Scalar] | None = None,
-        *,
-        time_limit_s: float | None = None,
-        max_rows: int | None = None,
-    ) -> Answer:
+    def ask_user(self, sql: str, params: Mapping[str, Scalar] | None = None, limits: Limits = NO_LIMITS) -> Answer:
         """Answer a user's own SQL, which the server keeps from changing anything (see `clawtrace.store.api`)."""
         self.bring_up_to_date()
-        limits: dict[str, Any] = {"readonly": 1}
-        if time_limit_s is not None:
-            limits["max_execution_time"] = time_limit_s
-        if max_rows is not None:
-            limits |= {"max_result_rows": max_rows, "result_overflow_mode": "break"}
-        answer = self._answer(Query(sql, dict(params or {})), limits)
-        return Answer(answer.columns, answer.rows[:max_rows])
+        settings: dict[str, Any] = {"readonly": 1}
+        if limits.time_limit_s is not None:
+            settings["max_execution_time"] = limits.time_limit_s
+        if limits.max_rows is not None:
+            settings |= {"max_result_rows": limits.max_rows, "result_overflow_mode": "break"}
+        answer = self._answer(Query(sql, dict(params or {})), settings)
+        return Answer(answer.columns, answer.rows[: limits.max_rows])
 
     def _answer(self, query: Query, settings: Mapping[str, Any]) -> Answer:
         if _ATTRIBUTES.search(query.sql):

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "as_store_errors",
-    "is_damage",
     "is_of_the_store",
     "keep_unread_log",
     "log_is_unread",

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 __all__ = [
-    "LOG_BYTES",
     "PATIENCE_SECONDS",
     "Owner",
     "command_of",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from clawtrace import __version__
 from clawtrace.errors import StoreSchemaError
 from clawtrace.model.relations import RELATIONS
-from clawtrace.store.files.failures import store_error
+from clawtrace.store.files.failures import as_store_errors
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -32,17 +32,13 @@ def holds_store(db: DuckDBPyConnection, path: str) -> bool:
         StoreSchemaError: it holds something else, or a store of another version.
         StoreError: it cannot be read.
     """
-    import duckdb
-
-    try:
+    with as_store_errors(path):
         tables = {row[0] for row in db.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
         if tables and "store_meta" not in tables:
             raise StoreSchemaError(
                 f"{path!r} is a DuckDB file but not a clawtrace store; name another file with --store."
             )
         found = db.execute("SELECT max(schema_version) FROM store_meta").fetchone() if tables else (SCHEMA_VERSION,)
-    except duckdb.Error as error:
-        raise store_error(path, error, "read") from error
     if found is None or found[0] != SCHEMA_VERSION:
         raise StoreSchemaError(
             f"{path!r} has store schema {found and found[0]}, this clawtrace reads {SCHEMA_VERSION}: "
@@ -57,16 +53,12 @@ def create_tables(db: DuckDBPyConnection, path: str) -> None:
     Raises:
         StoreError: they cannot be created.
     """
-    import duckdb
-
     origin = f"INSERT INTO store_meta VALUES ({SCHEMA_VERSION}, 'clawtrace {__version__}')"
     # Of the journal: the store's id, and the last group that is in the tables.
     journal = "CREATE TABLE journal_state (store_id VARCHAR NOT NULL, moved BIGINT NOT NULL)"
     begun = f"INSERT INTO journal_state VALUES ('{secrets.token_hex(8)}', 0)"
-    try:
+    with as_store_errors(path, "set up"):
         db.execute(";\n".join(("BEGIN", *_definitions(), origin, journal, begun, "COMMIT")))
-    except duckdb.Error as error:
-        raise store_error(path, error, "set up") from error
 
 
 def renew(db: DuckDBPyConnection, path: str) -> None:
@@ -75,21 +67,14 @@ def renew(db: DuckDBPyConnection, path: str) -> None:
     Raises:
         StoreError: they cannot be created; the file is as it was.
     """
-    import duckdb
-
-    try:
-        held: dict[str, list[str]] = {}
-        for table, column in db.execute(
-            "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal ORDER BY column_index"
-        ).fetchall():
-            held.setdefault(table, []).append(column)
+    columns = "SELECT table_name, list(column_name ORDER BY column_index) FROM duckdb_columns() WHERE NOT internal GROUP BY ALL"
+    with as_store_errors(path, "migrate"):
+        held = dict(db.execute(columns).fetchall())
         if any(held.get(name) != list(RELATIONS[name].column_names) for name in _computed()):
             dropped = [f"DROP TABLE IF EXISTS {name}" for name in _computed()]
             db.execute(
                 ";\n".join(("BEGIN", *dropped, *map(_relation, _computed()), "DELETE FROM fact_state", "COMMIT"))
             )
-    except duckdb.Error as error:
-        raise store_error(path, error, "migrate") from error
 
 
 def _definitions() -> list[str]:

@@ -9,23 +9,16 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Protocol
 
 from clawtrace.model.query import Query
 from clawtrace.model.relations import RELATIONS, Relation
-from clawtrace.store.api import at_once
+from clawtrace.store.api import FactSide, at_once
 
 __all__ = ["narrowed"]
 
 
-class _Side(Protocol):
-    def select_runs(self, run_ids: Sequence[str]) -> None: ...
-
-    def script(self, sql: str) -> object: ...
-
-
 @contextmanager
-def narrowed(sides: Sequence[_Side], run_ids: Sequence[str], queries: Sequence[Query]) -> Iterator[None]:
+def narrowed(sides: Sequence[FactSide], run_ids: Sequence[str], queries: Sequence[Query]) -> Iterator[None]:
     """Let the relations that `queries` name hold, inside, only these runs' rows, and only the columns that they name."""
     text = " ".join(query.sql for query in queries)
     read = {relation.name: columns for relation in RELATIONS.values() if (columns := _columns_read(relation, text))}
@@ -44,7 +37,7 @@ def narrowed(sides: Sequence[_Side], run_ids: Sequence[str], queries: Sequence[Q
         sides[0].script("DETACH narrowed")
 
 
-def _copy(run_ids: Sequence[str], name: str, columns: Sequence[str], side: _Side) -> None:
+def _copy(run_ids: Sequence[str], name: str, columns: Sequence[str], side: FactSide) -> None:
     side.select_runs(run_ids)
     # By row number: the other columns of what is not selected are then not decoded, a quarter of the time.
     side.script(

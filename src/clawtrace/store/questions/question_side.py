@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from clawtrace.errors import QueryError, StoreError
-from clawtrace.model.query import BoundRelation, Query, Scalar
+from clawtrace.model.query import NO_LIMITS, BoundRelation, Limits, Query, Scalar
 from clawtrace.store.api import Answer, Columns
+from clawtrace.store.arrow import rows_table
 from clawtrace.store.files.failures import as_store_errors, is_of_the_store, store_error
 from clawtrace.store.questions.statements import parsed, rewrite_markers
 
@@ -109,8 +110,6 @@ class QuestionSide:
         A few rows are read where they are; only many are copied into a table, whose statistics the planner then has
         (creating a table costs more than a millisecond, and one recorded run loads some twenty relations).
         """
-        from clawtrace.store.arrow import rows_table
-
         rows = rows_table(columns)
         copied = len(next(iter(columns.values()))[1]) > _COPIED_ROWS
         with self._reader_lock, as_store_errors(self.path):
@@ -131,8 +130,6 @@ class QuestionSide:
         Raises:
             StoreError: the engine's words.
         """
-        from clawtrace.store.arrow import rows_table
-
         if not next(iter(columns.values()))[1]:
             return
         with self._reader_lock, as_store_errors(self.path):
@@ -163,8 +160,6 @@ class QuestionSide:
             if len(wanted) <= _COPIED_ROWS:
                 self._reader.execute(f"{made} unnest(?::VARCHAR[]) AS run_id", [wanted])
             else:
-                from clawtrace.store.arrow import rows_table
-
                 self._reader.register("incoming", rows_table({"run_id": ("text", wanted)}))
                 self._reader.execute(f"{made} run_id FROM incoming")
                 self._reader.unregister("incoming")
@@ -256,14 +251,7 @@ class QuestionSide:
                     raise store_error(self.path, error, "use") from error
                 raise StoreError(f"the store {self.path!r} rejected a statement: {error}") from error
 
-    def ask_user(
-        self,
-        sql: str,
-        params: Mapping[str, Scalar] | None = None,
-        *,
-        time_limit_s: float | None = None,
-        max_rows: int | None = None,
-    ) -> Answer:
+    def ask_user(self, sql: str, params: Mapping[str, Scalar] | None = None, limits: Limits = NO_LIMITS) -> Answer:
         """Answer a user's own SQL: exactly one SELECT, in a read-only transaction (see `clawtrace.store.api`).
 
         Raises:
@@ -275,18 +263,20 @@ class QuestionSide:
         self._settle_rows()
         with self._reader_lock, as_store_errors(self.path):
             check_single_select(self._reader, rewrite_markers(sql))
-            if time_limit_s is not None:
+            if limits.time_limit_s is not None:
                 self._bound_memory()
             self._reader.execute("BEGIN TRANSACTION READ ONLY")
             try:
                 query = Query(sql, dict(params or {}))
-                with contextlib.nullcontext() if time_limit_s is None else bounded(USER_MEMORY_BYTES):
-                    return run_interruptibly(self._reader, time_limit_s, lambda: self._answer(query, max_rows))
+                with contextlib.nullcontext() if limits.time_limit_s is None else bounded(USER_MEMORY_BYTES):
+                    return run_interruptibly(
+                        self._reader, limits.time_limit_s, lambda: self._answer(query, limits.max_rows)
+                    )
             except MemoryError as error:
                 raise QueryError("Out of Memory: the answer is larger than a question may gather.") from error
             finally:
                 self._reader.execute("ROLLBACK")
-                if time_limit_s is not None:
+                if limits.time_limit_s is not None:
                     self._reader.execute("RESET memory_limit")
 
     def _bound_memory(self) -> None:

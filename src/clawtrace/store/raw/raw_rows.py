@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch, joined
 from clawtrace.store.arrow import ArrowTable, logs_table, rows_table, spans_table
-from clawtrace.store.files.failures import must_be_there, store_error
+from clawtrace.store.files.failures import as_store_errors, must_be_there
 from clawtrace.store.raw.journal import Group, Journal, problem
 
 if TYPE_CHECKING:
@@ -69,16 +69,15 @@ def transaction(db: DuckDBPyConnection, path: str) -> Iterator[DuckDBPyConnectio
     """BEGIN … COMMIT, ROLLBACK on any error; engine errors become `StoreError`."""
     import duckdb
 
-    try:
-        db.execute("BEGIN")
-        yield db
-        db.execute("COMMIT")
-    except BaseException as error:
-        with contextlib.suppress(duckdb.Error):
-            db.execute("ROLLBACK")
-        if isinstance(error, duckdb.Error):
-            raise store_error(path, error) from error
-        raise
+    with as_store_errors(path, "write to"):
+        try:
+            db.execute("BEGIN")
+            yield db
+            db.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(duckdb.Error):
+                db.execute("ROLLBACK")
+            raise
 
 
 _SPANS = """

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.world import World
 from clawtrace.errors import QueryError
-from clawtrace.model.query import BoundRelation, ByRun, Query, Resolve
+from clawtrace.model.query import BoundRelation, Limits, Query, Resolve
 from clawtrace.store.api import Columns, QueryableStore
 from clawtrace.support.did_you_mean import same_but_for_spelling
-from clawtrace.verdicts.asking.evidence import EvidenceByRun, ShownSpans, evidence_query, question_text
+from clawtrace.verdicts.asking.evidence import evidence_query, question_text
 
 if TYPE_CHECKING:
     from clawtrace.facts.scopes.scopes import Scope
@@ -96,15 +96,6 @@ class Asked:
     named: Sequence[tuple[tuple[str, ...], Values]] = ()
     """The plain names that were meant (`Resolve.names`), and those that are recorded."""
 
-    def run_ids(self) -> list[str]:
-        """Return the runs, row by row."""
-        return self.answer.column("run_id")
-
-    @property
-    def outcomes(self) -> tuple[Outcome, ...]:
-        """The outcome of every row that has one."""
-        return tuple(outcome for outcome in map(self.outcome, range(len(self.answer))) if outcome is not None)
-
     def outcome(self, row: int) -> Outcome | None:
         """Return the outcome of a row; None where a user's own SQL could not be asked."""
         return self.decided.get(row) if self.by_function[row] else self.assertion.outcome(self.answer.row(row))
@@ -114,10 +105,12 @@ class Asked:
         if not self.assertion.reads_answer_alone():
             return [_holding(self.outcome(row)) for row in range(len(self.answer))]
         names = [name for name in ("holds", "absent") if name in self.answer.columns]
-        read = _Memo(
-            lambda said: _holding(self.assertion.outcome({"run_id": "", **dict(zip(names, said, strict=True))}))
-        )
-        found = list(map(read.__getitem__, zip(*map(self.answer.column, names), strict=True)))
+
+        @cache
+        def read(*said: Any) -> Holding | None:
+            return _holding(self.assertion.outcome({"run_id": "", **dict(zip(names, said, strict=True))}))
+
+        found = list(map(read, *map(self.answer.column, names)))
         for row, by_function in enumerate(self.by_function if self.decided or self.broken else ()):
             if by_function:
                 found[row] = _holding(self.decided.get(row))
@@ -183,11 +176,6 @@ class Asked:
         store.select_runs(run_ids)
         return store.ask_columns(query, self.bound)
 
-    def evidence(self, run_ids: Sequence[str]) -> EvidenceByRun:
-        """Return the spans that decided, by run id, the most significant first; ``selected_runs`` is changed."""
-        rows = self.evidence_rows(self.store, run_ids)
-        return EvidenceByRun(run_ids, rows, None if rows is None else ShownSpans(self.store, run_ids, [rows]))
-
 
 _NOTHING = DecisionInputs((), 0, ())
 _NO_INPUTS: Mapping[str, Any] = MappingProxyType({"rows": [], "rows_in_all": 0, "world_rows": []})
@@ -219,17 +207,6 @@ Ask = Callable[
     Asked,
 ]
 """Answers an assertion for runs, as `ask` does."""
-
-
-class _Memo(dict[Any, Any]):
-    """Computes each distinct value once."""
-
-    def __init__(self, compute: Callable[[Any], Any]) -> None:
-        self._compute = compute
-
-    def __missing__(self, key: Any) -> Any:
-        found = self[key] = self._compute(key)
-        return found
 
 
 def ask(
@@ -334,15 +311,13 @@ def _given(
     }
 
 
-def _given_by_run(asked: Asked, sql: str, limits: ByRun, rows: Mapping[int, Row]) -> dict[int, DecisionInputs]:
+def _given_by_run(asked: Asked, sql: str, limits: Limits, rows: Mapping[int, Row]) -> dict[int, DecisionInputs]:
     """Return what a user's own SQL answers of each run; why it could not be asked of one is noted."""
     given: dict[int, DecisionInputs] = {}
     for number, row in rows.items():
         run_id = row["run_id"]
         try:
-            answer = asked.store.ask_user(
-                sql, {"run_id": run_id}, time_limit_s=limits.time_limit_s, max_rows=limits.max_rows
-            )
+            answer = asked.store.ask_user(sql, {"run_id": run_id}, limits)
         except QueryError as error:
             asked.broken[run_id] = str(error)
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -14,15 +14,7 @@ from clawtrace.model.verdict import Evidence
 from clawtrace.store.api import Columns, QueryableStore
 from clawtrace.store.questions.statements import replace_markers
 
-__all__ = [
-    "EVIDENCE_ROWS",
-    "NO_EVIDENCE",
-    "SHOWN_SPANS",
-    "EvidenceByRun",
-    "ShownSpans",
-    "evidence_query",
-    "question_text",
-]
+__all__ = ["NO_EVIDENCE", "SHOWN_SPANS", "EvidenceByRun", "ShownSpans", "evidence_query", "question_text"]
 
 _WITH = re.compile(r"\s*WITH\b", re.IGNORECASE)
 
@@ -121,37 +113,31 @@ class ShownSpans:
         return self._rows.row(row) if self._rows is not None and row is not None else None
 
 
-class EvidenceByRun(Mapping[str, list[Evidence]]):
-    """The evidence of one assertion for the runs it was fetched for."""
+class EvidenceByRun:
+    """The evidence of one assertion, for the runs it was fetched for."""
 
-    def __init__(self, run_ids: Sequence[str], rows: Columns | None, spans: ShownSpans | None) -> None:
+    def __init__(self, rows: Columns | None, spans: ShownSpans | None) -> None:
         """Take rows as `evidence_query` orders them."""
-        self._run_ids = run_ids
         self._rows = rows
         self._spans = spans
 
     @cached_property
-    def _extent(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {run_id: [0, 0] for run_id in self._run_ids}
+    def _extent(self) -> dict[str, range]:
+        """The rows of each run that has any."""
+        found: dict[str, range] = {}
         for row, run_id in enumerate(self._rows.column("run_id") if self._rows is not None else ()):
-            extent = found[run_id]
-            if not extent[1]:
-                extent[0] = row
-            extent[1] = row + 1
+            found[run_id] = range(found[run_id].start if run_id in found else row, row + 1)
         return found
 
-    def __getitem__(self, run_id: str) -> list[Evidence]:
-        return [self._evidence(row) for row in range(*self._extent[run_id])]
-
     def of(self, run_id: str) -> list[Evidence]:
-        """Return the evidence of a run; none where it was not fetched."""
-        return self[run_id] if run_id in self._extent else []
+        """Return the evidence of a run, the most significant first; none where it was not fetched."""
+        return [self._evidence(row) for row in self._extent.get(run_id, ())]
 
     def reasons(self, run_id: str) -> list[str]:
         """Return why rows of a run are in doubt, in order."""
-        if self._rows is None or run_id not in self._extent:
+        if self._rows is None:
             return []
-        found = (self._rows.row(row)["reason"] for row in range(*self._extent[run_id]))
+        found = (self._rows.row(row)["reason"] for row in self._extent.get(run_id, ()))
         return [one for one in found if one is not None]
 
     def _evidence(self, number: int) -> Evidence:
@@ -168,12 +154,6 @@ class EvidenceByRun(Mapping[str, list[Evidence]]):
             return Evidence(None, row["span_id"], "", why, None)
         return Evidence(span["trace_id"], row["span_id"], span["name"] or "", why, span["start_ns"])
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._extent)
 
-    def __len__(self) -> int:
-        return len(self._extent)
-
-
-NO_EVIDENCE = EvidenceByRun((), None, None)
+NO_EVIDENCE = EvidenceByRun(None, None)
 """Evidence of no run."""

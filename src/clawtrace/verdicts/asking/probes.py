@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from math import isfinite
 from pathlib import Path
 from time import perf_counter
@@ -84,6 +84,7 @@ def _reportable(value: Any, clean: Callable[[str], str]) -> Any:
     return [_reportable(item, clean) for item in value] if isinstance(value, list | tuple) else value
 
 
+@dataclass(eq=False, repr=False)
 class Worlds(Mapping[str, World]):
     """The world of each run, by run id. Of many runs few are looked at.
 
@@ -95,24 +96,19 @@ class Worlds(Mapping[str, World]):
         conversation: reads what was said in a run.
     """
 
-    def __init__(
-        self,
-        run_ids: Sequence[str],
-        given: Mapping[str, World],
-        common: World,
-        record: Callable[[str], RunRecord | None],
-        facts: Callable[[str], Mapping[str, Any]],
-        conversation: Callable[[str], str | None],
-    ) -> None:
-        self._run_ids = dict.fromkeys(run_ids)
-        self._given = given
-        self._common = common
-        self._record = record
-        self._facts = facts
-        self._conversation = conversation
+    _run_ids: Sequence[str]
+    _given: Mapping[str, World]
+    _common: World
+    _record: Callable[[str], RunRecord | None]
+    _facts: Callable[[str], Mapping[str, Any]]
+    _conversation: Callable[[str], str | None]
+
+    @cached_property
+    def _places(self) -> dict[str, None]:
+        return dict.fromkeys(self._run_ids)
 
     def __getitem__(self, run_id: str) -> World:
-        if run_id not in self._run_ids:
+        if run_id not in self._places:
             raise KeyError(run_id)
         world = self._given.get(run_id) or self._recorded(run_id)
         return world._replace(
@@ -122,10 +118,10 @@ class Worlds(Mapping[str, World]):
         )
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._run_ids)
+        return iter(self._places)
 
     def __len__(self) -> int:
-        return len(self._run_ids)
+        return len(self._places)
 
     def _recorded(self, run_id: str) -> World:
         record = self._record(run_id)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.world import World
 from clawtrace.errors import QueryError
-from clawtrace.model.query import Query
+from clawtrace.model.query import NO_LIMITS, Query
 from clawtrace.model.verdict import Verdict
 from clawtrace.store.api import Answer, QueryableStore
 from clawtrace.verdicts.asking.ask import Asked, DecisionInputs, Texts, left_to_function
@@ -112,12 +112,7 @@ class StoredQuestion:
         world_rows = self._decided_by.get("world_rows", ())
         if details is None:
             return DecisionInputs((), 0, world_rows)
-        limits = details.by_run
-        self.rows = store.ask_user(
-            self._sql,
-            time_limit_s=None if limits is None else limits.time_limit_s,
-            max_rows=None if limits is None else limits.max_rows,
-        )
+        self.rows = store.ask_user(self._sql, limits=details.by_run or NO_LIMITS)
         return DecisionInputs(self.rows.dicts(), len(self.rows), world_rows)
 
     def _function(self, assertion: Assertion) -> Any:

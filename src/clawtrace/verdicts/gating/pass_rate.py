@@ -15,16 +15,12 @@ from typing import Literal, NamedTuple
 from clawtrace.model.verdict import RunResult, Standing, Status
 
 __all__ = [
-    "CONFIDENCE",
-    "AssertionRate",
     "GateOn",
     "Outcome",
     "PassRate",
     "Stability",
     "assertion_rates",
     "outcome_of",
-    "pass_at_k",
-    "pass_hat_k",
     "rate_of",
     "rate_of_runs",
     "wilson",
@@ -145,8 +141,6 @@ def pass_at_k(ran: int, passed: int, k: int) -> float:
     Raises:
         ValueError: `k` is not between 1 and `ran`.
     """
-    if not 1 <= k <= ran:
-        raise ValueError(f"k must be between 1 and the number of runs, {ran}, found {k}")
     return 1 - _share(ran - passed, ran, k)
 
 
@@ -156,13 +150,13 @@ def pass_hat_k(ran: int, passed: int, k: int) -> float:
     Raises:
         ValueError: `k` is not between 1 and `ran`.
     """
-    if not 1 <= k <= ran:
-        raise ValueError(f"k must be between 1 and the number of runs, {ran}, found {k}")
     return _share(passed, ran, k)
 
 
 def _share(some: int, of: int, k: int) -> float:
     """Return C(some, k) / C(of, k), as a product that neither overflows nor takes long."""
+    if not 1 <= k <= of:
+        raise ValueError(f"k must be between 1 and the number of runs, {of}, found {k}")
     return math.prod((some - i) / (of - i) for i in range(k)) if some >= k else 0.0
 
 

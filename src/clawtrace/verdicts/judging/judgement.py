@@ -128,8 +128,7 @@ class Judgement:
         self.codes = bytearray([self._code(self._standing(Status.ERROR))]) * len(runs.ids)
         """The kind of each run's verdict, by place; `standing` says what it means."""
         self._untraced = self._code(self._standing(self._on_missing(Status.SKIP)))
-        for place in self._skipped:
-            self.codes[place] = self._untraced
+        self._skip()
 
     def _standing(self, status: Status, *, missing_data: bool = False, known_failure: bool = False) -> Standing:
         assertion = self._assertion
@@ -192,8 +191,7 @@ class Judgement:
                 if holding not in open_yet:
                     open_yet[holding] = self._code_of(holding, unfinished=True)
                 self.codes[place] = open_yet[holding]
-        for place in self._skipped:
-            self.codes[place] = self._untraced
+        self._skip()
         self._asked, self._rows = asked, rows
 
     def _code_of(self, holding: Holding | None, *, unfinished: bool) -> int:
@@ -223,6 +221,10 @@ class Judgement:
         """Say of every run with a trace that it could not be judged."""
         self._asked, self._error = None, str(error)
         self.codes = bytearray(len(self.codes))
+        self._skip()
+
+    def _skip(self) -> None:
+        """Give the runs that cannot be asked the code of a run without a trace."""
         for place in self._skipped:
             self.codes[place] = self._untraced
 
@@ -250,7 +252,7 @@ class Judgement:
 
     def show(self, spans: ShownSpans) -> None:
         """Take the spans that evidence names."""
-        self._evidence = EvidenceByRun(self.shown, self.rows_shown, spans)
+        self._evidence = EvidenceByRun(self.rows_shown, spans)
 
     def _spend(self, began: float) -> None:
         """Note what the question took; each run that was asked bears an equal part."""
@@ -264,25 +266,17 @@ class Judgement:
         kind = self._kinds[self.codes[place]]
         if not self._answerable[place]:
             return self._without_trace(run_id, kind)
+        outcome, why = None, self._error or "its query returned no row for a run that has a trace."
         if self._probed is not None:
-            return self._found(place, kind, self._probed)
-        row = self._rows[place] if self._asked is not None else -1
-        outcome = self._asked.outcome(row) if self._asked is not None and row >= 0 else None
-        if outcome is None:
-            forgotten = "its query returned no row for a run that has a trace."
-            why = self._error or (self._asked.broken.get(run_id, forgotten) if self._asked is not None else forgotten)
-            message = f"the assertion could not be evaluated: {why}"
-            return self._made(run_id, kind, message, **self._asked_sql(place), **self._evidence_of(run_id))
-        return self._answered(place, kind, outcome)
-
-    def _found(self, place: int, kind: Standing, probed: Probed) -> Verdict:
-        """Return the verdict of a probe on the run at a place."""
-        run_id = self._runs.ids[place]
-        outcome = probed.outcomes.get(run_id)
+            outcome = self._probed.outcomes.get(run_id)
+            why = self._probed.broken.get(run_id, "the environment of this run is unknown.")
+        elif self._asked is not None:
+            outcome = self._asked.outcome(self._rows[place]) if self._rows[place] >= 0 else None
+            why = self._asked.broken.get(run_id, why)
         if outcome is not None:
             return self._answered(place, kind, outcome)
-        why = probed.broken.get(run_id, "the environment of this run is unknown.")
-        return self._made(run_id, kind, f"the assertion could not be evaluated: {why}", duration_ms=self._spent_ms)
+        message = f"the assertion could not be evaluated: {why}"
+        return self._made(run_id, kind, message, **self._asked_sql(place), **self._evidence_of(run_id))
 
     def _without_trace(self, run_id: str, kind: Standing) -> Verdict:
         message = "There is no trace of this run."
@@ -335,10 +329,9 @@ class Judgement:
         return self._assertion.explain(outcome)
 
     def _asked_sql(self, place: int) -> dict[str, Any]:
-        row = self._rows[place] if self._asked is not None else -1
-        if self._asked is None or row < 0:
+        if self._asked is None or self._rows[place] < 0:
             return {}
-        run_id = self._runs.ids[place]
+        row, run_id = self._rows[place], self._runs.ids[place]
         return self._asked.texts_of(run_id, row)._asdict() | {"params": self._asked.params_of(run_id)}
 
     def _evidence_of(self, run_id: str) -> dict[str, Any]:

@@ -11,20 +11,7 @@ from clawtrace.model.relations import RELATIONS
 from clawtrace.store.api import QueryableStore
 from clawtrace.verdicts.reading.rows import by_run, rows_sql
 
-__all__ = [
-    "LONGEST_TEXT",
-    "AgentDetails",
-    "CommandDetails",
-    "DoubtDetails",
-    "GapDetails",
-    "MessagePart",
-    "ModelCallDetails",
-    "RunDetails",
-    "SpanDetails",
-    "ToolCallDetails",
-    "ToolRequestDetails",
-    "run_details",
-]
+__all__ = ["RunDetails", "run_details"]
 
 LONGEST_TEXT = 20_000
 """Characters after which a text of a trace is cut."""

@@ -12,8 +12,6 @@ from clawtrace.receiver.recordings.imports.foreign_spans import (
     iso_time,
     number_time,
     of_span,
-    span_id_of,
-    trace_id_of,
 )
 
 _SECONDS = 1_000_000_000
@@ -56,7 +54,7 @@ def _span(row: dict[str, Any], about: dict[str, Any]) -> ForeignSpan:
     start, end = metrics.get("start"), metrics.get("end")
     error, parents = row.get("error"), row.get("span_parents") or [None]
     return ForeignSpan(
-        trace_id_of(row.get("root_span_id")), span_id_of(row.get("span_id")), span_id_of(parents[0]) if parents[0] else "", name,
+        row.get("root_span_id"), row.get("span_id"), parents[0], name,
         iso_time(row.get("created"), "created", needed=True) if start is None else number_time(start, "metrics.start", _SECONDS),
         0 if end is None else number_time(end, "metrics.end", _SECONDS), attributes, "ERROR" if error else "",
         as_json(error) if error else "", scope=("braintrust", ""),

@@ -26,6 +26,7 @@ __all__ = [
     "objects_of",
     "of_span",
     "request_of",
+    "scope_of",
     "span_id_of",
     "spans_of",
     "trace_id_of",
@@ -52,11 +53,16 @@ def of_span(span_id: Any, name: Any, called: str = "span") -> Iterator[None]:
 
 @dataclass(slots=True)
 class ForeignSpan:
-    """One span: times in nanoseconds, values as JSON has them."""
+    """One span: ids as its tool writes them, which become those of OTLP; times in nanoseconds; values as JSON has them.
 
-    trace_id: str
-    span_id: str
-    parent_id: str
+    Raises:
+        BadRowError: an id that is needed is missing.
+    """
+
+    trace_id: Any
+    span_id: Any
+    parent_id: Any
+    """Nothing, where it has no parent."""
     name: str
     start: int
     end: int
@@ -67,13 +73,18 @@ class ForeignSpan:
     message: str = ""
     kind: str = "INTERNAL"
     events: list[tuple[int, str, Mapping[str, Any]]] = field(default_factory=list)
-    links: list[tuple[str, str]] = field(default_factory=list)
+    links: list[tuple[Any, Any]] = field(default_factory=list)
     """The trace and the span of each."""
     scope: tuple[str, str] = ("", "")
     """Name and version of the instrumentation."""
     resource: Mapping[str, Any] = field(default_factory=dict)
     dropped: int = 0
     """Attributes that were cut or left out, as far as is known."""
+
+    def __post_init__(self) -> None:
+        self.trace_id, self.span_id = trace_id_of(self.trace_id), span_id_of(self.span_id)
+        self.parent_id = span_id_of(self.parent_id) if self.parent_id else ""
+        self.links = [(trace_id_of(trace), span_id_of(span)) for trace, span in self.links]
 
     def as_otlp(self) -> dict[str, Any]:
         """Return the span as OTLP JSON writes it."""
@@ -167,6 +178,14 @@ def iso_time(value: Any, what: str, *, needed: bool = False) -> int:
         raise BadRowError(f"`{what}` is no time as ISO 8601 writes it: {value!r}") from None
     since = (time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH
     return since // timedelta(microseconds=1) * 1000
+
+
+def scope_of(tags: dict[str, Any]) -> tuple[str, str]:
+    """Take the name and the version of the instrumentation out of the tags that OpenTelemetry's exporters write."""
+    found, older = [
+        (tags.pop(f"otel.{key}.name", ""), tags.pop(f"otel.{key}.version", "")) for key in ("scope", "library")
+    ]
+    return found if found[0] else older
 
 
 def objects_of(value: Any) -> Iterator[dict[str, Any]]:

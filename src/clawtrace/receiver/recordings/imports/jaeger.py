@@ -13,6 +13,7 @@ from clawtrace.receiver.recordings.imports.foreign_spans import (
     number_time,
     objects_of,
     of_span,
+    scope_of,
     span_id_of,
     trace_id_of,
 )
@@ -41,19 +42,18 @@ def _span(span: dict[str, Any], name: str, process: dict[str, Any]) -> ForeignSp
     for reference in objects_of(span.get("references")):
         of = trace_id_of(reference.get("traceID"))
         if reference.get("refType") == "CHILD_OF" and of == trace and not parents:
-            parents.append(reference.get("spanID"))
+            parents.append(span_id_of(reference.get("spanID")))
         else:
-            links.append((of, span_id_of(reference.get("spanID"))))
-    names = [(tags.pop(f"otel.{key}.name", ""), tags.pop(f"otel.{key}.version", "")) for key in ("scope", "library")]
+            links.append((of, reference.get("spanID")))
     status = str(tags.pop("otel.status_code", ""))
     if failed:
         status = "ERROR"
     start = number_time(span.get("startTime"), "startTime", _MICROSECONDS)
     return ForeignSpan(
-        trace, span_id_of(span.get("spanID")), span_id_of(parents[0]) if parents else "", name, start,
+        trace, span.get("spanID"), parents[0] if parents else "", name, start,
         start + number_time(span.get("duration"), "duration", _MICROSECONDS), tags, status, str(tags.pop("otel.status_description", "")),
         str(tags.pop("span.kind", "internal")), [_event(log) for log in objects_of(span.get("logs"))], links,
-        names[0] if names[0][0] else names[1], {"service.name": process.get("serviceName"), **_tags(objects_of(process.get("tags")))},
+        scope_of(tags), {"service.name": process.get("serviceName"), **_tags(objects_of(process.get("tags")))},
     )  # fmt: skip
 
 

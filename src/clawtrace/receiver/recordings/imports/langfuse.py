@@ -18,8 +18,6 @@ from clawtrace.receiver.recordings.imports.foreign_spans import (
     iso_time,
     objects_of,
     of_span,
-    span_id_of,
-    trace_id_of,
 )
 
 _OBSERVATION = "langfuse.observation."
@@ -77,7 +75,7 @@ def _span(one: dict[str, Any], trace: dict[str, Any], trace_id: str | None) -> F
         a_mapping(metadata.get("scope")),
     )
     return ForeignSpan(
-        trace_id_of(_get(one, "traceId") or trace_id), span_id_of(one.get("id")), span_id_of(parent) if parent else "",
+        _get(one, "traceId") or trace_id, one.get("id"), parent,
         one.get("name") or "", start, end, attributes, "ERROR" if failed else "", (_get(one, "statusMessage") or "") if failed else "",
         scope=(scope.get("name") or "", scope.get("version") or ""), resource=a_mapping(metadata.get("resourceAttributes")),
     )  # fmt: skip

@@ -8,15 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from clawtrace.receiver.recordings.imports.foreign_spans import (
-    ForeignSpan,
-    a_mapping,
-    as_json,
-    iso_time,
-    of_span,
-    span_id_of,
-    trace_id_of,
-)
+from clawtrace.receiver.recordings.imports.foreign_spans import ForeignSpan, a_mapping, as_json, iso_time, of_span
 
 _OPERATIONS = {
     "llm": "chat",
@@ -69,7 +61,7 @@ def _span(row: dict[str, Any]) -> ForeignSpan:
     start, end = iso_time(row.get("start_time"), "start_time", needed=True), iso_time(row.get("end_time"), "end_time")
     error, parent = row.get("error"), row.get("parent_run_id")
     return ForeignSpan(
-        trace_id_of(row.get("trace_id") or row.get("id")), span_id_of(row.get("id")), span_id_of(parent) if parent else "", name, start, end,
+        row.get("trace_id") or row.get("id"), row.get("id"), parent, name, start, end,
         attributes, "ERROR" if error else "OK" if end else "", error or "",
         events=[(end, "exception", {"exception.message": error})] if error else [], scope=("langsmith", ""),
     )  # fmt: skip

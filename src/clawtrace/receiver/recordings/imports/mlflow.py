@@ -11,15 +11,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from clawtrace.receiver.recordings.imports.foreign_spans import (
-    ForeignSpan,
-    a_mapping,
-    number_time,
-    objects_of,
-    of_span,
-    span_id_of,
-    trace_id_of,
-)
+from clawtrace.receiver.recordings.imports.foreign_spans import ForeignSpan, a_mapping, number_time, objects_of, of_span
 
 _OWN = "mlflow."
 _SESSION = "mlflow.trace.session"
@@ -43,13 +35,13 @@ def _span(span: dict[str, Any]) -> ForeignSpan:
     start = span.get("start_time_unix_nano", span.get("start_time"))
     end = span.get("end_time_unix_nano", span.get("end_time"))
     return ForeignSpan(
-        trace_id_of(_digits(context.get("trace_id"), 16)), span_id_of(_digits(context.get("span_id"), 8)),
-        span_id_of(_digits(parent, 8)) if parent else "", span.get("name") or "", number_time(start, "start_time_unix_nano", 1),
+        _digits(context.get("trace_id"), 16), _digits(context.get("span_id"), 8), _digits(parent, 8),
+        span.get("name") or "", number_time(start, "start_time_unix_nano", 1),
         number_time(end, "end_time_unix_nano", 1) if end else 0,
         {key: _value(key, value) for key, value in a_mapping(span.get("attributes")).items()},
         (status["code"] or "").removeprefix("STATUS_CODE_"), status.get("message") or "",
         events=[_event(event) for event in objects_of(span.get("events"))],
-        links=[(trace_id_of(_digits(link["trace_id"], 16)), span_id_of(_digits(link["span_id"], 8))) for link in objects_of(span.get("links"))],
+        links=[(_digits(link["trace_id"], 16), _digits(link["span_id"], 8)) for link in objects_of(span.get("links"))],
     )  # fmt: skip
 
 

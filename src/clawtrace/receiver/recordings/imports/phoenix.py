@@ -16,8 +16,6 @@ from clawtrace.receiver.recordings.imports.foreign_spans import (
     iso_time,
     objects_of,
     of_span,
-    span_id_of,
-    trace_id_of,
 )
 
 _KIND = "openinference.span.kind"
@@ -49,8 +47,7 @@ def spans(row: dict[str, Any]) -> Iterator[ForeignSpan]:
         attributes.setdefault(_KIND, kind)
     with of_span(context.get("span_id"), row.get("name")):
         yield ForeignSpan(
-            trace_id_of(context.get("trace_id")), span_id_of(context.get("span_id")),
-            span_id_of(row["parent_id"]) if row.get("parent_id") else "", row.get("name") or "",
+            context.get("trace_id"), context.get("span_id"), row.get("parent_id"), row.get("name") or "",
             iso_time(row.get("start_time"), "start_time", needed=True), iso_time(row.get("end_time"), "end_time"), attributes,
             row.get("status_code") or "", row.get("status_message") or "",
             events=[_event(event) for event in objects_of(_read(row.get("events")))],

@@ -14,8 +14,8 @@ from clawtrace.receiver.recordings.imports.foreign_spans import (
     number_time,
     objects_of,
     of_span,
+    scope_of,
     span_id_of,
-    trace_id_of,
 )
 
 _MICROSECONDS = 1000
@@ -33,7 +33,7 @@ def spans(row: dict[str, Any]) -> Iterator[ForeignSpan]:
 
 def _span(row: dict[str, Any]) -> ForeignSpan:
     tags = dict(row.get("tags") or {})
-    names = [(tags.pop(f"otel.{key}.name", ""), tags.pop(f"otel.{key}.version", "")) for key in ("scope", "library")]
+    scope = scope_of(tags)
     status = tags.pop("otel.status_code", "ERROR" if tags.get("error", "false") != "false" else "")
     message = tags.pop("otel.status_description", "")
     if status == "ERROR":
@@ -48,9 +48,9 @@ def _span(row: dict[str, Any]) -> ForeignSpan:
     if row.get("shared"):  # the server's side of a call has the id of the client's
         own, parent = span_id_of(f"shared {own}"), own
     return ForeignSpan(
-        trace_id_of(row.get("traceId")), own, span_id_of(parent) if parent else "", row.get("name") or "", start, end, tags, status, message,
+        row.get("traceId"), own, parent, row.get("name") or "", start, end, tags, status, message,
         row.get("kind") or "INTERNAL", [_event(note) for note in objects_of(row.get("annotations"))], [],
-        names[0] if names[0][0] else names[1], resource, dropped,
+        scope, resource, dropped,
     )  # fmt: skip
 
 

@@ -56,7 +56,9 @@ def test_signals_are_not_ignored(number: signal.Signals) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_does_not_end_a_supervisor_that_starts(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_does_not_end_a_supervisor_that_starts(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It comes in the first instant of the process, to its whole group; the command is supervised to its end."""
 
     def interrupted(*args, **how) -> subprocess.Popen[bytes]:

@@ -20,6 +20,7 @@ from clawtrace.errors import InputError
 from clawtrace.receiver.decode.json_reader import parse_json, unrepeated, whole_characters
 from clawtrace.receiver.decode.sniff import JSON_KEYS, document_signals, protobuf_signal, unwrapped
 from clawtrace.receiver.request import BadPayloadError, Signal
+from clawtrace.support.figures import listed
 
 if TYPE_CHECKING:
     from clawtrace.receiver.decode.foreign_forms import ForeignForm
@@ -119,6 +120,12 @@ def _requests(name: str, stream: io.BufferedReader[_Looker]) -> Iterator[Recorde
         yield from _protobuf_requests(name, stream.read())
     else:
         raise NotOtlpError("it is text, but not JSON")
+
+
+def _no_otlp(row: object) -> str:
+    """Say which JSON is no OTLP: an answer without traces, such as `{"message": "Unauthorized"}`, is known by its keys."""
+    found = listed([f"`{key[:40]}`" for key in row], most=4) if isinstance(row, dict) else ""
+    return f"this JSON has {found or 'no key'}, and not {_KEYS}"
 
 
 class _JsonReader:
@@ -234,7 +241,7 @@ class ForeignRows:
 
         for form, row in foreign_rows(document):
             if self.form is None and (form is None or not form.reader):
-                raise ForeignTraceError(form.sentence) if form else NotOtlpError(f"{place}: this JSON has no {_KEYS}")
+                raise ForeignTraceError(form.sentence) if form else NotOtlpError(f"{place}: {_no_otlp(row)}")
             if form is None or self.form not in (None, form):
                 found = "OTLP" if document_signals(row) else form.name if form else "another JSON object"
                 began = self.form.name if self.form else ""

@@ -97,7 +97,7 @@ def test_version(invoke) -> None:
         (["env", "--protocol", "carrier-pigeon"], "error: Invalid value for '--protocol'"),
         (["explain"], "error: Missing argument 'TYPE'"),
         (["query"], "error: Give one SELECT, or --verdict"),
-        (["eval"], "error: Give --suite to run agents, or --traces, --store or --server with --assertions"),
+        (["eval"], "error: Give --suite to run agents (here is none; `clawtrace init` writes one), or --traces"),
         (["eval", "--suite", "a", "--assertions", "b"], "error: --suite runs agents"),
         (["eval", "--traces", "."], "error: --assertions is missing"),
         (["eval", "--traces", "-", "--assertions", "x", "--case", "a", "--repeat", "2"], "--case, --repeat needs --suite"),

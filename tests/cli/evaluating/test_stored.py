@@ -65,6 +65,6 @@ def test_the_project_names_the_store(store, invoke, tmp_path):
     assert judged(invoke(*args)) == ["one_tool", "delegation"]
     assert judged(invoke(*args, "--run-id", "delegation")) == ["delegation"]
     assert len(judged(invoke(*args, "--traces", RECORDINGS / "one_tool"))) == 1
-    assert "Give --suite to run agents, or" in invoke("eval").stderr
+    assert "Give --suite to run agents (here is none; `clawtrace init` writes one), or" in invoke("eval").stderr
     store.unlink()
     assert "of clawtrace.yaml does not exist yet" in invoke(*args).stderr

@@ -58,9 +58,9 @@ class ExistingRuns(NamedTuple):
             return self
         project = load_project()
         if project.config.store.url is None or not (asked or self.given()):
-            of_project = f" ({', '.join(suites[:5])})" if (suites := project.suites) else ""
+            of_project = ", ".join(project.suites[:5]) or "here is none; `clawtrace init` writes one"
             raise click.UsageError(
-                f"Give --suite to run agents{of_project}, or --traces, --store or --server with --assertions to judge existing runs "
+                f"Give --suite to run agents ({of_project}), or --traces, --store or --server with --assertions to judge existing runs "
                 "(`store: {url: …}` in clawtrace.yaml stands for --store)."
             )
         return self._replace(source=self.source._replace(store=existing_store(None, project)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import cast
 
@@ -59,8 +60,9 @@ _OF_OUTCOME = (
 """What a record has under the same name."""
 _ERROR = re.compile(r"(?:Uncaught )?[\w.]*(?:Error|Exception)\b")
 """A line that names an error; some programs write more after it: the task that failed, their version."""
-_DROPPED = re.compile(r"Queue (full, dropping|is full, likely) [Ss]pan|Dropping span batch|Dropped \d+ spans")
-"""What OpenTelemetry's SDKs for Python and JavaScript write where a span was not exported; it leaves no sign in the others."""
+_DROPPED = re.compile(rb"Queue (full, dropping|is full, likely) [Ss]pan|Dropping span batch|Dropped \d+ spans")
+"""What OpenTelemetry's SDKs for Python and JavaScript write where a span was not exported; it leaves no sign in the others. Logging
+writes to standard output, too, where the agent has set it up so."""
 _LOST = "The agent's SDK dropped spans (it wrote `{}`): the queue of its span processor is too small."
 _LAST_LINES = 3
 """An exporter that fails says so in a few lines, of which the last names the cause."""
@@ -128,9 +130,9 @@ def as_stored(
 
 def with_outcome(record: RunRecord, outcome: RunOutcome) -> RunRecord:
     """Return what is known of a run with how its agent ended."""
-    dropped = _DROPPED.search("" if outcome.stderr is None else read_output(outcome.stderr))
+    dropped = _of_dropped_spans(outcome.stderr) or _of_dropped_spans(outcome.stdout)
     return record._replace(
-        lacking=_LOST.format(dropped[0]) if dropped else record.lacking,
+        lacking=_LOST.format(dropped) if dropped else record.lacking,
         agent_exit_code=outcome.exit_code,
         workspace=str(outcome.workspace) if outcome.workspace else None,
         turns=tuple(
@@ -139,6 +141,15 @@ def with_outcome(record: RunRecord, outcome: RunOutcome) -> RunRecord:
         ),
         **{name: getattr(outcome, name) for name in _OF_OUTCOME},
     )
+
+
+def _of_dropped_spans(output: Path | None) -> str:
+    """Return what the agent's SDK wrote of spans that it dropped, anywhere in a stream; empty where it wrote nothing of it."""
+    if output is None or not output.exists() or output.stat().st_size == 0:
+        return ""
+    with output.open("rb") as stream, mmap(stream.fileno(), 0, access=ACCESS_READ) as whole:
+        found = _DROPPED.search(whole)
+        return found[0].decode() if found else ""
 
 
 # --- the world of a run -----------------------------------------------------------------------------------------------

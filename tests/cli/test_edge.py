@@ -278,7 +278,11 @@ def test_a_signal_ends_a_users_query(number, code) -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [RuntimeError("Query interrupted"), ValueError("reading the schema of 'wanted_runs' failed: KeyboardInterrupt: ")],
+    [
+        RuntimeError("Query interrupted"),
+        StoreError("the store 'x' rejected a statement: Query interrupted"),
+        ValueError("reading the schema of 'wanted_runs' failed: KeyboardInterrupt: "),
+    ],
 )
 def test_what_duckdb_makes_of_a_signal_is_no_fault(fails_with, error) -> None:
     """A signal in the middle of one of the engine's own statements, which DuckDB reports as a separate error."""

@@ -9,10 +9,8 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import cast
 
-from clawtrace.assertions._runner_word import RunnerWord
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.probe import Probe
-from clawtrace.assertions.registry import parse_assertion
 from clawtrace.assertions.world import World
 from clawtrace.errors import ClawtraceError, PreconditionError
 from clawtrace.model.run import ClosedBy, RunRecord
@@ -23,7 +21,6 @@ from clawtrace.session.session import Session
 __all__ = [
     "after",
     "as_stored",
-    "asked_of_the_end",
     "before",
     "with_last_words",
     "with_outcome",
@@ -31,28 +28,6 @@ __all__ = [
     "with_provider_failure",
     "without_trace",
 ]
-
-_ENDED_WELL = {
-    "type": "status_is",
-    "status": "success",
-    "id": "agent_ended_well",
-    "description": "An agent that exits with an error or reaches its time limit has failed, unless the case asks how it ended.",
-}
-
-
-def asked_of_the_end(assertions: Sequence[Assertion], run_status: str | None) -> list[Assertion]:
-    """Return the assertions on a run; one whose agent failed is checked for that too, where none of them asks how it ended.
-
-    So an agent that exits with an error or never ends is red, whether its spans came or not, and good runs are asked nothing more.
-    """
-    asks = any(isinstance(one, RunnerWord) and one.asks_of_the_end and one.severity == "error" for one in assertions)
-    # Where the case lets every one of its assertions fail now and then, an agent may break as often: all its runs are asked.
-    minimum = max((one.min_pass_rate for one in assertions), default=1.0)
-    broke = run_status in ("failed", "timed_out", "provider_error")
-    if asks or not (broke or minimum < 1):
-        return list(assertions)
-    return [*assertions, parse_assertion({**_ENDED_WELL, "min_pass_rate": minimum})]
-
 
 _OF_OUTCOME = (
     "started_ns", "ended_ns", "run_status", "final_output", "ended_by_signal", "timed_out", "cut_off", "runner_error", "agent", "settle_ms",

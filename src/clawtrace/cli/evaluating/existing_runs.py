@@ -125,6 +125,8 @@ def judge_runs(
         if profile is not None:
             raise click.UsageError("--evaluation-profile permits hooks, which a service does not run.")
         return _judged_by_service(there, there.source.server, assertions, gate, quiet=output.quiet)
+    from clawtrace.session.ended_well import evaluate_ended
+
     started, began = datetime.now(UTC), time.perf_counter()
     project = load_project()
     asked = load_assertions_file(assertions, project, os.environ, evaluation_profile=profile)
@@ -137,7 +139,8 @@ def judge_runs(
             from clawtrace.pricing import Pricing
 
             judging = Judging(asked.panel, os.environ, asked.project.pricing or Pricing(), session.put_judgements)
-        results = session.evaluate(
+        results = evaluate_ended(
+            session,
             run_ids,
             asked.assertions.parsed,
             case_dir=asked.assertions.folder,

@@ -156,7 +156,7 @@ class Span(NamedTuple):
     tool_unknown: bool = False
     """What is recorded of the tool call, or of a step, does not show whether it failed."""
     answer_unread: bool = False
-    """A model call, or an agent, failed with an error of the program itself: the model may have answered before."""
+    """A model call, or an agent, failed with an error of the program itself, or after its answer began: the model may have answered before."""
     priced_apart: bool = False
     """The prices of a model call are others than the price list's."""
     unlike_total: bool = False

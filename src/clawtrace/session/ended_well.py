@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from clawtrace.assertions._runner_word import RunnerWord
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.registry import parse_assertion
-from clawtrace.model.verdict import RunResult, run_status_of
+from clawtrace.model.verdict import RunResult, Verdict, run_status_of
 from clawtrace.session.session import Session
 
-__all__ = ["asked_of_the_end", "evaluate_ended"]
+__all__ = ["asked_of_the_end", "with_ends"]
 
 _BROKE = ("failed", "timed_out", "provider_error")
 _ENDED_WELL = {
@@ -35,11 +34,8 @@ def asked_of_the_end(assertions: Sequence[Assertion], run_status: str | None) ->
     return [*assertions, parse_assertion({**_ENDED_WELL, "min_pass_rate": minimum})]
 
 
-def evaluate_ended(
-    session: Session, run_ids: Sequence[str], assertions: Sequence[Assertion], **how: Any
-) -> list[RunResult]:
-    """Judge runs that are there as `Session.evaluate`, whose arguments these are; those whose agent broke are checked for that, too."""
-    results = session.evaluate(run_ids, assertions, **how)
+def with_ends(session: Session, results: list[RunResult], assertions: Sequence[Assertion]) -> list[RunResult]:
+    """Return the results of runs that are there; those whose agent broke are checked for that, too."""
     broken = [one.run_id for one in results if one.run_status in _BROKE]
     more = asked_of_the_end(assertions, "failed")[len(assertions) :]
     if not (assertions and broken and more):
@@ -48,6 +44,6 @@ def evaluate_ended(
     return [_with(one, ended[one.run_id]) if one.run_id in ended else one for one in results]
 
 
-def _with(result: RunResult, more: Sequence[Any]) -> RunResult:
+def _with(result: RunResult, more: Sequence[Verdict]) -> RunResult:
     verdicts = (*result.verdicts, *more)
     return result._replace(verdicts=verdicts, status=run_status_of(verdicts))

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -125,8 +126,6 @@ def judge_runs(
         if profile is not None:
             raise click.UsageError("--evaluation-profile permits hooks, which a service does not run.")
         return _judged_by_service(there, there.source.server, assertions, gate, quiet=output.quiet)
-    from clawtrace.session.ended_well import evaluate_ended
-
     started, began = datetime.now(UTC), time.perf_counter()
     project = load_project()
     asked = load_assertions_file(assertions, project, os.environ, evaluation_profile=profile)
@@ -139,8 +138,7 @@ def judge_runs(
             from clawtrace.pricing import Pricing
 
             judging = Judging(asked.panel, os.environ, asked.project.pricing or Pricing(), session.put_judgements)
-        results = evaluate_ended(
-            session,
+        results = session.evaluate(
             run_ids,
             asked.assertions.parsed,
             case_dir=asked.assertions.folder,
@@ -148,6 +146,10 @@ def judge_runs(
             judge=None if judging is None else judging.opinions,
             evidence_of_passes=output.shows_passes or folder is not None,
         )
+        if not {None, "success"}.issuperset(map(attrgetter("run_status"), results)):
+            from clawtrace.session.ended_well import with_ends
+
+            results = with_ends(session, results, asked.assertions.parsed)
         results = results if judging is None else [judging.with_assertions(one) for one in results]
         on_a_page = session if output.shows_page(folder) else None
         shown = also_shown(session, results, quiet=output.quiet, on_a_page=on_a_page)

@@ -20,7 +20,6 @@ from clawtrace.errors import InputError
 from clawtrace.receiver.decode.json_reader import parse_json, unrepeated, whole_characters
 from clawtrace.receiver.decode.sniff import JSON_KEYS, document_signals, protobuf_signal, unwrapped
 from clawtrace.receiver.request import BadPayloadError, Signal
-from clawtrace.support.figures import listed
 
 if TYPE_CHECKING:
     from clawtrace.receiver.decode.foreign_forms import ForeignForm
@@ -124,6 +123,8 @@ def _requests(name: str, stream: io.BufferedReader[_Looker]) -> Iterator[Recorde
 
 def _no_otlp(row: object) -> str:
     """Say which JSON is no OTLP: an answer without traces, such as `{"message": "Unauthorized"}`, is known by its keys."""
+    from clawtrace.support.figures import listed
+
     found = listed([f"`{key[:40]}`" for key in row], most=4) if isinstance(row, dict) else ""
     return f"this JSON has {found or 'no key'}, and not {_KEYS}"
 

@@ -23,10 +23,11 @@ from clawtrace.runners.base import RunOutcome
         ("", False),
     ],
 )
-def test_an_sdk_that_says_that_it_dropped_spans(tmp_path: Path, said: str, lacks: bool) -> None:
+@pytest.mark.parametrize("stream", ["stderr", "stdout"])
+def test_an_sdk_that_says_that_it_dropped_spans(tmp_path: Path, said: str, lacks: bool, stream: str) -> None:
     """Nothing else shows them: without their parent or child they leave no sign, and a ban on their tool would pass."""
-    (tmp_path / "stderr").write_text(said)
-    record = with_outcome(RunRecord("r", "c"), RunOutcome(run_status="success", stderr=tmp_path / "stderr"))
+    (tmp_path / stream).write_text(said + "x" * 5_000_000 * lacks)
+    record = with_outcome(RunRecord("r", "c"), RunOutcome(run_status="success", **{stream: tmp_path / stream}))
 
     assert (record.lacking is not None) == lacks
     assert with_outcome(record, RunOutcome(run_status="success")).lacking == record.lacking

@@ -97,7 +97,7 @@ def test_version(invoke) -> None:
         (["env", "--protocol", "carrier-pigeon"], "error: Invalid value for '--protocol'"),
         (["explain"], "error: Missing argument 'TYPE'"),
         (["query"], "error: Give one SELECT, or --verdict"),
-        (["eval"], "error: Give --suite to run agents, or --traces, --store or --server with --assertions"),
+        (["eval"], "error: Give --suite to run agents (here is none; `clawtrace init` writes one), or --traces"),
         (["eval", "--suite", "a", "--assertions", "b"], "error: --suite runs agents"),
         (["eval", "--traces", "."], "error: --assertions is missing"),
         (["eval", "--traces", "-", "--assertions", "x", "--case", "a", "--repeat", "2"], "--case, --repeat needs --suite"),
@@ -278,7 +278,11 @@ def test_a_signal_ends_a_users_query(number, code) -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [RuntimeError("Query interrupted"), ValueError("reading the schema of 'wanted_runs' failed: KeyboardInterrupt: ")],
+    [
+        RuntimeError("Query interrupted"),
+        StoreError("the store 'x' rejected a statement: Query interrupted"),
+        ValueError("reading the schema of 'wanted_runs' failed: KeyboardInterrupt: "),
+    ],
 )
 def test_what_duckdb_makes_of_a_signal_is_no_fault(fails_with, error) -> None:
     """A signal in the middle of one of the engine's own statements, which DuckDB reports as a separate error."""

@@ -150,6 +150,17 @@ def test_the_command_writes_a_suite_that_loads() -> None:
     assert "# p.yaml:6:9: contains" in Path("configs/cases/refund-42/test.yaml").read_text()
 
 
+@pytest.mark.parametrize(("options", "messages"), [({}, ["Hi Bob", "Hi Eve"]), ({"disableVarExpansion": True}, [])])
+def test_a_variable_that_is_a_list_makes_several_tests(options: dict[str, Any], messages: list[str]) -> None:
+    """Each with the assertions of its own value."""
+    test = {"vars": {"name": ["Bob", "Eve"]}, "options": options, "assert": [{"type": "contains", "value": "{{name}}"}]}
+    Path("p.yaml").write_text(yaml.safe_dump({"prompts": ["Hi {{name}}"], "tests": [test]}))
+    found = import_config(Path("p.yaml"))
+
+    assert [case.turns for case in found.cases] == [[message] for message in messages]
+    assert [case.assertions[0][0]["contains"] for case in found.cases] == [text[3:] for text in messages]
+
+
 def test_nothing_is_overwritten() -> None:
     Path("p.yaml").write_text(CONFIG)
     run("p.yaml", "--command", "x")

@@ -81,6 +81,9 @@ class TestYaml:
         assert parse_document("on: 1\nOff: 2\n", "f.yaml").data == {"on": 1, "Off": 2}
         assert yaml_problems("true: 1\n") == ['f.yaml:1:1: a key must be text, found true. Write "true": in quotes.']
         assert yaml_problems("1: x\n") == ['f.yaml:1:1: a key must be text, found 1. Write "1": in quotes.']
+        assert yaml_problems("a: {{case_id}}\n") == [
+            "f.yaml:1:5: a key must be text, found a mapping. Put text that begins with `{` or `[` in quotes."
+        ]
 
     def test_an_empty_file_and_a_list_are_named(self):
         """A file without a mapping is an error and no empty configuration."""

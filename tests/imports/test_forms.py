@@ -162,7 +162,7 @@ def test_one_page_of_several_is_refused(page: Any, tmp_path: Path) -> None:
 
 def test_an_empty_answer_is_no_recording(tmp_path: Path) -> None:
     (tmp_path / "traces.json").write_text('{"data": [], "errors": null}')
-    with pytest.raises(NotOtlpError, match="this JSON has no"):
+    with pytest.raises(NotOtlpError, match="this JSON has `data`, `errors`, and not `resourceSpans`"):
         read(tmp_path / "traces.json")
 
 

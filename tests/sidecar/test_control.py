@@ -64,6 +64,18 @@ class TestRuns:
         assert {case["case_id"]: case["runs"][0]["status"] for case in results["cases"]} == {"a": "pass", "b": "fail"}
         assert results["exit_code"] == 1
 
+    def test_an_agent_that_exits_with_an_error_is_red(self, served: Served) -> None:
+        """As in a suite: whatever its spans say, unless an assertion asks how it ended."""
+        for run_id, code in (("good", 0), ("bad", 3)):
+            export(begin(served, run_id=run_id)["environment"]["OTEL_EXPORTER_OTLP_ENDPOINT"], "search")
+            served.client.end_run(run_id, exit_code=code)
+        cases = {case["case_id"]: case["runs"][0] for case in served.client.evaluate(NEVER)["cases"]}
+        asked = json.dumps({"assert": [{"type": "agent_exit_code", "value": 3}]})
+
+        assert {name: run["status"] for name, run in cases.items()} == {"good": "pass", "bad": "fail"}
+        assert [one["id"] for one in cases["bad"]["assertions"] if one["status"] == "fail"] == ["agent_ended_well"]
+        assert served.client.evaluate(asked, run_id=["bad"])["exit_code"] == 0
+
     def test_a_run_that_has_not_ended_passes_no_absence(self, served: Served) -> None:
         begun = begin(served, run_id="r")
         export(begun["environment"]["OTEL_EXPORTER_OTLP_ENDPOINT"], "search")

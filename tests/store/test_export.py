@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from clawtrace.receiver.recordings.recording import Grouping
@@ -33,3 +35,29 @@ def test_an_exported_run_has_the_same_facts(recordings, tmp_path, agent):
 
     assert recorded["spans"] > 1
     assert facts_of(tmp_path / "b.duckdb", tmp_path / "x.otlp.jsonl") == recorded
+
+
+def test_a_long_run_is_exported_in_order(tmp_path):
+    """Each span once, 500 a line, in the order of their arrival."""
+    spans = [
+        {
+            "traceId": "1" * 32,
+            "spanId": f"{number + 1:016x}",
+            "name": str(number),
+            "startTimeUnixNano": str(1_800_000_000_000_000_000 - number),
+        }
+        for number in range(1_201)
+    ]
+    requests = [
+        {"resourceSpans": [{"scopeSpans": [{"spans": spans[start : start + 7]}]}]} for start in range(0, len(spans), 7)
+    ]
+    (tmp_path / "long.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in requests))
+    with Session.open(tmp_path / "a.duckdb") as session:
+        session.load_recordings([tmp_path / "long.jsonl"], Grouping("one", "x"))
+        lines = [json.loads(line)["resourceSpans"] for line in session.exported("x")]
+
+    names = [
+        [int(span["name"]) for one in line for part in one["scopeSpans"] for span in part["spans"]] for line in lines
+    ]
+    assert [len(line) for line in names] == [500, 500, 201]
+    assert [name // 7 for line in names for name in line] == sorted(number // 7 for number in range(1_201))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from clawtrace.verdicts.reading.tree_view import SpanNode
 
 __all__ = [
-    "NOTHING_STARTED",
+    "NOTHING_ENDED",
     "Allowed",
     "Asked",
     "CheckFailedError",
@@ -78,9 +78,10 @@ def is_warning(verdict: Verdict) -> bool:
     return verdict.status is Status.WARN or (verdict.status is not Status.PASS and verdict.severity == "warn")
 
 
-NOTHING_STARTED = (
-    "No span started in this process while the capture was open. Is the agent instrumented, and with the global tracer "
-    "provider? Others are given as `capture(tracer_provider=…)`."
+NOTHING_ENDED = (
+    "No span ended in this process while the capture was open. Is the agent instrumented, and with the global tracer "
+    "provider? Others are given as `capture(tracer_provider=…)`. A child process exports here if `run()` starts it, or "
+    "with the environment of `env()`."
 )
 
 _SHOWN = 5

@@ -27,7 +27,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
 from clawtrace._capture.checking import (
-    NOTHING_STARTED,
+    NOTHING_ENDED,
     Allowed,
     Asked,
     CheckFailedError,
@@ -351,7 +351,7 @@ class Trace:
         """Add what only the capture knows: why there is no span, and spans that no context gave to it."""
         verdicts = result.verdicts
         if not result.has_trace and not self._children.handed_out:
-            verdicts = tuple(verdict._replace(hint=NOTHING_STARTED) for verdict in verdicts)
+            verdicts = tuple(verdict._replace(hint=NOTHING_ENDED) for verdict in verdicts)
         said = (*result.diagnostics, *notes(self._scope), *self._children.notes())
         return result._replace(verdicts=verdicts, diagnostics=said)
 

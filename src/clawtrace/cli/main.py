@@ -192,6 +192,8 @@ def _is_of_a_signal(error: Exception) -> bool:
 
     Or one that arose while that exception ended what was at work.
     """
+    from clawtrace.errors import StoreError
+
     earlier: BaseException | None = error
     while earlier is not None:
         if isinstance(earlier, KeyboardInterrupt):
@@ -199,7 +201,7 @@ def _is_of_a_signal(error: Exception) -> bool:
         earlier = earlier.__context__
     text = str(error).rstrip(" 0123456789\n")
     return text.endswith(("KeyboardInterrupt:", "SystemExit:")) or (
-        isinstance(error, RuntimeError) and text == "Query interrupted"
+        isinstance(error, RuntimeError | StoreError) and text.endswith("Query interrupted")
     )
 
 

@@ -19,6 +19,7 @@ from clawtrace.model.verdict import RunResult, run_status_of
 from clawtrace.report.base import CampaignReport
 from clawtrace.runners.base import TelemetryTarget
 from clawtrace.runners.starting.environment import telemetry_variables
+from clawtrace.session.ended_well import with_ends
 from clawtrace.session.held_store import QUERY_SECONDS, bounded_query
 from clawtrace.session.session import Session
 from clawtrace.sidecar.feed import Feed, LastVerdicts
@@ -315,7 +316,7 @@ class Control:
             part = chosen[start : start + step]
             for run_id in part if start else ():
                 self._record(run_id)  # it may have been deleted since the first were judged
-            yield from self._published(self.session.evaluate(part, asked))
+            yield from self._published(with_ends(self.session, self.session.evaluate(part, asked), asked))
 
     def _published(self, results: Sequence[RunResult]) -> Iterator[RunResult]:
         spans = self._spans([result.run_id for result in results]) if self.telemetry.sends_verdicts else {}

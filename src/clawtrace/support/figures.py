@@ -93,13 +93,10 @@ def between(low: float | None, high: float | None, written: Callable[[Any], str]
     """Return a number that lies between two bounds, such as ``2 to 3``, or ``≥2`` where nothing bounds it above."""
     if high is None:
         return f"≥{written(low)}" if low else UNKNOWN
-    return (
-        written(high)
-        if low is None or low == high
-        else f"{written(low)} to {written(high)}"
-        if low
-        else f"≤{written(high)}"
-    )
+    most = written(high)
+    if low is None or written(low) == most:
+        return most
+    return f"{written(low)} to {most}" if low else f"≤{most}"
 
 
 def total_of(totals: Mapping[str, Any], name: str) -> str:

@@ -60,7 +60,7 @@ function total(run: Summed, name: string): number | null {
 /** A number that lies between two bounds; ≥ where nothing bounds it above. */
 function between(low: number, high: number | null, written: (value: number) => string): string {
   if (high == null) return low ? `≥${written(low)}` : "?";
-  return low === high ? written(high) : low ? `${written(low)} to ${written(high)}` : `≤${written(high)}`;
+  return written(low) === written(high) ? written(high) : low ? `${written(low)} to ${written(high)}` : `≤${written(high)}`;
 }
 
 /** A total by its name: the number, or between which it lies. */

@@ -37,6 +37,25 @@ def test_all_some_or_those_that_meet_a_condition(store, invoke):
     assert judged(invoke(*args, "--where", "run_id LIKE 'one%'")) == ["one_tool"]
 
 
+def test_a_stored_run_whose_agent_broke_is_red(store, invoke):
+    """As it was in its suite; the others are asked nothing more."""
+    from clawtrace.model.run import ClosedBy, RunRecord
+    from clawtrace.session.session import Session
+
+    with Session.open(store) as session:
+        session.put_record(
+            RunRecord("one_tool", "one_tool", closed_by=ClosedBy.EXIT, run_status="failed", agent_exit_code=1)
+        )
+    ended = invoke("eval", "--store", store, "--assertions", "checks.yaml", "--report", "json=-")
+    runs = [case["runs"][0] for case in json.loads(ended.stdout)["cases"]]
+
+    assert ended.exit_code == 1
+    assert [[(one["id"], one["status"]) for one in run["assertions"]] for run in runs] == [
+        [("no_span_errors", "pass"), ("agent_ended_well", "fail")],
+        [("no_span_errors", "pass")],
+    ]
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -65,6 +84,6 @@ def test_the_project_names_the_store(store, invoke, tmp_path):
     assert judged(invoke(*args)) == ["one_tool", "delegation"]
     assert judged(invoke(*args, "--run-id", "delegation")) == ["delegation"]
     assert len(judged(invoke(*args, "--traces", RECORDINGS / "one_tool"))) == 1
-    assert "Give --suite to run agents, or" in invoke("eval").stderr
+    assert "Give --suite to run agents (here is none; `clawtrace init` writes one), or" in invoke("eval").stderr
     store.unlink()
     assert "of clawtrace.yaml does not exist yet" in invoke(*args).stderr

@@ -89,7 +89,9 @@ def test_killed_and_timed_out(lab: Lab) -> None:
     assert lab.reasons("t") == ["timed_out"]
 
 
-@pytest.mark.parametrize(("code", "reasons"), [(137, ["killed"]), (192, ["killed"]), (128, []), (193, []), (3, [])])
+@pytest.mark.parametrize(
+    ("code", "reasons"), [(137, ["killed"]), (192, ["killed"]), (128, []), (193, []), (3, []), (124, ["timed_out"])]
+)
 def test_an_exit_code_that_reports_a_signal(lab: Lab, code: int, reasons: list[str]) -> None:
     """A shell that waits for a killed program ends with 128 + the signal's number, and so do container engines."""
     lab.put(agent("a"), record=RunRecord("r", "r", closed_by=ClosedBy.EXIT, agent_exit_code=code))

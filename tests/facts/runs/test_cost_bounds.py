@@ -67,6 +67,7 @@ def test_printed_as_a_bound() -> None:
 
     assert cost_of({"cost_low": low, "cost_high": high, "priced_calls": 1}) == "$0.1000 to $1.25"
     assert cost_of({"cost_low": high, "cost_high": high, "priced_calls": 1}) == "$1.25"
+    assert cost_of({"cost_low": 0.00010, "cost_high": 0.00011}) == "$0.0001"
 
 
 def test_tables_without_a_price_for_cached_tokens_are_exact() -> None:

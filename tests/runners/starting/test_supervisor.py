@@ -49,25 +49,28 @@ def test_a_command_has_three_descriptors(tmp_path: Path) -> None:
     assert out.read_text().split() == ["0", "1", "2"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ])
 def test_signals_are_not_ignored(number: signal.Signals) -> None:
     """A signal ends a command, whatever its supervisor does about Ctrl-C and Python about a closed pipe."""
     assert run(f"kill -{number.name[3:]} $$; sleep 20").signal == number
 
 
-def test_ctrl_c_does_not_end_a_supervisor_that_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It comes in the first instant of the process; the command is supervised to its end."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_does_not_end_a_supervisor_that_starts(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes in the first instant of the process, to its whole group; the command is supervised to its end."""
 
     def interrupted(*args, **how) -> subprocess.Popen[bytes]:
         supervisor = start(*args, **how)
-        supervisor.send_signal(signal.SIGINT)
+        supervisor.send_signal(number)
         return supervisor
 
     start = subprocess.Popen
     monkeypatch.setattr(process.subprocess, "Popen", interrupted)
 
     assert run("exit 3").exit_code == 3
-    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    assert number not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 @pytest.mark.parametrize("own_group", [True, False])

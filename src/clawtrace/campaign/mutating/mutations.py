@@ -14,6 +14,7 @@ from clawtrace.assertions.base import Assertion
 from clawtrace.campaign.mutating.changed_spans import ChangedSpans, trace_of
 from clawtrace.campaign.mutating.span_faults import GoodRun, RequestedTool, SpanFault, faults_of
 from clawtrace.config.projects.session_settings import SessionSettings
+from clawtrace.model.progress import Progress, unseen
 from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import Status, Verdict
 from clawtrace.receiver.recordings.recording import Grouping
@@ -86,6 +87,7 @@ def mutation_score(
     assertions: Sequence[Assertion],
     settings: SessionSettings,
     record: RunRecord | None = None,
+    progress: Progress = unseen,
 ) -> ScoredRun:
     """Put each fault into a run, and ask the assertions about it.
 
@@ -93,14 +95,17 @@ def mutation_score(
         run_id: of a run that the assertions should pass.
         assertions: with an id each.
         record: what is known of the run apart from its spans.
+        progress: called with what is being done and how far it is.
     """
+    progress("putting faults into the run", 0, 0)
     lines = list(asked.exported(run_id))
     run = _good_run(asked, run_id)
     spans = max(run.facts["spans"], 1)
     faults = faults_of(run)[: max(_MOST_SPANS // spans, 8)]
     tracing = [one for one in assertions if type(one).needs_trace]
     with TemporaryDirectory(prefix="clawtrace-mutate-") as folder, Session.open(settings=settings) as session:
-        _write(Path(folder), lines, faults)
+        session.progress = progress
+        _write(Path(folder), lines, faults, progress)
         names = session.load_recordings([Path(folder)], Grouping("dir")).run_ids
         if record is not None:
             for number, name in enumerate(names):
@@ -139,9 +144,10 @@ def _good_run(asked: Session | HeldStore, run_id: str) -> GoodRun:
     return GoodRun(facts, counted, {span: parent for span, _, parent in rows}, requests)
 
 
-def _write(folder: Path, lines: Sequence[str], faults: Sequence[SpanFault]) -> None:
+def _write(folder: Path, lines: Sequence[str], faults: Sequence[SpanFault], progress: Progress) -> None:
     """Write the run as it was, and with each fault, into a separate folder each."""
     for number in range(len(faults) + 1):
+        progress("putting faults into the run", number, len(faults))
         spans = ChangedSpans(lines)
         if number:
             faults[number - 1].change(spans)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import cast
 
-from clawtrace.assertions._runner_word import RunnerWord
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.probe import Probe
-from clawtrace.assertions.registry import parse_assertion
 from clawtrace.assertions.world import World
 from clawtrace.errors import ClawtraceError, PreconditionError
 from clawtrace.model.run import ClosedBy, RunRecord
@@ -22,7 +21,6 @@ from clawtrace.session.session import Session
 __all__ = [
     "after",
     "as_stored",
-    "asked_of_the_end",
     "before",
     "with_last_words",
     "with_outcome",
@@ -31,36 +29,15 @@ __all__ = [
     "without_trace",
 ]
 
-_ENDED_WELL = {
-    "type": "status_is",
-    "status": "success",
-    "id": "agent_ended_well",
-    "description": "An agent that exits with an error or reaches its time limit has failed, unless the case asks how it ended.",
-}
-
-
-def asked_of_the_end(assertions: Sequence[Assertion], run_status: str | None) -> list[Assertion]:
-    """Return the assertions on a run; one whose agent failed is checked for that too, where none of them asks how it ended.
-
-    So an agent that exits with an error or never ends is red, whether its spans came or not, and good runs are asked nothing more.
-    """
-    asks = any(isinstance(one, RunnerWord) and one.asks_of_the_end and one.severity == "error" for one in assertions)
-    # Where the case lets every one of its assertions fail now and then, an agent may break as often: all its runs are asked.
-    minimum = max((one.min_pass_rate for one in assertions), default=1.0)
-    broke = run_status in ("failed", "timed_out", "provider_error")
-    if asks or not (broke or minimum < 1):
-        return list(assertions)
-    return [*assertions, parse_assertion({**_ENDED_WELL, "min_pass_rate": minimum})]
-
-
 _OF_OUTCOME = (
     "started_ns", "ended_ns", "run_status", "final_output", "ended_by_signal", "timed_out", "cut_off", "runner_error", "agent", "settle_ms",
 )  # fmt: skip
 """What a record has under the same name."""
 _ERROR = re.compile(r"(?:Uncaught )?[\w.]*(?:Error|Exception)\b")
 """A line that names an error; some programs write more after it: the task that failed, their version."""
-_DROPPED = re.compile(r"Queue (full, dropping|is full, likely) [Ss]pan|Dropping span batch|Dropped \d+ spans")
-"""What OpenTelemetry's SDKs for Python and JavaScript write where a span was not exported; it leaves no sign in the others."""
+_DROPPED = re.compile(rb"Queue (full, dropping|is full, likely) [Ss]pan|Dropping span batch|Dropped \d+ spans")
+"""What OpenTelemetry's SDKs for Python and JavaScript write where a span was not exported; it leaves no sign in the others. Logging
+writes to standard output, too, where the agent has set it up so."""
 _LOST = "The agent's SDK dropped spans (it wrote `{}`): the queue of its span processor is too small."
 _LAST_LINES = 3
 """An exporter that fails says so in a few lines, of which the last names the cause."""
@@ -128,9 +105,9 @@ def as_stored(
 
 def with_outcome(record: RunRecord, outcome: RunOutcome) -> RunRecord:
     """Return what is known of a run with how its agent ended."""
-    dropped = _DROPPED.search("" if outcome.stderr is None else read_output(outcome.stderr))
+    dropped = _of_dropped_spans(outcome.stderr) or _of_dropped_spans(outcome.stdout)
     return record._replace(
-        lacking=_LOST.format(dropped[0]) if dropped else record.lacking,
+        lacking=_LOST.format(dropped) if dropped else record.lacking,
         agent_exit_code=outcome.exit_code,
         workspace=str(outcome.workspace) if outcome.workspace else None,
         turns=tuple(
@@ -139,6 +116,15 @@ def with_outcome(record: RunRecord, outcome: RunOutcome) -> RunRecord:
         ),
         **{name: getattr(outcome, name) for name in _OF_OUTCOME},
     )
+
+
+def _of_dropped_spans(output: Path | None) -> str:
+    """Return what the agent's SDK wrote of spans that it dropped, anywhere in a stream; empty where it wrote nothing of it."""
+    if output is None or not output.exists() or output.stat().st_size == 0:
+        return ""
+    with output.open("rb") as stream, mmap(stream.fileno(), 0, access=ACCESS_READ) as whole:
+        found = _DROPPED.search(whole)
+        return found[0].decode() if found else ""
 
 
 # --- the world of a run -----------------------------------------------------------------------------------------------

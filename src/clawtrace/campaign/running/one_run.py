@@ -18,7 +18,6 @@ from clawtrace.campaign.running.cassettes import Cassettes, key_names, misses_of
 from clawtrace.campaign.running.ended import (
     after,
     as_stored,
-    asked_of_the_end,
     with_last_words,
     with_outcome,
     with_preconditions,
@@ -46,6 +45,7 @@ from clawtrace.runners.base import (
     TelemetryTarget,
 )
 from clawtrace.runners.starting.templates import RunValues, render, render_tree, session_id
+from clawtrace.session.ended_well import asked_of_the_end
 
 if TYPE_CHECKING:
     from clawtrace.cassettes.playing import Playback

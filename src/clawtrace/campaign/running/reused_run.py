@@ -14,12 +14,12 @@ from clawtrace.assertions.world import World
 from clawtrace.campaign.planning.expand import PlannedRun
 from clawtrace.campaign.results.stored import StoredRun, fresh_folder, write_json
 from clawtrace.campaign.results.stored_results import read_result
-from clawtrace.campaign.running.ended import asked_of_the_end
 from clawtrace.campaign.running.judged_run import with_judgement
 from clawtrace.campaign.running.one_run import RunContext, run_values
 from clawtrace.campaign.running.simulated_user import read_conversation
 from clawtrace.errors import RunnerError
 from clawtrace.model.verdict import RunResult
+from clawtrace.session.ended_well import asked_of_the_end
 from clawtrace.session.session import Session
 
 __all__ = ["at_home", "judge_stored"]

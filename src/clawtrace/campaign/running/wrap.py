@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clawtrace.campaign.running.at_work import interrupts, preparing
-from clawtrace.campaign.running.ended import asked_of_the_end, with_outcome
+from clawtrace.campaign.running.ended import with_outcome
 from clawtrace.config.base import is_slug
 from clawtrace.config.cases.assertion_list import AssertionList
 from clawtrace.errors import RunnerError
@@ -24,6 +24,7 @@ from clawtrace.runners.starting.command_turn import not_started
 from clawtrace.runners.starting.environment import with_telemetry
 from clawtrace.runners.starting.process import ProcessEnd, ProcessSpec, supervise
 from clawtrace.runners.starting.templates import RunValues
+from clawtrace.session.ended_well import asked_of_the_end
 from clawtrace.session.session import Session
 
 __all__ = ["WrappedRun", "run_command"]

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -58,9 +59,9 @@ class ExistingRuns(NamedTuple):
             return self
         project = load_project()
         if project.config.store.url is None or not (asked or self.given()):
-            of_project = f" ({', '.join(suites[:5])})" if (suites := project.suites) else ""
+            of_project = ", ".join(project.suites[:5]) or "here is none; `clawtrace init` writes one"
             raise click.UsageError(
-                f"Give --suite to run agents{of_project}, or --traces, --store or --server with --assertions to judge existing runs "
+                f"Give --suite to run agents ({of_project}), or --traces, --store or --server with --assertions to judge existing runs "
                 "(`store: {url: …}` in clawtrace.yaml stands for --store)."
             )
         return self._replace(source=self.source._replace(store=existing_store(None, project)))
@@ -145,6 +146,10 @@ def judge_runs(
             judge=None if judging is None else judging.opinions,
             evidence_of_passes=output.shows_passes or folder is not None,
         )
+        if not {None, "success"}.issuperset(map(attrgetter("run_status"), results)):
+            from clawtrace.session.ended_well import with_ends
+
+            results = with_ends(session, results, asked.assertions.parsed)
         results = results if judging is None else [judging.with_assertions(one) for one in results]
         on_a_page = session if output.shows_page(folder) else None
         shown = also_shown(session, results, quiet=output.quiet, on_a_page=on_a_page)

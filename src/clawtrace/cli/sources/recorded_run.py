@@ -33,8 +33,7 @@ def score_of(
     settings = session_settings(project or load_project())
     record = asked.record(run_id) if isinstance(asked, Session) else None
     with working() as shown:
-        shown("putting faults into the run", 0, 0)
-        return mutation_score(asked, run_id, assertions, settings, record)
+        return mutation_score(asked, run_id, assertions, settings, record, shown)
 
 
 def print_score(score: ScoredRun, console: ConsoleOutput) -> None:

@@ -294,7 +294,12 @@ class _Builder:
             is_text = key.tag == "tag:yaml.org,2002:str" or (key.tag == _BOOL and name.lower() not in ("true", "false"))
             if not is_text or not isinstance(name, str):
                 shown = name if isinstance(name, str) else _kind(key)
-                self.add(key, f"a key must be text, found {shown}", f'Write "{shown}": in quotes.')
+                quoted = (
+                    f'Write "{name}": in quotes.'
+                    if shown is name
+                    else "Put text that begins with `{` or `[` in quotes."
+                )
+                self.add(key, f"a key must be text, found {shown}", quoted)
             elif name in seen:
                 self.add(key, f"the key `{name}` is used twice, first in line {seen[name]}")
             else:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import Any
 
 from clawtrace.config.files.document import KeyPath
@@ -72,7 +73,6 @@ def _read_test(
     prompts: list[tuple[KeyPath, str]],
 ) -> None:
     values: dict[str, Any] = {}
-    assertions = []
     for place, written in ((("defaultTest",), default), (path, test)):
         for key, kind, words in (
             ("vars", dict, "a mapping"),
@@ -83,22 +83,32 @@ def _read_test(
                 found.leave_out((*place, key), f"expected {words} in this file; the test is left out")
                 return
         values |= written.get("vars", {})
-    for place, written in ((("defaultTest",), default), (path, test)):
-        if written is default and test.get("options", {}).get("disableDefaultAsserts"):
+    options = default.get("options", {}) | test.get("options", {})
+    checks = [
+        (one, (*place, "assert", index))
+        for place, written in ((("defaultTest",), default), (path, test))
+        if written is test or not test.get("options", {}).get("disableDefaultAsserts")
+        for index, one in enumerate(written.get("assert", []))
+    ]
+    combinations = [values] if options.get("disableVarExpansion") else _combinations(values)
+    for number, (given, (place, prompt)) in enumerate(product(combinations, prompts), 1):
+        assertions = [ours for one, where in checks for ours in _assertions(found, one, where, given)]
+        if not assertions:
+            found.leave_out(path, "nothing is left to check")
             continue
-        for index, one in enumerate(written.get("assert", [])):
-            assertions += _assertions(found, one, (*place, "assert", index), values)
-    if not assertions:
-        found.leave_out(path, "nothing is left to check")
-        return
-    for number, (place, prompt) in enumerate(prompts, 1):
         try:
-            message = _filled(prompt, values)
+            message = _filled(prompt, given)
         except NoEqualError as error:
             found.leave_out(place, f"{error}: without the message that it makes, a test is left out")
             continue
         title = str(test.get("description") or message)
         found.add(" ".join(title.split())[:100], [message], assertions, f"{title} {number}" if number > 1 else title)
+
+
+def _combinations(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the variables of each test: a variable that is a list makes one test for each of its values."""
+    for chosen in product(*(value if isinstance(value, list) else [value] for value in values.values())):
+        yield dict(zip(values, chosen, strict=True))
 
 
 def _assertions(found: Import, written: Any, path: KeyPath, values: Mapping[str, Any]) -> list[tuple[Written, str]]:

@@ -62,6 +62,8 @@ ORDER BY r.run_no
 
 _KILLED_BELOW = range(128 + 1, 128 + 64 + 1)
 """Exit codes by which a shell (POSIX, "Exit Status for Commands") or a container engine says that a signal killed what it ran."""
+_TIMED_OUT_BELOW = 124
+"""By which the command `timeout` says that it ended what it ran."""
 
 _CONFLICTS = "SELECT r.run_id, c.message FROM run_conflicts AS c JOIN fact_runs AS r ON r.run_no = c.run_no"
 
@@ -322,6 +324,9 @@ def _from_record(record: RunRecord) -> list[IncompleteReason]:
     elif (code := record.agent_exit_code or 0) in _KILLED_BELOW:
         sentence = f"the agent ended with exit code {code}: its child process was killed by signal {code - 128}."
         reasons.append(IncompleteReason("killed", sentence))
+    elif code == _TIMED_OUT_BELOW:
+        sentence = "the agent ended with exit code 124, by which `timeout` says that it ended its child process."
+        reasons.append(IncompleteReason("timed_out", sentence))
     if record.cut_off is not None:
         reasons.append(IncompleteReason("cut_off", record.cut_off))
     if record.lacking is not None:

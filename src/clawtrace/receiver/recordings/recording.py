@@ -274,7 +274,10 @@ class _RecordingLoader:
             if file.named:
                 if isinstance(reason, ForeignTraceError):
                     raise InputError(f"`{name}` cannot be read: {reason}") from None
-                raise InputError(f"`{name}` is not OTLP: {reason}; give an agent's own log with --log") from None
+                raise InputError(
+                    f"`{name}` is not OTLP: {reason}. Other tools' exports that are read are in docs/imports.md; an agent's own "
+                    "log is given with --log"
+                ) from None
             self.report.passed_over.append((name, str(reason)))
             return False
         except OSError as error:

@@ -108,6 +108,14 @@ def _requests(name: str, stream: io.BufferedReader[Any]) -> Iterator[RecordedReq
         raise NotOtlpError("it is text, but not JSON")
 
 
+def _no_otlp(row: object) -> str:
+    """Say which JSON is no OTLP: an answer without traces, such as `{"message": "Unauthorized"}`, is known by its keys."""
+    from clawtrace.support.figures import listed
+
+    found = listed([f"`{key[:40]}`" for key in row], most=4) if isinstance(row, dict) else ""
+    return f"this JSON has {found or 'no key'}, and not {_KEYS}"
+
+
 class _JsonReader:
     """Reads JSON line by line as long as lines are whole objects, and the rest as one text."""
 
@@ -219,7 +227,7 @@ class ForeignRows:
 
         for form, row in foreign_rows(document):
             if self.form is None and (form is None or not form.reader):
-                raise ForeignTraceError(form.sentence) if form else NotOtlpError(f"{place}: this JSON has no {_KEYS}")
+                raise ForeignTraceError(form.sentence) if form else NotOtlpError(f"{place}: {_no_otlp(row)}")
             if form is None or self.form not in (None, form):
                 found = "OTLP" if document_signals(row) else form.name if form else "another JSON object"
                 began = self.form.name if self.form else ""

@@ -261,9 +261,11 @@ def main(channel: int) -> None:
             os.dup2(channel, CHANNEL)
             os.close(channel)
         os.set_inheritable(CHANNEL, False)
-        # A function, because a command would inherit that the signal is ignored. Until here it was blocked.
-        signal.signal(signal.SIGINT, lambda *_: None)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+        # Both may come to the whole group, from a terminal or from `timeout`; the end of clawtrace then ends the command.
+        # A function, because a command would inherit that a signal is ignored. Until here they were blocked.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT, signal.SIGTERM])
         obey(read_order())
     except Exception as error:
         say("broken", reason=f"{type(error).__name__}: {error}")

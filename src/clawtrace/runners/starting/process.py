@@ -121,7 +121,7 @@ def _started(spec: ProcessSpec, streams: Mapping[str, int], channel: int) -> sub
     """
     with contextlib.ExitStack() as after:
         # A supervisor that is not ready yet would die of Ctrl-C: it takes the signal as soon as it is.
-        unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
         after.callback(signal.pthread_sigmask, signal.SIG_SETMASK, unblocked)
         try:
             return subprocess.Popen(

@@ -42,7 +42,7 @@ def holds_store(db: DuckDBPyConnection, path: str) -> bool:
     if found is None or found[0] != SCHEMA_VERSION:
         raise StoreSchemaError(
             f"{path!r} has store schema {found and found[0]}, this clawtrace reads {SCHEMA_VERSION}: "
-            "open it with the version that wrote it, or name another file."
+            "open it with the version that wrote it, name another file, or move it away; a campaign then runs its agents anew."
         )
     return bool(tables)
 

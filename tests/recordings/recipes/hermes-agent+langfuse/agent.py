@@ -7,7 +7,9 @@ from pathlib import Path
 
 import lab
 
-(Path.home() / ".bash_profile").write_text(f"export PATH={lab.commands('terminal')}:$PATH\n")  # its terminal is a login shell
+(Path.home() / ".bash_profile").write_text(
+    f"export PATH={lab.commands('terminal')}:$PATH\n"
+)  # its terminal is a login shell
 settings = Path.home() / ".hermes/config.yaml"
 settings.parent.mkdir()
 settings.write_text(f"""

@@ -73,6 +73,9 @@ def add_gaps(facts: Found, stated: Stated) -> None:
             findings.gap("llm_calls", "whole-turn", turn)
         if states_uncounted_usage(run):
             findings.gap("llm_calls", "usage-without-call")
+        last = max(models, key=lambda call: call.start_ns)
+        if last.group in tools.asking and last.outcome == "ok" and run.evidence(last.index) == "generic":
+            findings.gap("llm_calls", "tool-asked-last", last.index)
         if not _tells_attempts(run, models):
             findings.gap("llm_calls", "attempts-not-recorded", outcome="error")
             for call in models:

@@ -74,7 +74,10 @@ def add_gaps(facts: Found, stated: Stated) -> None:
         if states_uncounted_usage(run):
             findings.gap("llm_calls", "usage-without-call")
         last = max(models, key=lambda call: call.start_ns)
-        if last.group in tools.asking and last.outcome == "ok" and run.evidence(last.index) == "generic":
+        # A tool takes the answer, or its failure ends the run.
+        ends = last.agent is not None and run.spans[last.agent].final_output is not None
+        ends = ends or any(call.outcome == "error" for call in tools.calls[-1:])
+        if last.group in tools.asking and last.outcome == "ok" and not ends and run.evidence(last.index) == "generic":
             findings.gap("llm_calls", "tool-asked-last", last.index)
         if not _tells_attempts(run, models):
             findings.gap("llm_calls", "attempts-not-recorded", outcome="error")

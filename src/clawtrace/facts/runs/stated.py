@@ -97,10 +97,8 @@ def _rollup(run: RunSpans, used: Sequence[LlmCall], contradicted: Set[int], find
         run.words(index).rollup == "running" and (len(top) > 1 or run.spans[index].rollup_llm_calls != 1)
         for index in found
     )
-    # What was used in an attempt before it failed may be missing in the sum of the agent that made it again; and where nothing is
-    # known of the framework, what the agents inside of it used.
-    unknown = any(run.evidence(index) == "generic" for index in found)
-    if not whole_work or unknown or "attempt" in run.role or not contradicted.isdisjoint(found):
+    # What was used in an attempt before it failed may be missing in the sum of the agent that made it again.
+    if not whole_work or "attempt" in run.role or not contradicted.isdisjoint(found):
         return Stated(low, {}, {})
     calls = _whole([span.rollup_llm_calls for span in top])
     counted = {} if calls is None else {"llm_calls": calls}

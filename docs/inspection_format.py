@@ -159,6 +159,8 @@ class InspectedRun(Struct):
     """What an agent sets so that tokens or messages that are unknown are recorded."""
     reconciliation: list[str]
     """How spans became calls, in sentences."""
+    diagnostics: list[str]
+    """What is odd about the run's telemetry, in sentences, such as a transcript that was not used."""
 
 
 @dataclass(frozen=True, kw_only=True)

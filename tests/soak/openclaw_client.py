@@ -79,13 +79,13 @@ OPENCLAWS = [
     OpenClawClient(
         f"openclaw-{version}", version,
         start=(), resume=(),
-        shell=Shell("exec", "command", {}, {"timeout": 1}),
+        shell=Shell("exec", "command", {}, {limit: 1}),
         read=("read", "path"), write=("write", "path", "content"),
         helper=("sessions_spawn", {"agentId": "researcher"}, "task"), helper_name="researcher",
-        refused=r"^Tool \S+ not found|^Validation failed",
+        refused=r"^Tool \S+ not found|^Validation failed|exec parameter \S+ is unsupported",
         failed=r"exited with code [1-9]|Command (timed out|not found)|^ENOENT|\"status\": ?\"error\"",
         main="main",
         seconds=600,
     )
-    for version in (VERSION, NEWEST)
+    for version, limit in ((VERSION, "timeout"), (NEWEST, "timeoutSeconds"))
 ]  # fmt: skip

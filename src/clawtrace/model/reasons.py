@@ -182,8 +182,8 @@ _OF_CALLS = (
     ),
     Reason(
         "unread-answer",
-        "A model span failed with an error of the program's own language (AttributeError, TypeError, JSONDecodeError), or only "
-        "general rules read it and its words are not those of a failed request: the model may have answered before.",
+        "A model span failed after its answer began, with an error of the program's own language (AttributeError, TypeError, "
+        "JSONDecodeError), or only general rules read it and its words are not those of a failed request: the model may have answered.",
         "clients fail so on an answer without a field that they expect, and on a request that was never sent",
         "An instrumentation of the model's SDK, whose span ends before the answer is used.", always=True,
     ),

@@ -125,6 +125,15 @@ class TestFailedModelCalls:
 
         assert lab.totals("llm_calls", "errors") == (1, 0)
 
+    @pytest.mark.parametrize(("began", "calls"), [({"model_call__time_to_first_byte_ms": 269}, None), ({}, 1)])
+    def test_one_that_failed_after_its_first_byte_may_have_been_answered(
+        self, lab: Lab, began: dict[str, Any], calls: int | None
+    ) -> None:
+        """As 2026.9.6 wrote it of an answer whose arguments were no JSON: the answer and its usage had come whole."""
+        lab.put(run("r"), call("a", "r", 1), call("b", "r", 10, error="Error", errorCategory="Error", **began))
+
+        assert lab.totals("llm_calls") == (calls,)
+
 
 class TestWork:
     """What is the agent's work, and what is the gateway's."""
@@ -462,6 +471,17 @@ class TestDispatcher:
 
         assert lab.rows("SELECT name, outcome FROM tool_calls ORDER BY name") == [("cron", "blocked"), ("write", "ok")]
         assert lab.totals("tool_calls", "errors") == (2, 1)
+
+    @pytest.mark.parametrize(("category", "commands"), [("tool_preparation", []), ("Error", [("rm -r /x",)])])
+    def test_a_command_whose_parameters_were_refused_did_not_run(
+        self, lab: Lab, category: str, commands: list[tuple[str]]
+    ) -> None:
+        """It is an attempt, and ran nothing; a shell's own failure is another thing."""
+        asked = {"genai__tool__call__arguments": '{"command":"rm -r /x","timeout":1}', "errorCategory": category}
+        lab.put(run("r"), tool("t", "r", "exec", 12, 12, error=category, **asked))
+
+        assert lab.rows(OUTCOMES) == [("exec", "error")]
+        assert lab.rows("SELECT DISTINCT text FROM commands") == commands
 
     def test_a_blocked_result_is_one_blocked_call(self, lab: Lab) -> None:
         """Both spans are written when they end, without a duration."""

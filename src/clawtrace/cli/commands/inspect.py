@@ -116,6 +116,8 @@ def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], console: Consol
         _print_totals(run, console)
     if run["spans"] and not run["dialects"]:
         console.paragraph(OF_NO_INSTRUMENTATION, first="  hint: ", indent="        ", style="cyan")
+    for note in run["diagnostics"]:
+        console.paragraph(note, first="  note: ", indent="        ")
     for hint in run["hints"]:
         console.paragraph(hint, first="  hint: ", indent="        ", style="cyan")
     for line in run["reconciliation"]:

@@ -181,9 +181,10 @@ class _LogLoader:
                 self._store, run_id, "logs",
                 as_logs(found.spans, reading.form, path.name), self._redaction,
             )  # fmt: skip
+            name = f"the transcript `{path.name}` ({reading.title})"
+            more = f"{name} has more details of {found.calls} model and tool calls than their spans."
             said = [
-                f"the transcript `{path.name}` ({reading.title}) has more details of {found.calls} model and tool calls "
-                "than their spans."
+                more if found.calls else f"{name} was not used: none of its turns has the calls of a turn of the spans."
             ]
             if found.left:
                 said.append(f"{found.left} calls of the transcript `{path.name}` have no span in the run.")

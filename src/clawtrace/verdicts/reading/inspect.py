@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from clawtrace.dialects.load import Dialect
+from clawtrace.facts.facts import fact_states
 from clawtrace.model.reasons import REASONS
 from clawtrace.model.relations import COUNTED, RELATIONS
 from clawtrace.store.api import QueryableStore
@@ -104,7 +105,11 @@ def inspect_runs(store: QueryableStore, run_ids: Sequence[str], dialects: Mappin
     """
     store.select_runs(run_ids)
     found = {name: by_run(store, sql) for name, sql in _ASKED.items()}
-    return {"schema": SCHEMA, "runs": [_run(run_id, found, dialects) for run_id in run_ids]}
+    states = fact_states(store)
+    runs = [_run(run_id, found, dialects) for run_id in run_ids]
+    for run in runs:
+        run["diagnostics"] = list(states[run["run_id"]].diagnostics) if run["run_id"] in states else []
+    return {"schema": SCHEMA, "runs": runs}
 
 
 def _run(

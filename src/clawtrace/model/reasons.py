@@ -131,7 +131,7 @@ _OF_CALLS = (
         "tool-asked-last",
         "The last answer that was recorded asked for a tool, and nothing is known of the framework: what a model was asked after it may "
         "not be recorded.",
-        "who asks for a tool is told its result", "Record a span for each model call.", always=True,
+        "who asks for a tool is told its result", "Record a span for each model call.",
     ),
     Reason(
         "spawned-unseen",

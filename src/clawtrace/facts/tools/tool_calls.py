@@ -31,7 +31,7 @@ _LIKE_A_FAILURE = re.compile(
     r"""(?ix) (?<!no\s) (?<!0\s) \b (?: (error|exception|failure)s?\b (?!\W*[:=]\W*(null|none|false|0)\b) | traceback
     | fail(ed|s)?\b (?!\W*[:=]\W*(null|none|false|0)\b) | denied | refused | rejected | invalid | no\ssuch | unable\sto
     | not\s(found|allowed|permitted|available|supported) | (can|could)\s?(not|n't) | timed?\s?out | abort(ed)? | cancell?ed
-    | (return|exit(ed)?)[\W_]?(with\W)?(code|status)\W{1,4}-?[1-9] )"""
+    | exit(ed)?\W(with\W)?(code|status)\W{1,4}[1-9] )"""
 )
 """The beginning of a result that may be a failure's."""
 

@@ -228,6 +228,8 @@ class SpanTests(DialectPart):
     """The span of a tool call, or of a step, does not show whether it failed."""
     answer_unread: Annotated[Condition | None, RecordEffect.ANY] = None
     """A model call, or an agent, failed with an error of the program itself, not of the request, or after its answer began: the model may have answered before."""
+    outermost: Annotated[Condition | None, RecordEffect.SPAN] = None
+    """The span has no parent, whatever it names: the SDK made the id up, and no such span exists."""
     excludes_cache: Annotated[Condition | None, RecordEffect.SPAN] = None
     """Input tokens are recorded without the cached ones."""
     excludes_reasoning: Annotated[Condition | None, RecordEffect.SPAN] = None

@@ -128,6 +128,12 @@ _OF_CALLS = (
         "who uses tokens has called a model", "Record a span for each model call.", always=True,
     ),
     Reason(
+        "tool-asked-last",
+        "The last answer that was recorded asked for a tool, and nothing is known of the framework: what a model was asked after it may "
+        "not be recorded.",
+        "who asks for a tool is told its result", "Record a span for each model call.",
+    ),
+    Reason(
         "spawned-unseen",
         "A tool call started an agent of which no span was received: what it did is not recorded.",
         "an agent at work in the background has a trace of its own, or none", _AGENTS, always=True,

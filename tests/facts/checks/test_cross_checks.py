@@ -196,6 +196,10 @@ SMALLEST = {
         (agent("a"), S("m", "a", 1, 5, "chat", {"gen_ai.operation.name": "chat", "gen_ai.response.id": "r"})),
     ),
     "parent-not-received": Smallest((chat("m", "gone"),), (replace(chat("m", "far"), flags=0x300),)),
+    "tool-asked-last": Smallest(
+        (chat("m", **{OUTPUT: ASKED}), tool("t", at=20)),
+        (chat("m", **{OUTPUT: ASKED}), tool("t", at=20), chat("n", at=30)),
+    ),
     "ended-on-request": Smallest(
         (chat("m"), asked_next("s", 10)),
         (asked_next("s", 0), chat("m", at=10)),

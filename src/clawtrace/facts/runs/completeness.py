@@ -255,7 +255,7 @@ class Completeness:
         """Return the spans whose parent was not received, and is neither another process's nor one that is never exported."""
         orphans: dict[str, list[int]] = {}
         for index, span in enumerate(run.spans):
-            if span.parent_span_id is not None and not run.cut[index]:
+            if span.parent_span_id is not None and not run.cut[index] and not span.outermost:
                 remote = (span.flags or 0) & REMOTE_PARENT == REMOTE_PARENT
                 if not remote and span.parent_span_id not in record.injected:
                     orphans.setdefault(span.parent_span_id, []).append(index)

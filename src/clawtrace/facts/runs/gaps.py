@@ -73,6 +73,8 @@ def add_gaps(facts: Found, stated: Stated) -> None:
             findings.gap("llm_calls", "whole-turn", turn)
         if states_uncounted_usage(run):
             findings.gap("llm_calls", "usage-without-call")
+        if (last := _tool_last(run, models, tools)) is not None and findings.holds("tool-asked-last", last):
+            findings.gap("llm_calls", "tool-asked-last", last)
         if not _tells_attempts(run, models):
             findings.gap("llm_calls", "attempts-not-recorded", outcome="error")
             for call in models:
@@ -106,6 +108,16 @@ def add_gaps(facts: Found, stated: Stated) -> None:
     is_unclear = any(span.tool_unknown and run.evidence(index) == "generic" for index, span in enumerate(run.spans))
     if not (models or at_work) and (tell != {True} or is_unclear):
         findings.gap("errors", "errors-not-recorded")
+
+
+def _tool_last(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> int | None:
+    """Return the last answer where it asked for a tool that ran, and nothing tells that its agent answered or that the tool ended the run."""
+    last = models[-1]
+    ran = [call for call in tools.executions if call.start_ns >= last.start_ns]
+    if last.group not in tools.asking or last.outcome != "ok" or not ran:
+        return None
+    answered = last.agent is not None and run.spans[last.agent].final_output is not None
+    return None if answered or ran[-1].outcome == "error" else last.index
 
 
 def _works_apart(run: RunSpans, tool: Span) -> bool:

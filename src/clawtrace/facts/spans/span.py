@@ -157,6 +157,8 @@ class Span(NamedTuple):
     """What is recorded of the tool call, or of a step, does not show whether it failed."""
     answer_unread: bool = False
     """A model call, or an agent, failed with an error of the program itself, or after its answer began: the model may have answered before."""
+    outermost: bool = False
+    """It has no parent: the id that it names is made up."""
     priced_apart: bool = False
     """The prices of a model call are others than the price list's."""
     unlike_total: bool = False

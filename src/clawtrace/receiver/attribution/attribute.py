@@ -1,9 +1,8 @@
 """Which run a span or log record belongs to (spec: span-model.md §2).
 
 Rules, in order: 1 resource attribute, 2 span attribute, 3 header, 4 path (a trace that a run was started with goes before 1, 3 and 4,
-which say whose process it is), 5 its trace is a run's, 6 a link to such a
-trace, 7 an announced session, 8 the attribute that `run_key` names, 9 none: the trace is a run by itself. Exact
-equality only, never a time window. What arrives before the evidence does is adopted when the evidence comes.
+which say whose process it is), 5 its trace is a run's, 6 a link to such a trace, 7 an announced session, 8 the attribute that `run_key`
+names, 9 none: the trace is a run by itself. Exact equality only, never a time window. What arrives before its evidence is adopted later.
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ RUN_ID = "clawtrace.run_id"
 NO_RUN = 0
 """Run number of what names no run and has no trace that could be a run (a log record outside of traces)."""
 
-_CACHE_LIMIT = 10_000
-_DELETED_LIMIT = 10_000
+_CACHE_LIMIT = _DELETED_LIMIT = 10_000
 _CONFLICT_LIMIT = 1_000
 _ORDER = {rule.value: place for place, rule in enumerate(RunRule)}
 

@@ -114,6 +114,7 @@ def test_many_causes_are_grouped_by_what_asked(page: Page, evaluate: Evaluate, t
         )
     )
     causes = page.locator(".causes > li")
+    causes.first.wait_for()
 
     assert causes.count() == 2
     figures = causes.filter(has_text="few tool_call_count × 60 for example:")

@@ -19,8 +19,10 @@ KNOWN: dict[str, set[str]] = {
     "nothing that was said": {
         "agno+openllmetry/soak-broken-stream",
         "ax/soak-cut-stream",
+        "crewai+openlit/model_error_final",
         "google-genai-sdk+openinference/function_calling",
         "google-genai-sdk+openinference/soak-failed-turn",
+        "hermes-agent+langfuse/tool_error",
         "langchain+langfuse+approval/tool_asks",
         "langchain+langsmith+approval/tool_asks",
         "litellm-proxy+openai-agents/model_error_final",
@@ -32,6 +34,7 @@ KNOWN: dict[str, set[str]] = {
         "openai-agents+openllmetry/unknown_tool",
         "openai-sdk+judgeval/parallel_agents",
         "openai-sdk+opensearch/delegation",
+        "pydantic-deep/delegation",
         "strands-ts/soak-cut-answer",
         "strands-ts/soak-unread-answer",
         "vercel-ai6+axiom/unknown_tool",

@@ -170,7 +170,7 @@ class TestWhatGoes:
 
     def test_what_belongs_to_no_run_goes_with_them(self, served: Served) -> None:
         """The receipts of what was refused are as old as the runs, and would gather for ever."""
-        send(served, late("5b8efff798038103d269b633813fc60c", "0000000000000000"))
+        send(served, late("0" * 32, "0000000000000000"))
         run(served, "a")
         delete(served, Keep(runs=1))
         (before,) = served.session._store.script("SELECT count(*) FROM receipts WHERE run_no = 0")

@@ -110,13 +110,16 @@ class Compiler(Expressions):
     def _unread(self, parts: Mapping[str, str], columns: Mapping[str, Sequence[ColumnRule]]) -> str:
         """Return SQL for the names of numeric columns whose attribute is there and is no such number, NULL for none."""
         cases: dict[str, str] = {}
+        read = set[tuple[object, ...]]()
         for name, kind in COLUMN_TYPES.items():
             if kind in ("integer", "decimal"):
-                texts = [text for text in map(self.rule, columns.get(name, ())) if text is not None]
-                if texts:
-                    text = texts[0] if len(texts) == 1 else f"coalesce({', '.join(texts)})"
-                    # Columns that read the same number are reported once.
-                    cases.setdefault(f"{text} <> '' AND {parts[name]} IS NULL", name)
+                rules = [(text, rule) for rule in columns.get(name, ()) if (text := self.rule(rule)) is not None]
+                # Columns that read the same number are reported once.
+                places = tuple((self._place(rule), rule.json_, rule.capture) for _, rule in rules)
+                if rules and places not in read:
+                    read.add(places)
+                    text = f"coalesce({', '.join(text for text, _ in rules)})" if len(rules) > 1 else rules[0][0]
+                    cases[f"{text} <> '' AND {parts[name]} IS NULL"] = name
         values = (f"CASE WHEN {test} THEN {quote(name)} END" for test, name in cases.items())
         return self._m("joined", values=", ".join(values)) if cases else "NULL::VARCHAR"
 

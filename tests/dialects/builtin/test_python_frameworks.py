@@ -308,7 +308,9 @@ class TestMcp:
     def layer(self, id: str, at: int, to: int, error: str | None = None, **attrs: Any) -> S:
         """A client's or server's span that lost its context: it starts a separate trace."""
         words = {"mcp.method.name": "tools/call", "gen_ai.tool.name": "get_weather", **attrs}
-        return S(id, "", at, to, "tools/call get_weather", words, error=error, trace=f"{at:032x}")
+        return S(
+            id, "", at, to, "tools/call get_weather", words, error=error, trace=f"{at:032x}", scope="mcp-python-sdk"
+        )
 
     def test_a_layer_in_a_trace_of_its_own_is_the_frameworks_call(self, lab: Lab) -> None:
         """Client and server of two calls at once; the call belongs to the agent, and fails with its layer."""
@@ -406,6 +408,7 @@ def test_haystack(lab: Lab) -> None:
             at + 5,
             "haystack.component.run",
             {"haystack.component.type": kind, "haystack.component.name": kind, **words},
+            scope="haystack",
         )
 
     lab.put(

@@ -49,7 +49,8 @@ def test_what_half_of_a_recording_says_is_true(missing: str, tmp_path: Path) -> 
     assert len(halves) > 20
     for half in halves:
         run = runs.get(conformance.name(half))
-        if run is None or (run["complete"] is False and half.parent.name not in CODING_AGENTS):
+        lost = conformance.name(half) in conformance.LOST
+        if run is None or lost or (run["complete"] is False and half.parent.name not in CODING_AGENTS):
             continue
         if run["complete"] is None:  # Logs of which no span is made: nothing is known.
             assert (run["spans"], {*run["totals"].values()}, {*run["seen"].values()}) == (0, {None}, {None})
@@ -59,4 +60,4 @@ def test_what_half_of_a_recording_says_is_true(missing: str, tmp_path: Path) -> 
 
         assert (conformance.name(half), wrong) == (conformance.name(half), {})
         if half.parent.name in CODING_AGENTS:
-            assert facts["llm_calls"][0] == facts["input_tokens"][0] == "true"
+            assert facts["llm_calls"][0] == facts["input_tokens"][0] == "true", conformance.name(half)

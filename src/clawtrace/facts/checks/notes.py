@@ -49,8 +49,8 @@ def doubt_notes(
 
 
 def _is_instant(span: Span) -> bool:
-    """Return whether a span, of a clock of more than milliseconds, has no duration."""
-    return span.end_ns == span.start_ns and span.start_ns % CLOCK_NS > 0
+    """Return whether a span, of a clock of more than milliseconds, has no duration; a log record is a point in time whatever it tells of."""
+    return span.source != "log" and span.end_ns == span.start_ns and span.start_ns % CLOCK_NS > 0
 
 
 def _in_own_words(run: RunSpans, index: int) -> bool:

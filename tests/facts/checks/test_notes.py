@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from building import SDK, Lab, S, agent, answered, asks, chat, says, tool
+
+from clawtrace.receiver.recordings.recording import Grouping
+from clawtrace.session.session import Session
 
 INPUT, OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
 BOUNDS = "SELECT {0}_low, {0}_high FROM run_totals"
@@ -89,3 +94,13 @@ class TestToolsInTheTimeOfAModelSpan:
         lab.put(agent("a"), loop, chat("e", "d", at=11), tool("t", "d", at=20))
 
         assert lab.totals("llm_calls") == (1,)
+
+
+def test_a_log_record_is_no_note_for_its_lack_of_a_duration() -> None:
+    """Codex records its model calls as log records, which are points in time."""
+    logs = Path(__file__).parents[2] / "recordings" / "codex" / "delegation" / "logs.otlp.jsonl.gz"
+    with Session.open() as session:
+        session.load_recordings([logs], Grouping("one", "r"))
+        (run,) = session.inspect(["r"])["runs"]
+
+    assert run["totals"]["llm_calls"] == 5

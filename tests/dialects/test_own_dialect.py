@@ -62,3 +62,14 @@ def test_it_reads_spans_as_it_says(acme: Dialect) -> None:
         ("chain", None, None, None, None, False),
         ("tool", None, None, "{}", 0.25, True),
     ]
+
+
+def test_a_finish_reason_is_known_however_it_is_spelled(tmp_path: Path) -> None:
+    """As an SDK writes it: the reasons of spans are looked up in lower case and with `_`."""
+    (tmp_path / "acme.yaml").write_text(
+        "dialect: acme-bot\ntitle: Acme\nabout: Acme.\nsource: its pages\nextends: otel-genai\ndetect: {priority: 60, any: [{scope: acme}]}\n"
+        "finish_reasons: {Needs-Tools: yes}\n",
+        encoding="utf-8",
+    )
+
+    assert load_dialects([tmp_path])[0].file.finish_reasons["needs_tools"] is True

@@ -96,6 +96,32 @@ def test_a_transcript_of_other_work_fills_nothing() -> None:
     assert any("7 calls of the transcript" in text for text in result.diagnostics)
 
 
+@pytest.mark.parametrize(
+    ("tool", "failed", "fits"), [("write", True, True), ("write", False, False), ("exec", True, False)]
+)
+def test_a_tool_that_the_framework_refused_has_no_span(tmp_path: Path, tool: str, failed: bool, fits: bool) -> None:
+    """Its turn is that of the spans all the same; not where it succeeded, or where another call of the tool ran: which one is unknown."""
+    case = HERE / "openclaw" / "one_tool"
+    (path,) = files_of(case)
+    *before, answer = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    asking, result = before[-2:]
+    asking["message"]["content"].append({"type": "toolCall", "id": "call_0002", "name": tool, "arguments": {}})
+    more = {"toolCallId": "call_0002", "toolName": tool, "isError": failed, "details": {}}
+    refused = result | {"id": "refused", "parentId": result["id"], "message": result["message"] | more}
+    changed = tmp_path / "changed.jsonl"
+    lines = [*before, refused, answer | {"parentId": "refused"}]
+    changed.write_text("\n".join(map(json.dumps, lines)) + "\n", encoding="utf-8")
+    with Session.open() as session:
+        session.load_recordings([case / "traces.otlp.jsonl"], Grouping("one", "r"))
+        session.load_logs([changed], lambda _: "r")
+        (run,) = session.inspect(["r"])["runs"]
+
+    assert run["totals"]["tool_calls"] == 1
+    assert (run["totals"]["input_tokens"] is not None) is fits
+    assert (run["tool_calls"][0]["arguments"] == {"command": "echo hello"}) is fits
+    assert any("was not used" in text for text in run["diagnostics"]) is not fits
+
+
 def test_the_same_turn_twice_fills_nothing(tmp_path: Path) -> None:
     """Where two turns of transcripts fit the same turn of the spans, neither is believed."""
     case = HERE / "openclaw" / "one_tool"

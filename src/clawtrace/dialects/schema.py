@@ -240,7 +240,7 @@ class DialectFile(SpanTests, DialectPart):
     hidden_handoffs: bool = False
     """A handoff has no span: it is known only where the model's request for it is recorded."""
     finish_reasons: Annotated[dict[str, bool], Merge.OVER] = {}
-    """Whether a model call that ended for this reason, in lower case and with `_` for `-`, asked for a tool; any other reason leaves it open."""
+    """Whether a model call that ended for this reason, in any case and with `-` or `_`, asked for a tool; any other reason leaves it open."""
     rollup: Literal["all", "own", "running"] = "all"
     """What roll-up totals (columns `rollup_*`) sum up. ``all``: the agent's model calls and those of agents inside of it, so
     that the topmost are added. ``own``: the agent's only, so that all in a run are added. ``running``: possibly those of
@@ -278,6 +278,11 @@ class DialectFile(SpanTests, DialectPart):
     @classmethod
     def _expressions(cls, value: list[str]) -> list[str]:
         return [_compiled(expression) for expression in value]
+
+    @field_validator("finish_reasons")
+    @classmethod
+    def _as_they_are_looked_up(cls, value: dict[str, bool]) -> dict[str, bool]:
+        return {reason.lower().replace("-", "_"): asks for reason, asks in value.items()}
 
     @field_validator("executions", mode="before")
     @classmethod

@@ -2,7 +2,7 @@
 
 A transcript may share no id with the spans of its agent, neither of a session nor of a call. So whole turns are compared:
 one and the same turn asks the same models in the same order, calls the same tools between, and its model calls ran at the
-same time. Of a tool that the framework refused there may be no span. Where several fit, or only a part, nothing is filled.
+same time. A tool that the framework refused has no span. Where several fit, or only a part, nothing is filled.
 """
 
 from __future__ import annotations
@@ -136,12 +136,9 @@ def _same_step(step: _ModelStep, call: _ModelStep) -> bool:
             return False
         if not _at_once(span, model):
             return False
-    asked, failed = (
-        Counter(tool.attributes.get("gen_ai.tool.name") for tool in step.tools if all_of or tool.error is not None)
-        for all_of in (True, False)
-    )
     ran = Counter(tool.name for tool in call.tools)
-    return ran <= asked and asked - ran <= failed
+    asked = ((tool.attributes.get("gen_ai.tool.name"), tool.error is None) for tool in step.tools)
+    return Counter(name for name, succeeded in asked if succeeded or name in ran) == ran
 
 
 def _at_once(span: LoggedSpan, call: _RecordedCall) -> bool:
@@ -162,8 +159,8 @@ def _pair(
         for name in dict.fromkeys(tool.name for tool in call.tools):
             logged = [tool for tool in step.tools if tool.attributes.get("gen_ai.tool.name") == name]
             ran = [tool for tool in call.tools if tool.name == name]
-            # Several that began in the same instant cannot be distinguished, nor those of which some were refused.
-            if len({tool.start_ns for tool in ran}) == len(ran) == len(logged):
+            # Several that began in the same instant cannot be distinguished.
+            if len({tool.start_ns for tool in ran}) == len(ran):
                 logged.sort(key=lambda tool: (tool.line, tool.part))
                 for span, tool in zip(logged, ran, strict=True):
                     pairs.setdefault(id(span), (span, tool.trace_id, tool.span_id))

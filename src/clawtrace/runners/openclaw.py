@@ -99,7 +99,7 @@ class OpenClawSettings(ModelRunnerSettings):
         return None
 
     def program(self, request: InputsRequest) -> tuple[dict[str, Any], str]:
-        """Return the program's version; an image is part of the self."""
+        """Return the program's version; an image is part of the settings."""
         if self.image is not None:
             pinned = "@sha256:" in self.image
             return (

@@ -281,7 +281,7 @@ class TestWhoseAgentWasNotReceived:
     def handed_over(self, lab: Lab, night_at: int) -> Verdict:
         handoff = {"gen_ai.operation.name": "handoff", "gen_ai.handoff.from_agent": "boss"}
         lab.put(
-            agent("b", agent="boss", at=1, to=30), S("h", "b", 20, 21, "handoff", handoff),
+            agent("b", agent="boss", at=1, to=30), tool("l", "b", at=2), S("h", "b", 20, 21, "handoff", handoff),
             elsewhere(agent("n", agent="night", at=night_at, to=90)), elsewhere(tool("x", "n", at=80, tool="rm")),
         )  # fmt: skip
         return verdict(lab, {"type": "tool_not_invoked", "tool": "rm"}, agent="boss")
@@ -296,7 +296,7 @@ class TestWhoseAgentWasNotReceived:
     def test_nor_is_it_where_another_agent_handed_over(self, lab: Lab) -> None:
         handoff = {"gen_ai.operation.name": "handoff", "gen_ai.handoff.from_agent": "clerk"}
         lab.put(
-            agent("b", agent="boss", at=1, to=15), agent("k", agent="clerk", at=16, to=30), S("h", "k", 20, 21, "handoff", handoff),
+            agent("b", agent="boss", at=1, to=15), tool("l", "b", at=2), agent("k", agent="clerk", at=16, to=30), S("h", "k", 20, 21, "handoff", handoff),
             elsewhere(agent("n", agent="night", at=40, to=90)), elsewhere(tool("x", "n", at=80, tool="rm")),
         )  # fmt: skip
 
@@ -311,7 +311,8 @@ class TestWhoseAgentWasNotReceived:
             arrival=50,
         )
         handoff = {"gen_ai.operation.name": "handoff", "gen_ai.handoff.from_agent": "boss"}
-        lab.put(agent("b", agent="boss", at=1, to=30), S("h", "b", 20, 21, "handoff", handoff), arrival=90)
+        boss = agent("b", agent="boss", at=1, to=30), tool("l", "b", at=2)
+        lab.put(*boss, S("h", "b", 20, 21, "handoff", handoff), arrival=90)
 
         assert verdict(lab, {"type": "tool_not_invoked", "tool": "rm"}, agent="boss").status is Status.PASS
 

@@ -181,6 +181,18 @@ _OF_CALLS = (
         "An instrumentation that records response ids, or usage, of the model calls below it.", always=True,
     ),
     Reason(
+        "thoughts-apart",
+        "Only general rules read the usage of this call of Gemini, whose API counts thoughts apart from the answer's tokens: they may be missing.",
+        "some instrumentations copy the numbers of an API, others add them up",
+        "A recording of this instrumentation with known usage, and `columns` in a dialect file, would settle it.",
+    ),
+    Reason(
+        "nothing-answered",
+        "Only general rules read this model span, and it records nothing of an answer: neither words nor usage, model or finish reason.",
+        "a step that asks no model may be recorded as one that does, and a request that was given up may end like any other",
+        "An instrumentation that records usage; `clawtrace explain` says which attributes were read.", always=True,
+    ),
+    Reason(
         "unread-answer",
         "A model span failed after its answer began, with an error of the program's own language (AttributeError, TypeError, "
         "JSONDecodeError), or only general rules read it and its words are not those of a failed request: the model may have answered.",
@@ -244,7 +256,7 @@ _OF_AGENTS = (
     ),
     Reason(
         "agent-among-steps",
-        "A tool call or several steps are between a model call and the agent around it: an agent without a span may be among them.",
+        "A tool call or several steps are between a model call, or another tool call, and the agent around it: an agent without a span may be among them.",
         "some instrumentations record the outermost agent alone", _AGENTS, always=True,
     ),
     Reason(
@@ -279,7 +291,7 @@ _OF_AGENTS = (
     Reason(
         "tool-or-handoff",
         "A tool hands over by its name, or has no name, and it is not known whether another agent went to work after it: the call may be a "
-        "handoff, and no tool's.",
+        "handoff, and no tool's. Or an agent works inside of another one, and what that one asked for is not recorded: a tool call, or a handoff.",
         "a handoff is a delegation, and no tool call", _AGENTS, always=True,
     ),
     Reason(

@@ -27,6 +27,7 @@ detect: {priority: 90, any: [{present: gen_ai.operation.name}]}
 
 INPUT, OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
 GIVEN = "gen_ai.tool.call.arguments"
+MODEL = "gen_ai.response.model"
 INPUT_TOKENS, OUTPUT_TOKENS = "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"
 
 
@@ -203,6 +204,14 @@ SMALLEST = {
     "ended-on-request": Smallest(
         (chat("m"), asked_next("s", 10)),
         (asked_next("s", 0), chat("m", at=10)),
+    ),
+    "thoughts-apart": Smallest(
+        (chat("m", **{MODEL: "gemini-2.5-flash", INPUT_TOKENS: 9, OUTPUT_TOKENS: 5}),),
+        (chat("m", **{MODEL: "gemini-2.5-flash", INPUT_TOKENS: 9, OUTPUT_TOKENS: 5, "gen_ai.usage.reasoning.output_tokens": 2}),),
+    ),
+    "nothing-answered": Smallest(
+        (S("m", "", 0, 5, "step", {"span.type": "llm"}),),
+        (S("m", "", 0, 5, "step", {"span.type": "llm", "llm.output": "Hi."}),),
     ),
     "ended-on-misfit": Smallest(
         (agent("a"), chat("m", "a", **{OUTPUT: ASKED, "gen_ai.tool.definitions": '[{"name": "other"}]'})),

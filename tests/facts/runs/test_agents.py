@@ -168,7 +168,7 @@ def test_an_agent_of_a_separate_trace_says_who_started_it(lab: Lab, one: S, said
 
 def test_of_two_agents_at_work_with_the_name_that_started_it_none_is_known(lab: Lab) -> None:
     both = [agent("b", agent="boss"), replace(agent("c", at=1, agent="boss"), trace=THIRD)]
-    lab.put(*both, replace(agent("h", at=20, to=40, agent="helper", **PARENT), trace=OTHER))
+    lab.put(*both, tool("t", "b", at=5), replace(agent("h", at=20, to=40, agent="helper", **PARENT), trace=OTHER))
 
     assert delegations(lab)[2] == ("helper", None, "link", True)
     assert lab.rows("SELECT reason FROM doubts WHERE relation = 'agents'") == [("called-by-unknown",)]

@@ -53,7 +53,7 @@ def test_it_adds_to_what_records_all_tools(lab: Lab, other: S) -> None:
 
 def test_a_log_that_records_an_agent_and_no_tool(lab: Lab) -> None:
     """Its dialect says that it could not: that an agent was at work does not make it one that can."""
-    lab.put(agent("a"))
+    lab.put(agent("a"), chat("m", "a"))
     logged = [agent("b", at=1), agent("c", "b", at=2, to=9, agent="writer")]
     for span in logged:
         span.scope = "clawtrace.logs.gateway.without_tools"

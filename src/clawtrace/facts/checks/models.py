@@ -49,7 +49,9 @@ def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
     last = {call.agent: call for call in models}  # models are in order of start
     for call in silent:
         if inside(call.index) or (last[call.agent] is call and _failed_with(run, call, in_failed_step)):
-            _give_up(call)
+            _give_up(call, "given-up-call")
+        elif call.outcome == "ok" and call.input_tokens is None and not run.keeps_to_conventions(call.index):
+            _give_up(call, "nothing-answered")
 
 
 def _doubt_loops(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
@@ -132,10 +134,10 @@ def _says_the_same(run: RunSpans, one: LlmCall, other: LlmCall) -> bool:
     )
 
 
-def _give_up(call: LlmCall) -> None:
+def _give_up(call: LlmCall, reason: str) -> None:
     """Make it unknown whether a call was made."""
     call.outcome, call.error = None, None
-    call.doubt("given-up-call")
+    call.doubt(reason)
 
 
 def _broken_off(run: RunSpans, models: Sequence[LlmCall], in_failed_step: Callable[[int], bool]) -> list[LlmCall]:
@@ -197,7 +199,7 @@ def check_ends(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> 
         if silent and ends and run.records(call.index, "tokens") is True:
             answers = trace is None or run.spans[call.index].scope in answering
             if call.input_tokens is None and answers:
-                _give_up(call)
+                _give_up(call, "given-up-call")
             findings.gap("errors", "last-answer-not-recorded", call.index, at_most=1)
     last = unmade_request(run)
     if last is not None:

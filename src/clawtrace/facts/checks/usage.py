@@ -35,6 +35,8 @@ def check_usage(run: RunSpans, models: Sequence[LlmCall]) -> None:
             call.forget("same-response-other-usage", *_USAGE)
         elif _beyond(call.reasoning_tokens, call.output_tokens) or _beyond(call.cache_read_tokens, call.input_tokens):
             call.forget("details-beyond-whole", *_USAGE)
+        elif run.evidence(call.index) == "generic" and _may_lack_thoughts(call):
+            call.forget("thoughts-apart", "output_tokens")
         elif (
             call.output_tokens is not None and call.voice is not None and _too_few(run, call.voice, call.output_tokens)
         ):
@@ -98,6 +100,11 @@ def _with_different_usage(run: RunSpans) -> set[int | None]:
     if found:
         found -= {run.group[index] for index in run.kinds["llm"] if run.words(index).sdk}
     return found
+
+
+def _may_lack_thoughts(call: LlmCall) -> bool:
+    """Return whether a call is of Gemini, whose API counts thoughts apart from the answer's tokens, and no thoughts are recorded."""
+    return call.reasoning_tokens is None and "gemini" in (call.response_model or call.request_model or "")
 
 
 def _beyond(part: int | None, whole: int | None) -> bool:

@@ -42,9 +42,9 @@ def check_agents(
     """
     rows = {one.index: one for one in activations if one.seen}
     _find_unseen(run, models, tools, rows, findings)
-    for call in models:
-        if _may_be_of_another(run, call):
-            findings.gap("agents", "agent-among-steps", call.index)
+    for index in [call.index for call in models or tools if call.index is not None]:
+        if _may_be_of_another(run, index):
+            findings.gap("agents", "agent-among-steps", index)
     _doubt_given_up(run, models, rows)
     handing = _doubt_handing(run, tools, rows)
     if rows and _may_have_handed_over(run, models, tools, rows):
@@ -56,6 +56,8 @@ def check_agents(
         above = run.agent[index]
         if above is not None and above in rows:
             inner[above].append(index)
+            if run.tool[index] is None and not (run.keeps_to_conventions(index) or _hears(models)):
+                findings.gap("tool_calls", "tool-or-handoff", index, at_most=1, name=run.spans[index].agent_name)
             if _repeats(run, index, above):
                 _doubt(one, "agent-inside-itself", findings)
     _doubt_after_another(run, models, rows, findings, handing=bool(handing))
@@ -70,15 +72,15 @@ def check_agents(
     doubt_parents(activations)
 
 
-def _may_be_of_another(run: RunSpans, call: LlmCall) -> bool:
-    """Return whether an agent without a span may be between a model call and its agent.
+def _may_be_of_another(run: RunSpans, index: int) -> bool:
+    """Return whether an agent without a span may be between a call and its agent.
 
     In a tool call, where only general rules read its span; anywhere below more than one step, where not every agent has a span.
     """
-    agent, tool = run.agent[call.index], run.tool[call.index]
+    agent, tool = run.agent[index], run.tool[index]
     if tool is not None and run.agent[tool] == agent and run.evidence(tool) == "generic":
         return True
-    below = 0 if agent is None else run.depth[call.index] - run.depth[agent]
+    below = 0 if agent is None else run.depth[index] - run.depth[agent]
     return agent is not None and below > _STEP and run.records(agent, "agents") is False
 
 

@@ -41,6 +41,9 @@ _WRAPPERS = frozenset((
 ))  # fmt: skip
 """Names of a function's own parameters that hold those of a tool."""
 
+_NO_NAME = re.compile(r"\s|^[A-Z]\w*Tool$|\.(__call__|a?call|a?run|a?invoke|execute|forward)$")
+"""What no model calls a tool by: a class, a method or words."""
+
 _SCHEMA_TYPES = frozenset(("string", "number", "integer", "boolean", "object", "array"))
 
 
@@ -110,6 +113,8 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
                 execution.forget("arguments-not-recorded", "arguments")
         _fill_from_history(execution, conversations)
         execution.arguments = _unwrapped(execution.arguments)
+        if run.evidence(execution.index) == "generic" and _NO_NAME.search(execution.name or ""):
+            execution.forget("name-not-recorded", "name")
         of_tool = execution.arguments is None or run.keeps_to_conventions(execution.index)
         if not of_tool and _are_wrapped(execution.arguments or ""):
             execution.forget("wrapped-arguments", "arguments")
@@ -122,13 +127,15 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
     spanned = {execution.name for execution in executions}
     # Some tools are called that no offer names, as the agents that are called by their names.
     unnamed = {asked[one].name for one in matched if waiting and offers.lack(asked[one])}
+    agents = (index for index in run.kinds.get("agent", ()) if run.evidence(index) == "generic")
+    agent_ns = max((run.spans[index].start_ns for index in agents), default=-1)
     index_of = {call.group: call.index for call in models}
     for request in waiting:
         answer, index, is_sure = answers.get(request.number), index_of[request.group], request.number not in mixed
         reason: RequestReason
         if request.number in gone:
             reason = "handed-over"
-        elif request.name not in unnamed and offers.lack(request):
+        elif request.name not in unnamed and agent_ns <= request.asked_ns and offers.lack(request):
             reason = "not-offered"
         elif is_sure and written.none(request, answer):
             reason = "not-run"

@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -68,6 +69,36 @@ def test_passthrough_gives_the_commands_code(run) -> None:
 
     assert done.returncode == 7
     assert "exit 1: something failed" in done.stderr
+
+
+def test_an_sdk_that_drops_spans_is_heard(run) -> None:
+    """A ban cannot pass then; what the command wrote is passed on, and one that could not be is an error."""
+    done = run("--assertions", "checks.yaml", words="search drops " + "search " * 40)
+
+    assert done.returncode == 3, done.stderr
+    assert done.stdout == "done\n"
+    assert "Queue full, dropping Span.\n" in done.stderr
+    assert "incomplete: The agent's SDK dropped spans (it wrote `Queue full, dropping Span`)" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("around", "code", "says"),
+    [
+        ("{} >/dev/full", 4, "error: what the command wrote could not be passed on: No space left on device\n"),
+        ("{} | head -c 1", 0, "x"),
+        ("{} >both 2>&1; cat both", 0, "x\ny\nx\ny\n"),
+    ],
+)
+def test_what_the_command_writes_is_passed_on(program, tmp_path, around, code, says) -> None:
+    """In the order in which it was written where both streams are one file; a reader that goes ends the command."""
+    writes = "echo x; echo y >&2; echo x; echo y >&2"
+    command = f"{PROGRAM} run -q -- sh -c {shlex.quote(writes)}"
+    done = subprocess.run(
+        around.format(command), shell=True, cwd=tmp_path, env=clean_environment(), capture_output=True, text=True
+    )
+
+    assert done.returncode == code
+    assert says in (done.stdout, done.stderr[-len(says) :])
 
 
 def test_no_trace_is_not_green(run) -> None:

@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -312,14 +313,14 @@ def test_an_exporter_that_is_set_up_elsewhere_is_not_printed_again(program, tmp_
 
 
 @pytest.mark.parametrize(
-    ("judging", "says"),
+    ("judging", "says", "sent", "ends"),
     [
-        (("--assertions", "checks.yaml", "--report", "json=r.json"), b"the verdicts are those"),
-        ((), b"the trace is what"),
+        (("--assertions", "checks.yaml", "--report", "json=r.json"), b"the verdicts are those", signal.SIGINT, 130),
+        ((), b"the trace is what", signal.SIGTERM, 143),
     ],
 )
-def test_ctrl_c_on_a_terminal_ends_the_agent_and_keeps_what_came(tmp_path, judging, says) -> None:
-    """Exit 130 although verdicts were given: of what came until then; the only traceback is the agent's own, if any."""
+def test_a_signal_on_a_terminal_ends_the_agent_and_keeps_what_came(tmp_path, judging, says, sent, ends) -> None:
+    """Its exit code although verdicts were given: of what came until then; the only traceback is the agent's own, if any."""
     (tmp_path / "checks.yaml").write_text("assert: [{tool_not_invoked: pay}]\n")
     agent = "import signal; signal.signal(2, signal.SIG_DFL); print('READY', flush=True); signal.pause()"
     words = ["run", *judging, "--", sys.executable, "-c", agent]
@@ -331,12 +332,15 @@ def test_ctrl_c_on_a_terminal_ends_the_agent_and_keeps_what_came(tmp_path, judgi
     with contextlib.suppress(OSError):  # Linux reports so that the other side is closed
         while piece := os.read(terminal, 65536):
             if b"READY" not in said and b"READY" in said + piece:
-                os.write(terminal, b"\x03")
+                if sent == signal.SIGINT:
+                    os.write(terminal, b"\x03")
+                else:
+                    os.kill(pid, sent)
             said += piece
     os.close(terminal)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
-    assert code == 130, said.decode()
+    assert code == ends, said.decode()
     assert b"Traceback" not in said
-    assert b"interrupted, exit code 130: " + says in said
+    assert f"interrupted, exit code {ends}: ".encode() + says in said
     assert not judging or json.loads((tmp_path / "r.json").read_text())["totals"]["runs"] == 1

@@ -46,8 +46,8 @@ class WrappedRun:
     record: RunRecord
     exit_code: int
     """The command's own, as a shell would say it: 128 + n after signal n, 124 after the time limit."""
-    interrupted: bool
-    """Whether Ctrl-C ended it: it did not handle the first, or there was another."""
+    interrupted: int
+    """The exit code where a signal to us ended it: 128 + its number; else 0. A first Ctrl-C that it handled did not."""
 
 
 def run_command(
@@ -131,8 +131,8 @@ def run_command(
     if broken:
         result = result._replace(status=Status.ERROR, error=broken, verdicts=())
     code = _shell_code(end)
-    ended_by_it = interrupted.any and (stop.is_set or code == 128 + signal.SIGINT)
-    return WrappedRun(result, record, code, ended_by_it)
+    ended_by_it = stop.is_set or code == 128 + signal.SIGINT
+    return WrappedRun(result, record, code, interrupted.code if ended_by_it else 0)
 
 
 def _ended(record: RunRecord, end: ProcessEnd, folder: Path) -> RunRecord:
@@ -148,18 +148,18 @@ def _shell_code(end: ProcessEnd) -> int:
 
 
 class _Interrupts:
-    """Leave the first Ctrl-C of a terminal to the command; end the command on any other."""
+    """Leave the first Ctrl-C of a terminal to the command; end the command on any other, and on SIGTERM."""
 
     def __init__(self, stop: StopSignal) -> None:
         self._stop = stop
         self._left = 1 if os.isatty(0) else 0
-        self.any = False
-        """Whether there was one."""
+        self.code = 0
+        """128 + the number of the last signal; 0 where none came."""
 
-    def __call__(self) -> None:
-        self.any = True
-        self._left -= 1
-        if self._left < 0:
+    def __call__(self, number: int) -> None:
+        self.code = 128 + number
+        self._left -= number == signal.SIGINT
+        if self._left < 0 or number == signal.SIGTERM:
             self._stop.set()
 
 

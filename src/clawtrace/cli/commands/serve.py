@@ -137,7 +137,6 @@ def _serve(flags: ServeFlags, project: Project, settings: SessionSettings) -> in
     from clawtrace.config.projects.session_settings import endpoint_of
     from clawtrace.session.session import Session
     from clawtrace.sidecar.serving import Sends, Service, ready_at
-    from clawtrace.store.files.failures import must_be_there
     from clawtrace.store.files.owner import PATIENCE_SECONDS, read_owner
     from clawtrace.store.questions.address_space import bound_user_sql
 
@@ -172,7 +171,6 @@ def _serve(flags: ServeFlags, project: Project, settings: SessionSettings) -> in
                 idle = service.wait(idle_seconds=flags.stop_after_idle, reload=reload)
             why = f"nothing came for {flags.stop_after_idle:g} s" if idle else "asked to stop"
             click.echo(f"{why}; storing what was received", err=True)
-            must_be_there(str(store))
             service.drain()
     click.echo("stopped", err=True)
     return 0

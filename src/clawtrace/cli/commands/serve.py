@@ -102,9 +102,10 @@ _options = together(
 def command(flags: ServeFlags) -> int:
     """Receive OTLP on the standard ports, keep it in a span store, and answer about the runs over HTTP.
 
-    Any process can export to it; a run is announced, ended and judged over the control service, with curl or with the
-    commands that take `--server`; a browser shows them at the HTTP address as they come. Both ports take gRPC and HTTP. Requests to the control service carry the token of
-    the ready file, or CLAWTRACE_SERVER_TOKEN where that variable is set.
+    Any process can export to it; a run is announced, ended and judged over the control service (with curl, say), and judged
+    and shown by the commands that take `--server`, too; a browser shows them at the HTTP address as they come. Both ports take
+    gRPC and HTTP. Requests to the control service carry the token of the ready file, or CLAWTRACE_SERVER_TOKEN where that
+    variable is set.
 
     SIGTERM and Ctrl-C stop it: what was received is stored before it ends, with exit code 0. SIGHUP has it read
     clawtrace.yaml again, of which the producers' tokens and what is kept are taken over. Only runs that are over are

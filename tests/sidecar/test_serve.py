@@ -211,7 +211,8 @@ def test_a_store_that_is_deleted_meanwhile_is_said_to_be(serve) -> None:
     shutil.copy(store, running.folder / "copy")
     (running.folder / "copy").rename(store)
     code, said = running.end()
-    assert (code, said.count("was deleted, moved or replaced"), len(said.splitlines())) == (4, 1, 2), said
+    assert (code, "nanobind" in said) == (4, False), said
+    assert "was deleted, moved or replaced" in said.splitlines()[-1]
 
 
 def test_what_is_kept_is_set_by_flag_and_changed_by_sighup(serve) -> None:

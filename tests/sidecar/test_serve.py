@@ -269,6 +269,14 @@ def test_ctrl_c_stops_it_as_sigterm_does(serve) -> None:
     assert serve().end(signal.SIGINT) == (0, "asked to stop; storing what was received\nstopped\n")
 
 
+def test_a_second_sigterm_changes_nothing(serve) -> None:
+    """The command `timeout` sends it to the process, and then to the group of the process."""
+    running = serve()
+    running.process.terminate()
+    assert running.process.stderr.readline() == "asked to stop; storing what was received\n"
+    assert running.end() == (0, "stopped\n")
+
+
 def test_a_suite_is_judged_where_it_runs_and_its_tee_reaches_the_service(serve) -> None:
     """With a tee the service has the runs of a suite under their ids, and judges them alike."""
     running = serve()

@@ -200,13 +200,13 @@ def _reload(session: Session, service: Service, flags: ServeFlags) -> None:
 
 @contextmanager
 def _signals(service: Service) -> Iterator[None]:
-    """Have SIGINT and SIGTERM stop the service, a second one end the process at once, and SIGHUP reload."""
+    """Have SIGINT and SIGTERM stop the service, a second SIGINT end the process at once, and SIGHUP reload."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
 
     def stop(number: int, frame: object) -> None:
-        del frame
+        del number, frame
         service.stop()
-        signal.signal(number, before[signal.Signals(number)])
+        signal.signal(signal.SIGINT, before[signal.SIGINT])  # the command `timeout` sends SIGTERM twice
 
     def reload(number: int, frame: object) -> None:
         del number, frame

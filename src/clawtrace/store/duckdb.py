@@ -253,7 +253,8 @@ class DuckStore(QuestionSide):
         Raises:
             StoreError: it cannot be moved, or the store's file was deleted, moved or replaced.
         """
-        self._raw.must_be_there()
+        if self.path != MEMORY:
+            self._raw.must_be_there()
         if self._raw:
             with self._writer_lock:
                 if self._raw:
@@ -266,7 +267,6 @@ class DuckStore(QuestionSide):
             StoreError: it cannot be written, or the store's file was deleted, moved or replaced: a run in it could not be judged again.
         """
         run_id = record.run_id
-        self._raw.must_be_there()
         self.run_no(run_id)
         with self.transaction() as db:
             db.execute("DELETE FROM run_records WHERE run_id = ?", [run_id])

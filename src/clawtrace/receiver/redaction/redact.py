@@ -174,10 +174,8 @@ def _value_rule(value: str, form: str) -> _Rule:
 
 def _forms(value: str) -> list[str]:
     """Return a value as it is, in a URL and in HTML, and what base64 makes of it at each place where it may begin."""
-    data, forms = (
-        value.encode("utf-8", "surrogatepass"),
-        [value, quote(value, safe="", errors="replace"), escape(value)],
-    )
+    data = value.encode("utf-8", "surrogatepass")
+    forms = [value, quote(value, safe="", errors="replace"), escape(value)]
     for before, mixed in enumerate((0, 2, 3)):  # characters that depend on what stands before it
         whole = b64encode(bytes(before) + data).decode()[mixed : (before + len(data)) * 8 // 6]
         forms += [whole, whole.translate(_URL_SAFE)]

@@ -179,13 +179,12 @@ class RawRows:
         return bool(self._held)
 
     def must_be_there(self) -> None:
-        """Refuse to use a file that nothing can open again.
+        """Refuse to use a file that nothing can open again; never called of a store in memory.
 
         Raises:
             StoreError: it was deleted, moved or replaced.
         """
-        if self._opened is None:
-            return
+        assert self._opened is not None
         with contextlib.suppress(OSError):
             if os.path.samestat(Path(self._path).stat(), self._opened):
                 return
@@ -200,7 +199,8 @@ class RawRows:
         Raises:
             StoreError: nothing of it was written.
         """
-        self.must_be_there()
+        if self._journal is not None:
+            self.must_be_there()
         if group.rows >= _LARGE_GROUP or self._rows + group.rows >= _MANY_ROWS:
             return False
         if self._journal is not None:
@@ -261,7 +261,8 @@ class RawRows:
             StoreError: it could not be moved; the next one to open the store does it.
         """
         try:
-            self.must_be_there()
+            if self._journal is not None:
+                self.must_be_there()
             if self._held:
                 self.move()
             if self._journal is not None:

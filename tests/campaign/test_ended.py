@@ -33,7 +33,20 @@ def test_an_sdk_that_says_that_it_dropped_spans(tmp_path: Path, said: str, lacks
     assert with_outcome(record, RunOutcome(run_status="success")).lacking == record.lacking
 
 
-@pytest.mark.parametrize("text", ["", "[]", "5", '{"created": null}', '{"created": 5, "modified": []}', "{}"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "5",
+        '"created"',
+        '{"created": null}',
+        '{"created": 5, "modified": []}',
+        "{}",
+        '{"created": "a.txt"}',
+        '{"created": [{}]}',
+    ],
+)
 def test_a_damaged_workspace_diff_is_no_record(tmp_path: Path, text: str) -> None:
     """What the run changed is unknown then, and a question about it is open, not an error."""
     (tmp_path / "workspace.diff").write_text(text)

@@ -1,7 +1,7 @@
 """A plain agent with OpenTelemetry's own SDK: calls the tools that its arguments name, then exits with a code.
 
 Arguments: tool names; `fails=NAME`, the tool that fails; `exit=N`; `silent` exports nothing; `base` takes the base address for the whole one; `wait` says
-that it runs and waits to be ended.
+that it runs and waits to be ended; `drops` has a queue of four spans.
 """
 
 import os
@@ -20,11 +20,12 @@ def main(words: list[str]) -> int:
     provider = TracerProvider()
     if "silent" not in words:
         endpoint = os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] if "base" in words else None
-        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
+        queue = {"max_queue_size": 4, "max_export_batch_size": 4} if "drops" in words else {}
+        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint), **queue))
     tracer = provider.get_tracer("test-agent")
     with tracer.start_as_current_span("invoke_agent tester") as agent:
         agent.set_attributes({"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "tester"})
-        for name in (word for word in words if "=" not in word and word not in ("silent", "base", "wait")):
+        for name in (word for word in words if "=" not in word and word not in ("silent", "base", "wait", "drops")):
             with tracer.start_as_current_span(f"execute_tool {name}") as tool:
                 tool.set_attributes({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name})
                 tool.set_attribute("gen_ai.tool.call.arguments", '{"path": "report.md"}')

@@ -246,6 +246,19 @@ class TestNotOtlp:
         with pytest.raises(InputError, match=rf"{name}` is not OTLP: .*\w"):
             load(tmp_path / name)
 
+    @pytest.mark.parametrize(
+        ("content", "says"),
+        [
+            (LINES.decode().encode("utf-16"), "it is UTF-16, .*; save it as UTF-8"),
+            (b"{}", "this JSON has none of the keys `resource"),
+        ],
+    )
+    def test_what_is_wrong_with_it(self, load, tmp_path, content, says):
+        """PowerShell's `>` writes UTF-16."""
+        (tmp_path / "a.jsonl").write_bytes(content)
+        with pytest.raises(InputError, match=says):
+            load(tmp_path / "a.jsonl")
+
     def test_a_path_that_does_not_exist(self, load, tmp_path):
         """A missing path is an error that names it."""
         with pytest.raises(InputError, match=r"missing\.json` does not exist"):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import base64
+import html
 import json
 import re
 import time
+from base64 import b64decode, b64encode, urlsafe_b64encode
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
@@ -88,8 +90,8 @@ class TestKinds:
             "a file with -----BEGIN OPENSSH PRIVATE KEY----- in its first line",
             "git commit 2fd4e1c67a2d28fced849ee1bb76e7391b93eb12 of sha256:" + "0123456789abcdef" * 4,
             "id 123e4567-e89b-12d3-a456-426614174000, session_id=123e4567-e89b-12d3-a456-426614174000",
-            "data:image/png;base64," + base64.b64encode(bytes(range(256)) * 40).decode(),
-            "data:image/gif;base64," + base64.b64encode(bytes(3000)).decode(),
+            "data:image/png;base64," + b64encode(bytes(range(256)) * 40).decode(),
+            "data:image/gif;base64," + b64encode(bytes(3000)).decode(),
             "postgres://user:password@localhost/db https://user:${TOKEN}@x redis://:{password}@h https://u:***@h",
             "see http://localhost:8080,joe@example.org and mailto:joe@example.org at 10:30@noon",
             "max_tokens=4096 MAX_TOKEN=128000 GITHUB_TOKEN=${{ secrets.GITHUB_TOKEN }} export API_KEY=your-api-key-here",
@@ -139,6 +141,25 @@ class TestEnvironment:
 
             assert mark("env", value) in cleaned
             assert redactor.suspects(text.encode())
+
+    @pytest.mark.parametrize("value", ["hunter2&hunter<3", "s3cr3t?>~ 8+/é"])
+    @pytest.mark.parametrize("before", ["", "u", "us", "user:"])
+    def test_value_is_found_in_other_notations(self, value, before):
+        """In base64 wherever it begins there, of either alphabet, in a URL and in HTML; what stands around it is kept."""
+        redactor = Redactor(environ={"MY_TOKEN": value})
+        data = f"{before}{value}, and more".encode()
+
+        for text in (
+            b64encode(data).decode(),
+            urlsafe_b64encode(data).decode(),
+            quote(data, safe=""),
+            html.escape(data.decode()),
+        ):
+            cleaned = redactor.clean(f'{{"a": "x {text} y"}}')
+            assert mark("env", value) in cleaned
+            assert cleaned.startswith('{"a": "x ')
+            assert redactor.suspects(text.encode())
+        assert redactor.clean(b64encode(b"another value").decode()) == b64encode(b"another value").decode()
 
     def test_switched_off(self):
         """Each part can be switched off."""
@@ -274,7 +295,7 @@ class TestEverywhere:
         assert mark("github", self.SECRET) == found["attributes"]["text"]
         assert mark("github", self.SECRET) == found["resource"]["secret"]
         assert "bytes" in found["attributes"]
-        assert mark("github", self.SECRET).encode() == base64.b64decode(found["attributes"]["bytes"])
+        assert mark("github", self.SECRET).encode() == b64decode(found["attributes"]["bytes"])
 
     @pytest.mark.parametrize("is_json", [False, True])
     def test_log_records(self, is_json):

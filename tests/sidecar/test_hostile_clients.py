@@ -10,7 +10,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
@@ -97,16 +97,19 @@ def test_garbage_beside_fifty_that_send_none(running) -> None:
         return sent
 
     def produce(producer: int) -> list[int]:
+        numbers = (number for number in range(20) if not stop.is_set())
         if producer % 2:
-            return [export(running, producer, number) for number in range(20)]
+            return [export(running, producer, number) for number in numbers]
         with grpc.insecure_channel(urlsplit(running.said["grpc"]).netloc) as channel:
             call = channel.unary_unary(_EXPORT)
-            return [200 if call(request(producer, number), timeout=30) is not None else 0 for number in range(20)]
+            return [200 if call(request(producer, number), timeout=30) is not None else 0 for number in numbers]
 
     with ThreadPoolExecutor(51) as pool:
         spoiling = pool.submit(spoil)
-        answers = list(pool.map(produce, range(50)))
+        producing = [pool.submit(produce, producer) for producer in range(50)]
+        wait(producing, return_when=FIRST_EXCEPTION)  # one that fails ends all
         stop.set()
+        answers = [one.result() for one in producing]
         sent = spoiling.result()
     found = counts(running)
     code, said = running.end()

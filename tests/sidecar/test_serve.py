@@ -16,7 +16,7 @@ import pytest
 from exported import export
 from running import Running, environment
 
-from clawtrace.errors import QueryError
+from clawtrace.errors import QueryError, ReceiverError
 
 pytestmark = pytest.mark.full
 
@@ -193,22 +193,26 @@ def test_what_was_acknowledged_outlives_a_kill(serve) -> None:
 
 
 def test_a_store_that_is_deleted_meanwhile_is_said_to_be(serve) -> None:
-    """Nothing is acknowledged into a file that nothing can open again; where it comes back, all goes on."""
+    """Nothing is acknowledged into a file that nothing can open again, and nothing read; where it comes back, all goes on."""
     running = serve()
     export(f"{running.http}/run/r1", "search")
     folder = running.folder / "outputs" / "serve"
     moved = folder.rename(running.folder / "moved")
     sending = threading.Thread(target=export, args=(f"{running.http}/run/r2", "search"))
     sending.start()
-    assert "was deleted or moved" in running.process.stderr.readline()
+    assert "was deleted, moved or replaced" in running.process.stderr.readline()
+    with pytest.raises(ReceiverError, match="was deleted, moved or replaced"):
+        running.client.list_runs()
     moved.rename(folder)
     sending.join(60)  # its exporter sends again until it is acknowledged
     assert {run["run_id"] for run in running.client.list_runs()} == {"r1", "r2"}
 
-    shutil.rmtree(folder)
+    store = folder / "spans.duckdb"
+    shutil.copy(store, running.folder / "copy")
+    (running.folder / "copy").rename(store)
     code, said = running.end()
-    assert code == 4
-    assert "was deleted or moved" in said
+    assert (code, "nanobind" in said) == (4, False), said
+    assert "was deleted, moved or replaced" in said.splitlines()[-1]
 
 
 def test_what_is_kept_is_set_by_flag_and_changed_by_sighup(serve) -> None:
@@ -263,6 +267,14 @@ def grown(pid: int) -> int:
 
 def test_ctrl_c_stops_it_as_sigterm_does(serve) -> None:
     assert serve().end(signal.SIGINT) == (0, "asked to stop; storing what was received\nstopped\n")
+
+
+def test_a_second_sigterm_changes_nothing(serve) -> None:
+    """The command `timeout` sends it to the process, and then to the group of the process."""
+    running = serve()
+    running.process.terminate()
+    assert running.process.stderr.readline() == "asked to stop; storing what was received\n"
+    assert running.end() == (0, "stopped\n")
 
 
 def test_a_suite_is_judged_where_it_runs_and_its_tee_reaches_the_service(serve) -> None:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.exceptions import NoArgsIsHelpError
+from click.exceptions import NoArgsIsHelpError, NoSuchOption
 
 from clawtrace import __version__
 from clawtrace.support.memory import collect_seldom
@@ -218,10 +218,35 @@ def _show_usage(error: click.ClickException) -> None:
     if isinstance(error, NoArgsIsHelpError):
         error.show()
         return
-    click.echo(f"error: {error.format_message()}", err=True)
+    said = f"{error.message} {_meant(error)}".strip() if isinstance(error, NoSuchOption) else error.format_message()
+    click.echo(f"error: {said}", err=True)
     context = getattr(error, "ctx", None)
     if context is not None:
         click.echo(f"`{context.command_path} --help` explains the command.", err=True)
+
+
+_TO_FILE = ("--out", "--report FORMAT=FILE", "--to FORMAT")
+_MEANT = {
+    "--json": ("--report json=-", "--format json", "--to json"),
+    "--format": ("--report FORMAT=FILE", "--to FORMAT", "--json"),
+    "--output": _TO_FILE, "-o": _TO_FILE, "--file": ("--traces",), "--trace": ("--traces",), "--input": ("--traces",),
+    "--parallel": ("--concurrency",), "--workers": ("--concurrency",), "--jobs": ("--concurrency",), "-j": ("--concurrency",),
+    "--filter": ("--case",), "--repetitions": ("--repeat",), "--runs": ("--repeat",), "--port": ("--http-port",),
+} | {f"--{name}": (f"--report {name}=FILE", f"--to {name}") for name in ("junit", "html", "sarif", "markdown", "github", "csv")}  # fmt: skip
+"""What flags of other programs are called here; of each those that the command has."""
+
+
+def _meant(error: NoSuchOption) -> str:
+    """Ask whether an option of the command was meant; nothing where none resembles what was given."""
+    from clawtrace.support.did_you_mean import did_you_mean
+
+    params = error.ctx.command.params if error.ctx is not None else []
+    known = [name for param in params if isinstance(param, click.Option) for name in param.opts]
+    stdout = "FILE" if "--passthrough" in known else "-"  # a wrapped command's
+    meant = [one.replace("=-", f"={stdout}") for one in _MEANT.get(error.option_name, ()) if one.split(" ")[0] in known]
+    if meant:
+        return f"Did you mean {' or '.join(f'`{one}`' for one in meant)}?"
+    return did_you_mean(error.option_name, known, likeness=0.75)
 
 
 _REMEDIES = {

@@ -146,6 +146,8 @@ def try_scenario(
         finally:
             play.over.set()
             model.stop()
+        if wrapped.interrupted:
+            raise KeyboardInterrupt
         (run,) = session.inspect([wrapped.record.run_id])["runs"]
         why = "" if run["spans"] else session.why_no_trace(wrapped.record.run_id)
         attributes = {str(key): str(types) for key, types in session.query(_ATTRIBUTES).rows}

@@ -115,8 +115,8 @@ class CampaignReport(NamedTuple):
     """None for recorded input and for a single command."""
     reuse: str = ""
     """Why stored runs are reused, in one line; empty where none is."""
-    interrupted: bool = False
-    """Whether somebody ended the evaluation before all runs were made."""
+    interrupted: int = 0
+    """The exit code where a signal ended the evaluation before all runs were made; else 0."""
     source: RunsSource | None = None
     """Where the runs are; None where they are not kept."""
     folder: Path = Path()

@@ -232,7 +232,8 @@ def print_summary(report: CampaignReport, console: ConsoleOutput) -> None:
     if report.reuse:
         console.paragraph(report.reuse)
     if report.interrupted:
-        console.paragraph(": interrupted; the same command runs the rest", first="exit 130", first_style="bold yellow")
+        first = f"exit {report.interrupted}"
+        console.paragraph(": interrupted; the same command runs the rest", first=first, first_style="bold yellow")
         return
     code = report.exit_code
     style = {ExitCode.PASSED: "green", ExitCode.UNDECIDED: "yellow"}.get(code, "red")

@@ -47,9 +47,11 @@ def server_named(named: str, token: str | None) -> Owner:
             ready = json.loads(Path(named).read_text(encoding="utf-8"))
             return Owner(str(ready["http"]), str(ready["token"]), int(ready["pid"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
+            why = (
+                error.strerror if isinstance(error, OSError) else f"{'it has no ' * isinstance(error, KeyError)}{error}"
+            )
             raise UsageError(
-                f"{named!r} is neither the address of a service (http://127.0.0.1:4318) nor its ready file: "
-                f"{'it has no ' if isinstance(error, KeyError) else ''}{error}"
+                f"{named!r} is neither the address of a service (http://127.0.0.1:4318) nor its ready file: {why}"
             ) from error
     if not token:
         raise UsageError(

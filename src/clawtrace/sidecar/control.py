@@ -126,9 +126,8 @@ class Control:
             NoSuchRunError: there is no such run.
         """
         record = self._record(run_id)
-        if record.closed_by is not None and self.session.close_again(run_id):
-            self.feed.put("run.closed", **self.standing(run_id))
-        elif record.closed_by is None:
+        closes = record.closed_by is None or self.session.close_again(run_id)
+        if record.closed_by is None:
             exited = asked.exit_code is not None
             by_code = None if asked.exit_code is None else "failed" if asked.exit_code else "success"
             status = asked.status or by_code
@@ -147,8 +146,10 @@ class Control:
             with self._changed:
                 self._open.discard(run_id)
                 self._changed.notify_all()
-            self.feed.put("run.closed", **self.standing(run_id))
-        return self.standing(run_id)
+        standing = self.standing(run_id)
+        if closes:
+            self.feed.put("run.closed", **standing)
+        return standing
 
     def wait_complete(self, run_id: str, asked: WaitComplete) -> dict[str, Any]:
         """Wait until a run is closed or the service stops, for at most so long; return how it stands.

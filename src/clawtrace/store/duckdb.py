@@ -20,7 +20,7 @@ from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.run import RunRecord, read_record, write_record
 from clawtrace.store.files.cached_blocks import CachedBlocks
-from clawtrace.store.files.failures import as_store_errors, keep_unread_log, must_be_there, try_to_write
+from clawtrace.store.files.failures import as_store_errors, keep_unread_log, try_to_write
 from clawtrace.store.files.owner import PATIENCE_SECONDS, connect, load_duckdb, patiently
 from clawtrace.store.files.schema import create_tables, holds_store, renew
 from clawtrace.store.questions.question_side import QuestionSide
@@ -125,6 +125,7 @@ class DuckStore(QuestionSide):
             StoreError: it still does not work; what was acknowledged is as durable as before.
         """
         if self.path != MEMORY:
+            self._raw.must_be_there()
             try_to_write(self.path, _ROOM_BYTES)
             if self._has_stopped():
                 if not self._reader_lock.acquire(blocking=False):
@@ -247,7 +248,13 @@ class DuckStore(QuestionSide):
             self._retired += retired
 
     def _settle(self) -> None:
-        """Move what was acknowledged into the tables, before they are read."""
+        """Move what was acknowledged into the tables, before they are read.
+
+        Raises:
+            StoreError: it cannot be moved, or the store's file was deleted, moved or replaced.
+        """
+        if self.path != MEMORY:
+            self._raw.must_be_there()
         if self._raw:
             with self._writer_lock:
                 if self._raw:
@@ -257,11 +264,9 @@ class DuckStore(QuestionSide):
         """Store what is known of a run apart from its spans; the newest record of a run counts.
 
         Raises:
-            StoreError: it cannot be written, or the store's file was deleted or moved: a run in it could not be judged again.
+            StoreError: it cannot be written, or the store's file was deleted, moved or replaced: a run in it could not be judged again.
         """
         run_id = record.run_id
-        if self.path != MEMORY:
-            must_be_there(self.path)
         self.run_no(run_id)
         with self.transaction() as db:
             db.execute("DELETE FROM run_records WHERE run_id = ?", [run_id])

@@ -9,12 +9,16 @@ from typing import Any
 __all__ = ["did_you_mean", "same_but_for_spelling"]
 
 
-def did_you_mean(word: Any, choices: Iterable[str]) -> str:
-    """Return "Did you mean `x`?" for the choice nearest to `word`, or two if one begins with the other; empty when none is near."""
+def did_you_mean(word: Any, choices: Iterable[str], *, likeness: float = 0.6) -> str:
+    """Return "Did you mean `x`?" for the choice nearest to `word`, or two if one begins with the other; empty when none is near.
+
+    Args:
+        likeness: the least that counts as near, from 0 to 1.
+    """
     from difflib import get_close_matches
 
     choices = list(choices)
-    near = get_close_matches(str(word), choices, n=1, cutoff=0.6)
+    near = get_close_matches(str(word), choices, n=1, cutoff=likeness)
     near += [one for one in get_close_matches(str(word), choices, n=2, cutoff=0.8) if _extends(one, near[0])]
     return f"Did you mean {' or '.join(f'`{one}`' for one in near)}?" if near else ""
 

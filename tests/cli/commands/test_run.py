@@ -8,6 +8,8 @@ import json
 import os
 import pty
 import shlex
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -68,6 +70,36 @@ def test_passthrough_gives_the_commands_code(run) -> None:
 
     assert done.returncode == 7
     assert "exit 1: something failed" in done.stderr
+
+
+def test_an_sdk_that_drops_spans_is_heard(run) -> None:
+    """A ban cannot pass then; what the command wrote is passed on, and one that could not be is an error."""
+    done = run("--assertions", "checks.yaml", words="search drops " + "search " * 40)
+
+    assert done.returncode == 3, done.stderr
+    assert done.stdout == "done\n"
+    assert "Queue full, dropping Span.\n" in done.stderr
+    assert "incomplete: The agent's SDK dropped spans (it wrote `Queue full, dropping Span`)" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("around", "code", "says"),
+    [
+        ("{} >/dev/full", 4, "error: what the command wrote could not be passed on: No space left on device\n"),
+        ("{} | head -c 1", 0, "x"),
+        ("{} >both 2>&1; cat both", 0, "x\ny\nx\ny\n"),
+    ],
+)
+def test_what_the_command_writes_is_passed_on(program, tmp_path, around, code, says) -> None:
+    """In the order in which it was written where both streams are one file; a reader that goes ends the command."""
+    writes = "echo x; echo y >&2; echo x; echo y >&2"
+    command = f"{PROGRAM} run -q -- sh -c {shlex.quote(writes)}"
+    done = subprocess.run(
+        around.format(command), shell=True, cwd=tmp_path, env=clean_environment(), capture_output=True, text=True
+    )
+
+    assert done.returncode == code
+    assert says in (done.stdout, done.stderr[-len(says) :])
 
 
 def test_no_trace_is_not_green(run) -> None:
@@ -281,14 +313,14 @@ def test_an_exporter_that_is_set_up_elsewhere_is_not_printed_again(program, tmp_
 
 
 @pytest.mark.parametrize(
-    ("judging", "says"),
+    ("judging", "says", "sent", "ends"),
     [
-        (("--assertions", "checks.yaml", "--report", "json=r.json"), b"the verdicts are those"),
-        ((), b"the trace is what"),
+        (("--assertions", "checks.yaml", "--report", "json=r.json"), b"the verdicts are those", signal.SIGINT, 130),
+        ((), b"the trace is what", signal.SIGTERM, 143),
     ],
 )
-def test_ctrl_c_on_a_terminal_ends_the_agent_and_keeps_what_came(tmp_path, judging, says) -> None:
-    """Exit 130 although verdicts were given: of what came until then; the only traceback is the agent's own, if any."""
+def test_a_signal_on_a_terminal_ends_the_agent_and_keeps_what_came(tmp_path, judging, says, sent, ends) -> None:
+    """Its exit code although verdicts were given: of what came until then; the only traceback is the agent's own, if any."""
     (tmp_path / "checks.yaml").write_text("assert: [{tool_not_invoked: pay}]\n")
     agent = "import signal; signal.signal(2, signal.SIG_DFL); print('READY', flush=True); signal.pause()"
     words = ["run", *judging, "--", sys.executable, "-c", agent]
@@ -300,12 +332,15 @@ def test_ctrl_c_on_a_terminal_ends_the_agent_and_keeps_what_came(tmp_path, judgi
     with contextlib.suppress(OSError):  # Linux reports so that the other side is closed
         while piece := os.read(terminal, 65536):
             if b"READY" not in said and b"READY" in said + piece:
-                os.write(terminal, b"\x03")
+                if sent == signal.SIGINT:
+                    os.write(terminal, b"\x03")
+                else:
+                    os.kill(pid, sent)
             said += piece
     os.close(terminal)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
-    assert code == 130, said.decode()
+    assert code == ends, said.decode()
     assert b"Traceback" not in said
-    assert b"interrupted, exit code 130: " + says in said
+    assert f"interrupted, exit code {ends}: ".encode() + says in said
     assert not judging or json.loads((tmp_path / "r.json").read_text())["totals"]["runs"] == 1

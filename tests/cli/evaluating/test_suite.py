@@ -254,28 +254,20 @@ class TestEnding:
         running.communicate()
 
     @pytest.mark.smoke
-    def test_ctrl_c_ends_the_agent_and_reports_what_is_there(self, waiting, tmp_path) -> None:
-        """SIGINT: the agent is ended, reports are written, the run is listed as not run, exit 130."""
+    @pytest.mark.parametrize(("signals", "code"), [([signal.SIGINT], 130), ([signal.SIGTERM] * 2, 143)])
+    def test_a_signal_ends_the_agent_and_reports_what_is_there(self, waiting, tmp_path, signals, code) -> None:
+        """The agent is ended, reports are written, the run is listed as not run; `timeout` sends its signal twice."""
         running, agent = waiting
-        running.send_signal(signal.SIGINT)
+        for number in signals:
+            running.send_signal(number)
         out, err = running.communicate(timeout=60)
 
-        assert running.returncode == 130, out + err
+        assert running.returncode == code, out + err
         assert "interrupted: ending 1 agent" in err
         assert "NOT RUN  waiting" in out
-        assert out.splitlines()[-1] == "exit 130: interrupted; the same command runs the rest"
+        assert out.splitlines()[-1] == f"exit {code}: interrupted; the same command runs the rest"
         assert "exit 3" not in out
         assert json.loads((tmp_path / "r.json").read_text())["exit_code"] == 3
-        assert "Traceback" not in err
-        _until(lambda: not _alive(agent))
-
-    def test_sigterm_ends_the_agent_too(self, waiting) -> None:
-        """SIGTERM: the agent does not outlive the program, exit 143, no traceback."""
-        running, agent = waiting
-        running.terminate()
-        out, err = running.communicate(timeout=60)
-
-        assert running.returncode == 143, out + err
         assert "Traceback" not in err
         _until(lambda: not _alive(agent))
 

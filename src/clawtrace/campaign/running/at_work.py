@@ -240,8 +240,8 @@ def preparing(session: Session) -> Iterator[None]:
 
 
 @contextmanager
-def interrupts(action: Callable[[], None]) -> Iterator[None]:
-    """Call `action` on each Ctrl-C (SIGINT) of the block, in place of the `KeyboardInterrupt` that may strike anywhere.
+def interrupts(action: Callable[[int], None]) -> Iterator[None]:
+    """Call `action` with the number of each SIGINT (Ctrl-C) and SIGTERM of the block, in place of an exception that may strike anywhere.
 
     In a thread that is not the main one, which no signal reaches, nothing changes.
     """
@@ -249,11 +249,12 @@ def interrupts(action: Callable[[], None]) -> Iterator[None]:
         yield
         return
 
-    def interrupted(_number: int, _frame: FrameType | None) -> None:
-        action()
+    def interrupted(number: int, _frame: FrameType | None) -> None:
+        action(number)
 
-    before = signal.signal(signal.SIGINT, interrupted)
+    before = {number: signal.signal(number, interrupted) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

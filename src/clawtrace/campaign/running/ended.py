@@ -22,6 +22,7 @@ __all__ = [
     "after",
     "as_stored",
     "before",
+    "dropped_spans",
     "with_last_words",
     "with_outcome",
     "with_preconditions",
@@ -105,9 +106,8 @@ def as_stored(
 
 def with_outcome(record: RunRecord, outcome: RunOutcome) -> RunRecord:
     """Return what is known of a run with how its agent ended."""
-    dropped = _of_dropped_spans(outcome.stderr) or _of_dropped_spans(outcome.stdout)
     return record._replace(
-        lacking=_LOST.format(dropped) if dropped else record.lacking,
+        lacking=_of_dropped_spans(outcome.stderr) or _of_dropped_spans(outcome.stdout) or record.lacking,
         agent_exit_code=outcome.exit_code,
         workspace=str(outcome.workspace) if outcome.workspace else None,
         turns=tuple(
@@ -119,12 +119,16 @@ def with_outcome(record: RunRecord, outcome: RunOutcome) -> RunRecord:
 
 
 def _of_dropped_spans(output: Path | None) -> str:
-    """Return what the agent's SDK wrote of spans that it dropped, anywhere in a stream; empty where it wrote nothing of it."""
     if output is None or not output.exists() or output.stat().st_size == 0:
         return ""
     with output.open("rb") as stream, mmap(stream.fileno(), 0, access=ACCESS_READ) as whole:
-        found = _DROPPED.search(whole)
-        return found[0].decode() if found else ""
+        return dropped_spans(whole)
+
+
+def dropped_spans(said: bytes | mmap) -> str:
+    """Return what `RunRecord.lacking` says where the agent's SDK wrote that it dropped spans; empty where it wrote nothing of it."""
+    found = _DROPPED.search(said)
+    return _LOST.format(found[0].decode()) if found else ""
 
 
 # --- the world of a run -----------------------------------------------------------------------------------------------

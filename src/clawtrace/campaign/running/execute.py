@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -62,8 +63,8 @@ class CampaignResult:
     """Seconds since the epoch."""
     ended_at: float
     """As many seconds later as it took, even if the clock was set meanwhile."""
-    interrupted: bool
-    """Whether the user ended it (Ctrl-C)."""
+    interrupted: int
+    """The exit code where Ctrl-C or SIGTERM ended it: 128 + the signal's number; else 0."""
     blind_spots: tuple[str, ...] = ()
     """What its budget could not see, one sentence each."""
     stale: tuple[str, ...] = ()
@@ -111,7 +112,7 @@ class _Execution:
         self._listener = listener
         self._telling = threading.Lock()
         self._halted: str | None = None
-        self._interrupted = False
+        self._interrupted = 0
         self._is_cut_short = False
         self._at_work = 0
         self._queue = iter(plan.runs)
@@ -199,10 +200,12 @@ class _Execution:
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _interrupt(self) -> None:
+    def _interrupt(self, number: int) -> None:
         if self._interrupted:
-            raise KeyboardInterrupt
-        self._interrupted = self._is_cut_short = True
+            if number == signal.SIGINT:
+                raise KeyboardInterrupt
+            return  # the command `timeout` sends SIGTERM twice
+        self._interrupted, self._is_cut_short = 128 + number, True
         self._halted = "interrupted"
         self._tell(self._listener.interrupted, self._at_work)
         self._context.stop.set()

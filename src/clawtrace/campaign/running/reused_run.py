@@ -120,7 +120,8 @@ def _changes(path: Path) -> Mapping[str, Any] | None:
     """Return what the run changed in its workspace; None where that was not recorded, or the file is damaged."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        kinds = [kind for kind in ("created", "modified", "deleted", "unchanged") if kind in data]
-        return {kind: [*map(str, data[kind])] for kind in kinds} or None
+        found = {kind: data[kind] for kind in ("created", "modified", "deleted", "unchanged") if kind in data}
     except (OSError, ValueError, TypeError):
         return None
+    is_whole = all(isinstance(paths, list) and all(isinstance(one, str) for one in paths) for paths in found.values())
+    return found if found and is_whole else None

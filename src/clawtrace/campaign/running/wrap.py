@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import secrets
+import select
 import signal
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clawtrace.campaign.running.at_work import interrupts, preparing
-from clawtrace.campaign.running.ended import with_outcome
+from clawtrace.campaign.running.ended import dropped_spans, with_outcome
 from clawtrace.config.base import is_slug
 from clawtrace.config.cases.assertion_list import AssertionList
 from clawtrace.errors import RunnerError
@@ -31,6 +34,8 @@ __all__ = ["WrappedRun", "run_command"]
 
 GRACE_SECONDS = 5.0
 LEFTOVER_SECONDS = 10.0
+_LONGEST_MESSAGE = 100
+"""More bytes than an SDK's words on spans that it dropped have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +46,8 @@ class WrappedRun:
     record: RunRecord
     exit_code: int
     """The command's own, as a shell would say it: 128 + n after signal n, 124 after the time limit."""
-    interrupted: bool
-    """Whether Ctrl-C ended it: it did not handle the first, or there was another."""
+    interrupted: int
+    """The exit code where a signal to us ended it: 128 + its number; else 0. A first Ctrl-C that it handled did not."""
 
 
 def run_command(
@@ -89,30 +94,34 @@ def run_command(
     values = RunValues(record.run_id, case_id, str(folder), None, str(folder), started_at, env)
     asked = assertions.for_run(values) if assertions is not None else []
     target = TelemetryTarget.of_run(record, session.endpoints, switches or {})
-    spec = ProcessSpec(
-        argv=list(argv),
-        env=with_telemetry(env, {}, target, "http/protobuf", record.run_id),
-        cwd=str(folder),
-        stdin=streams[0],
-        stdout=streams[1],
-        stderr=streams[2],
-        limit_s=timeout_seconds,
-        grace_s=GRACE_SECONDS,
-        leftover_s=LEFTOVER_SECONDS,
-        own_group=False,
-    )
+    environment = with_telemetry(env, {}, target, "http/protobuf", record.run_id)
     session.open_run(record)
     stop = stop or StopSignal()
-    interrupted = _Interrupts(stop)
+    interrupted, output = _Interrupts(stop), _Output()
     with preparing(session):
         try:
-            with interrupts(interrupted):
+            with interrupts(interrupted), output.passed_on(streams[1], streams[2]) as (stdout, stderr):
+                spec = ProcessSpec(
+                    argv=list(argv),
+                    env=environment,
+                    cwd=str(folder),
+                    stdin=streams[0],
+                    stdout=stdout,
+                    stderr=stderr,
+                    limit_s=timeout_seconds,
+                    grace_s=GRACE_SECONDS,
+                    leftover_s=LEFTOVER_SECONDS,
+                    own_group=False,
+                )
                 end = supervise(spec, stop)
         except RunnerError as error:
             session.close_run(record._replace(run_status="invalid", runner_error=str(error)), processes_gone=True)
             raise
         record = session.close_run(
-            _ended(record, end, folder), processes_gone=end.gone, ended=end.ended, waiting=waiting
+            _ended(record._replace(lacking=output.lost or None), end, folder),
+            processes_gone=end.gone,
+            ended=end.ended,
+            waiting=waiting,
         )
     asked = asked_of_the_end(asked, record.run_status) if asked else asked
     case_dir = assertions.folder if assertions is not None else None
@@ -122,8 +131,8 @@ def run_command(
     if broken:
         result = result._replace(status=Status.ERROR, error=broken, verdicts=())
     code = _shell_code(end)
-    ended_by_it = interrupted.any and (stop.is_set or code == 128 + signal.SIGINT)
-    return WrappedRun(result, record, code, ended_by_it)
+    ended_by_it = stop.is_set or code == 128 + signal.SIGINT
+    return WrappedRun(result, record, code, interrupted.code if ended_by_it else 0)
 
 
 def _ended(record: RunRecord, end: ProcessEnd, folder: Path) -> RunRecord:
@@ -139,16 +148,65 @@ def _shell_code(end: ProcessEnd) -> int:
 
 
 class _Interrupts:
-    """Leave the first Ctrl-C of a terminal to the command; end the command on any other."""
+    """Leave the first Ctrl-C of a terminal to the command; end the command on any other, and on SIGTERM."""
 
     def __init__(self, stop: StopSignal) -> None:
         self._stop = stop
         self._left = 1 if os.isatty(0) else 0
-        self.any = False
-        """Whether there was one."""
+        self.code = 0
+        """128 + the number of the last signal; 0 where none came."""
 
-    def __call__(self) -> None:
-        self.any = True
-        self._left -= 1
-        if self._left < 0:
+    def __call__(self, number: int) -> None:
+        self.code = 128 + number
+        self._left -= number == signal.SIGINT
+        if self._left < 0 or number == signal.SIGTERM:
             self._stop.set()
+
+
+class _Output:
+    """Read what a command writes to a file or a pipe, and pass it on; a terminal stays the command's, which may be interactive."""
+
+    def __init__(self) -> None:
+        self.lost = ""
+        """That the command's SDK wrote that it dropped spans, as a sentence; empty where it did not."""
+        self._failed = ""
+
+    @contextmanager
+    def passed_on(self, stdout: int, stderr: int) -> Iterator[tuple[int, int]]:
+        """Give the descriptors that become the command's; after the block all that it wrote to them was passed on.
+
+        Raises:
+            RunnerError: it could not be, as on a full disk; not where its reader has gone.
+        """
+        with ExitStack() as ended:
+            out = self._pipe(stdout, ended)
+            yield out, out if os.path.sameopenfile(stdout, stderr) else self._pipe(stderr, ended)  # one keeps the order
+        if self._failed:
+            raise RunnerError(f"what the command wrote could not be passed on: {self._failed}")
+
+    def _pipe(self, target: int, ended: ExitStack) -> int:
+        if os.isatty(target):
+            return target
+        source, end = os.pipe()
+        thread = threading.Thread(target=self._pass_on, args=(source, target), daemon=True)
+        thread.start()
+        ended.callback(thread.join, LEFTOVER_SECONDS)  # where orphans cannot be adopted, one may hold the stream open
+        ended.callback(os.close, end)
+        return end
+
+    def _pass_on(self, source: int, target: int) -> None:
+        """Copy until the end, or until the reader has gone: the command's next write fails then, too."""
+        last = b""
+        with open(source, "rb", buffering=0) as stream:
+            while piece := stream.read(65536):
+                last = last[-_LONGEST_MESSAGE:] + piece
+                self.lost = self.lost or dropped_spans(last)
+                try:
+                    while piece:
+                        select.select([], [target], [])  # it may be non-blocking
+                        piece = piece[os.write(target, piece) :]
+                except BrokenPipeError:
+                    return
+                except OSError as error:
+                    self._failed = error.strerror or str(error)
+                    return

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_INTERRUPTED = 130
-
 
 @click.command(
     context_settings={"allow_interspersed_args": False},
@@ -39,7 +37,7 @@ def command(
     """Run a command with its telemetry sent here, and show its trace; with --assertions judge it.
 
     The command keeps its terminal, and standard output is its own: trace and verdicts go to standard error. The exit
-    code is the verdict's (see `clawtrace eval --help`), or the command's own without --assertions; 130 where Ctrl-C ended it.
+    code is the verdict's (see `clawtrace eval --help`), or the command's own without --assertions; 130 where Ctrl-C ended it, 143 where SIGTERM did.
     """
     if any(path == "-" for _, path in output.reports):
         raise click.UsageError("Standard output belongs to the command; give --report a file.")
@@ -74,8 +72,8 @@ def command(
         code = _judge(session, wrapped, started, (time.perf_counter() - began) * 1000, output) if asked else None
     if wrapped.interrupted and not passthrough:
         what = "verdicts are those of" if asked else "trace is"
-        click.echo(f"interrupted, exit code {_INTERRUPTED}: the {what} what came until then", err=True)
-        return _INTERRUPTED
+        click.echo(f"interrupted, exit code {wrapped.interrupted}: the {what} what came until then", err=True)
+        return wrapped.interrupted
     return wrapped.exit_code if passthrough or code is None else code
 
 

@@ -102,9 +102,10 @@ _options = together(
 def command(flags: ServeFlags) -> int:
     """Receive OTLP on the standard ports, keep it in a span store, and answer about the runs over HTTP.
 
-    Any process can export to it; a run is announced, ended and judged over the control service, with curl or with the
-    commands that take `--server`; a browser shows them at the HTTP address as they come. Both ports take gRPC and HTTP. Requests to the control service carry the token of
-    the ready file, or CLAWTRACE_SERVER_TOKEN where that variable is set.
+    Any process can export to it; a run is announced, ended and judged over the control service (with curl, say), and judged
+    and shown by the commands that take `--server`, too; a browser shows them at the HTTP address as they come. Both ports take
+    gRPC and HTTP. Requests to the control service carry the token of the ready file, or CLAWTRACE_SERVER_TOKEN where that
+    variable is set.
 
     SIGTERM and Ctrl-C stop it: what was received is stored before it ends, with exit code 0. SIGHUP has it read
     clawtrace.yaml again, of which the producers' tokens and what is kept are taken over. Only runs that are over are
@@ -137,7 +138,6 @@ def _serve(flags: ServeFlags, project: Project, settings: SessionSettings) -> in
     from clawtrace.config.projects.session_settings import endpoint_of
     from clawtrace.session.session import Session
     from clawtrace.sidecar.serving import Sends, Service, ready_at
-    from clawtrace.store.files.failures import must_be_there
     from clawtrace.store.files.owner import PATIENCE_SECONDS, read_owner
     from clawtrace.store.questions.address_space import bound_user_sql
 
@@ -172,7 +172,6 @@ def _serve(flags: ServeFlags, project: Project, settings: SessionSettings) -> in
                 idle = service.wait(idle_seconds=flags.stop_after_idle, reload=reload)
             why = f"nothing came for {flags.stop_after_idle:g} s" if idle else "asked to stop"
             click.echo(f"{why}; storing what was received", err=True)
-            must_be_there(str(store))
             service.drain()
     click.echo("stopped", err=True)
     return 0
@@ -201,13 +200,13 @@ def _reload(session: Session, service: Service, flags: ServeFlags) -> None:
 
 @contextmanager
 def _signals(service: Service) -> Iterator[None]:
-    """Have SIGINT and SIGTERM stop the service, a second one end the process at once, and SIGHUP reload."""
+    """Have SIGINT and SIGTERM stop the service, a second SIGINT end the process at once, and SIGHUP reload."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
 
     def stop(number: int, frame: object) -> None:
-        del frame
+        del number, frame
         service.stop()
-        signal.signal(number, before[signal.Signals(number)])
+        signal.signal(signal.SIGINT, before[signal.SIGINT])  # the command `timeout` sends SIGTERM twice
 
     def reload(number: int, frame: object) -> None:
         del number, frame

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SuiteFlags", "eval_suite", "suite_options"]
 
-_INTERRUPTED = 130
 _UNCHANGED, _DECIDED, _ALL = "unchanged", "decided", "all"
 _FAILED = "it did not pass last time, and whether its agent has been edited since is unknown"
 _NOTHING_TO_RUN = "Everything passed last time, and nothing has been edited since: there is nothing to run."
@@ -209,7 +208,7 @@ def _evaluate(
     if not output.quiet:
         _say_how_to_connect(plan, done)
     code = finish(report, output, folder=plan.folder)
-    return _INTERRUPTED if done.interrupted else code
+    return done.interrupted or code
 
 
 def _kept_history(

@@ -22,7 +22,6 @@ from clawtrace.support.figures import listed
 
 __all__ = ["watch"]
 
-_INTERRUPTED = 130
 _WAITING = "Watching for changes; Ctrl-C stops."
 _KEYS_WAITING = "Watching for changes; Enter: again, a: all cases anew, f: what failed, q: stop."
 _KEYS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
@@ -68,7 +67,7 @@ def watch(root: Path, leave_out: set[Path], evaluate: Callable[[Mapping[str, Any
     try:
         next(batches)  # what changes from here on is noticed, also what changes while the suite is being evaluated
         code, in_a_row, own = _once(evaluate, {}), 0, set[str]()
-        while code != _INTERRUPTED:
+        while code < 128:  # no signal ended it
             during = {path for _, path in next(batches)}
             if in_a_row == _IN_A_ROW:  # an agent that writes into the project would start itself for ever
                 own |= during

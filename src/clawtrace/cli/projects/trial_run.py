@@ -29,6 +29,8 @@ def trial_run(command: Sequence[str], env: Mapping[str, str]) -> tuple[WrappedRu
     project = load_project()
     with Session.open(receive=True, settings=session_settings(project)) as session:
         wrapped = run_command(command, session, env, switches=project.config.telemetry_env, streams=(0, 2, 2))
+        if wrapped.interrupted:
+            raise KeyboardInterrupt
         run_id = wrapped.record.run_id
         (facts,) = session.inspect([run_id])["runs"]
         why = "" if facts["spans"] else session.why_no_trace(run_id)

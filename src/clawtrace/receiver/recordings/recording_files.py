@@ -113,7 +113,7 @@ def _no_otlp(row: object) -> str:
     from clawtrace.support.figures import listed
 
     found = listed([f"`{key[:40]}`" for key in row], most=4) if isinstance(row, dict) else ""
-    return f"this JSON has {found or 'no key'}, and not {_KEYS}"
+    return f"this JSON has {f'{found}, and not' if found else 'none of the keys'} {_KEYS}"
 
 
 class _JsonReader:
@@ -271,6 +271,8 @@ def _protobuf_requests(name: str, data: bytes) -> Iterator[RecordedRequest]:
         raise InputError(f"`{name}` looks like OTLP protobuf, but is damaged or truncated")
     if data[8:12] == _DUCKDB:
         raise ForeignTraceError("it is a store; give it with --store")
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise NotOtlpError("it is UTF-16, as some shells of Windows write it; save it as UTF-8")
     raise NotOtlpError("it is neither JSON nor OTLP protobuf")
 
 

@@ -10,9 +10,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
 
 from clawtrace.errors import ReceiverError
 from clawtrace.receiver.redaction.secret_kinds import SECRET_KINDS, SecretKind
@@ -27,6 +30,7 @@ _PATH = re.compile(r"[~.]?/|[A-Za-z]:[\\/]")
 _COMMON = frozenset({"changeme", "password", "disabled", "required", "optional", "keychain", "gssapi-keyex"})
 _PLAIN = re.compile(r"[ !#-.0-\[\]-~]+")
 """What no JSON writer escapes: printable ASCII without quote, slash and backslash."""
+_URL_SAFE = str.maketrans("+/", "-_")
 _SHORT_ESCAPES = {"\b": "b", "\t": "t", "\n": "n", "\f": "f", "\r": "r"}
 
 
@@ -163,9 +167,19 @@ class _Rule:
         return match[0][:start] + _mark(kind.name, match[group]) + match[0][end:]
 
 
-def _value_rule(value: str) -> _Rule:
-    kind = SecretKind("env", telling_parts(value), value_expression(value), before=None)
+def _value_rule(value: str, form: str) -> _Rule:
+    kind = SecretKind("env", telling_parts(form), value_expression(form), before=None)
     return _Rule(kind, _mark("env", value))
+
+
+def _forms(value: str) -> list[str]:
+    """Return a value as it is, in a URL and in HTML, and what base64 makes of it at each place where it may begin."""
+    data = value.encode("utf-8", "surrogatepass")
+    forms = [value, quote(value, safe="", errors="replace"), escape(value)]
+    for before, mixed in enumerate((0, 2, 3)):  # characters that depend on what stands before it
+        whole = b64encode(bytes(before) + data).decode()[mixed : (before + len(data)) * 8 // 6]
+        forms += [whole, whole.translate(_URL_SAFE)]
+    return [*dict.fromkeys(forms)]
 
 
 class Redactor:
@@ -191,7 +205,8 @@ class Redactor:
         owners: dict[str, list[int]] = {literal: [] for literal in _ESCAPE_LITERALS}
         if self._settings.environment:
             for secret in environment_secrets(os.environ if environ is None else environ):
-                self._add(_value_rule(secret), owners)
+                for form in _forms(secret):
+                    self._add(_value_rule(secret, form), owners)
         for kind in SECRET_KINDS:
             if kind.name not in self._settings.kinds_off:
                 self._add(_Rule(kind), owners)

@@ -21,7 +21,6 @@ __all__ = [
     "is_of_the_store",
     "keep_unread_log",
     "log_is_unread",
-    "must_be_there",
     "store_error",
     "try_to_write",
 ]
@@ -121,19 +120,6 @@ def keep_unread_log(db: DuckDBPyConnection, path: str) -> None:
         raise store_error(path, error, "copy the log of") from error
 
 
-def must_be_there(path: str) -> None:
-    """Refuse to write into a file that nothing can open again.
-
-    Raises:
-        StoreError: the file of an open store was deleted or moved.
-    """
-    if not Path(path).exists():
-        raise StoreError(
-            f"the store {path!r} was deleted or moved while it was open, and what it took since its last start may be lost. Put "
-            "it back, or start again."
-        )
-
-
 def try_to_write(path: str, size: int) -> None:
     """Write so many bytes into a file without a name next to a store.
 
@@ -142,7 +128,6 @@ def try_to_write(path: str, size: int) -> None:
     """
     import tempfile
 
-    must_be_there(path)
     try:
         with tempfile.TemporaryFile(dir=Path(os.path.realpath(path)).parent) as file:
             file.write(bytes(size))

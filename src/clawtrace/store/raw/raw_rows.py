@@ -10,13 +10,15 @@ Here, too: traces that stood for themselves are given to the run that they turn 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch, joined
 from clawtrace.store.arrow import ArrowTable, logs_table, rows_table, spans_table
-from clawtrace.store.files.failures import as_store_errors, must_be_there
+from clawtrace.store.files.failures import as_store_errors
 from clawtrace.store.raw.journal import Group, Journal, problem
 
 if TYPE_CHECKING:
@@ -165,6 +167,7 @@ class RawRows:
         self._db = db
         self._path = path
         self._journal = journal
+        self._opened = None if journal is None else Path(path).stat()
         self._held: list[Group] = []
         self._rows = 0
         self._store_id = ""
@@ -175,6 +178,21 @@ class RawRows:
         """Whether anything waits to be moved."""
         return bool(self._held)
 
+    def must_be_there(self) -> None:
+        """Refuse to use a file that nothing can open again; never called of a store in memory.
+
+        Raises:
+            StoreError: it was deleted, moved or replaced.
+        """
+        assert self._opened is not None
+        with contextlib.suppress(OSError):
+            if os.path.samestat(Path(self._path).stat(), self._opened):
+                return
+        raise StoreError(
+            f"the store {self._path!r} was deleted, moved or replaced while it was open, and what it took since its last start may "
+            "be lost. Put it back, or start again."
+        )
+
     def take(self, group: Group) -> bool:
         """Make a group durable, to be moved later; False when it should be moved at once, with all that waits.
 
@@ -182,7 +200,7 @@ class RawRows:
             StoreError: nothing of it was written.
         """
         if self._journal is not None:
-            must_be_there(self._path)
+            self.must_be_there()
         if group.rows >= _LARGE_GROUP or self._rows + group.rows >= _MANY_ROWS:
             return False
         if self._journal is not None:
@@ -243,6 +261,8 @@ class RawRows:
             StoreError: it could not be moved; the next one to open the store does it.
         """
         try:
+            if self._journal is not None:
+                self.must_be_there()
             if self._held:
                 self.move()
             if self._journal is not None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -193,6 +193,16 @@ _TABLES = (
 )
 
 
+@contextmanager
+def shared_lab(dialects: Sequence[Path] = ()) -> Iterator[Lab]:
+    """Yield a laboratory that is several tests'."""
+    lab = Lab(dialects=dialects)
+    _LENT.remove(lab.store)
+    yield lab
+    _LENT.append(lab.store)
+    take_back()
+
+
 class Lab:
     """A store in memory, empty at first, and the facts of the runs put into it; both are a test's until it ends."""
 
@@ -210,6 +220,13 @@ class Lab:
         record = record or RunRecord(run, run, closed_by=ClosedBy.RECORDING)
         self.store.put_record(record)
         self.store.commit(batch_of(spans, self.store.run_no(run), arrival), LogBatch(), [], [])
+        return self
+
+    def put_each(self, cases: Mapping[str, Sequence[S]]) -> Lab:
+        """Put each case as the run of its name; their facts are computed together, which takes hardly longer than one."""
+        for run, spans in cases.items():
+            self.put(*spans, run=run)
+        self.facts.ensure(list(cases))
         return self
 
     def rows(self, sql: str, run: str = "r") -> list[tuple[Any, ...]]:

@@ -188,9 +188,11 @@ def take_back() -> None:
             _FREE.append(store)
 
 
-_TABLES = (
-    "SELECT table_name FROM duckdb_tables() WHERE NOT temporary AND table_name NOT IN ('store_meta', 'journal_state')"
-)
+_TABLES = """
+SELECT table_name FROM duckdb_tables()
+WHERE NOT temporary AND estimated_size > 0 AND table_name NOT IN ('store_meta', 'journal_state')
+"""
+"""Those that have, or had, rows."""
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -164,6 +165,8 @@ def batch_of(spans: Sequence[S], run_no: int, arrival: int = 1) -> SpanBatch:
     return b
 
 
+_NAMED = re.compile(r"\b(FROM|JOIN) ([a-z_]+)\b(?: AS (\w+))?")
+
 _FREE: list[DuckStore] = []
 """Empty stores: to make one takes a quarter of the time of a test."""
 _LENT: list[DuckStore] = []
@@ -232,8 +235,13 @@ class Lab:
         return self
 
     def rows(self, sql: str, run: str = "r") -> list[tuple[Any, ...]]:
-        """Answer `sql`, in which :run is the run, from current facts."""
+        """Answer `sql`, in which :run is the run, from current facts; where it names none, of one of several its rows alone."""
         self.facts.ensure([run])
+        if run != "r" and ":run" not in sql:
+            sql = _NAMED.sub(
+                lambda named: f"{named[1]} (SELECT * FROM {named[2]} WHERE run_id = :run) AS {named[3] or named[2]}",
+                sql,
+            )
         return self.store.ask(Query(sql, {"run": run} if ":run" in sql else {})).rows
 
     def totals(self, *columns: str, run: str = "r") -> tuple[Any, ...]:

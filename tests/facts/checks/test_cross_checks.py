@@ -439,9 +439,9 @@ def bare(id: str, parent: str, **more: Any) -> S:
     return S(id, parent, 2, 5, "chat", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o"}, **more)
 
 
-@pytest.mark.parametrize(
-    ("spans", "outcome"),
-    [
+def test_a_model_call_that_was_given_up_counts_for_no_bound(lab: Lab) -> None:
+    """Its outcome is unknown, where it does not say itself that it failed."""
+    calls = [
         ((given_up("t"), bare("n", "t")), None),
         ((given_up("t"), bare("n", "t", error="cancelled", events=[("exception", CANCELLED)])), None),
         ((given_up("t"), bare("n", "t", error="status code 429")), "error"),
@@ -449,33 +449,30 @@ def bare(id: str, parent: str, **more: Any) -> S:
         ((replace(agent("a"), error="status code 400"), bare("n", "a")), None),
         ((replace(agent("a"), error="no such city"), bare("n", "a"), replace(tool("t", "a", at=9), error="x")), "ok"),
         ((agent("a"), bare("n", "a")), "ok"),
-    ],
-)
-def test_a_model_call_that_was_given_up_counts_for_no_bound(
-    lab: Lab, spans: tuple[S, ...], outcome: str | None
-) -> None:
-    """Its outcome is unknown, where it does not say itself that it failed."""
-    lab.put(*spans)
+    ]
+    lab.put_each({f"r{number}": spans for number, (spans, _) in enumerate(calls)})
 
-    assert lab.rows("SELECT outcome FROM llm_calls") == [(outcome,)]
-    assert lab.totals("llm_calls") == ({None: None, "error": 0, "ok": 1}[outcome],)
+    for number, (spans, outcome) in enumerate(calls):
+        assert lab.rows("SELECT outcome FROM llm_calls", f"r{number}") == [(outcome,)], spans
+        assert lab.totals("llm_calls", run=f"r{number}") == ({None: None, "error": 0, "ok": 1}[outcome],), spans
 
 
-@pytest.mark.parametrize("error", [None, "cancelled"])
-@pytest.mark.parametrize(
-    ("other", "expected"),
-    [(chat("n", "b", at=60), {"given-up-call"}), (replace(bare("n", "b"), at=60, to=65), set())],
-)
-def test_a_last_call_without_an_answer_counts_only_where_its_program_records_no_answers(
-    lab: Lab, other: S, expected: set[str], error: str | None
-) -> None:
+def test_a_last_call_without_an_answer_counts_only_where_its_program_records_no_answers(lab: Lab) -> None:
     """A request that was cancelled ends quietly, also where the program goes on with other work."""
     earlier = S("e", "a", 0, 1, "chat", {"gen_ai.operation.name": "chat"}, error="cancelled")
-    spans = replace(agent("a", to=40), error=error), earlier, bare("m", "a"), agent("b", at=50), other
+    around = {
+        f"{error}": (replace(agent("a", to=40), error=error), earlier, bare("m", "a")) for error in (None, "cancelled")
+    }
+    others = {"answered": chat("n", "b", at=60), "bare": replace(bare("n", "b"), at=60, to=65)}
+    runs = {
+        f"{error}, {name}": (*spans, agent("b", at=50), other)
+        for error, spans in around.items()
+        for name, other in others.items()
+    }
+    for _ in ("once", "twice"):  # the second time every span is repeated
+        lab.put_each(runs)
 
-    assert reasons(lab, *spans) & {"given-up-call"} == expected
-
-    assert reasons(lab, *spans) & {"given-up-call"} == expected
+        assert {run for run in runs if "given-up-call" in found(lab, run)} == {"None, answered", "cancelled, answered"}
 
 
 def test_a_tool_may_have_been_called_again_from_inside() -> None:

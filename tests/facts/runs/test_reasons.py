@@ -233,28 +233,26 @@ class TestRun:
         assert lab.reasons() == ["killed"]
 
 
-@pytest.mark.parametrize(
-    ("cost", "cached", "is_noted"),
-    [
+def test_a_recorded_cost_that_contradicts_the_price_list_is_remarked() -> None:
+    """By more than half of what the tokens cost; less than it is no contradiction where cached tokens are unknown."""
+    costs = [
         (0.009, 0, True),
         (0.0055, 0, False),
         (0.004, 0, False),
         (0.0024, 0, True),
         (0.0024, None, False),
         (0.009, None, True),
-    ],
-)
-def test_a_recorded_cost_that_contradicts_the_price_list_is_remarked(
-    cost: float, cached: int | None, is_noted: bool
-) -> None:
-    """By more than half of what the tokens cost; less than it is no contradiction where cached tokens are unknown."""
+    ]
     lab = Lab(Pricing.from_mapping({"m": {"input_per_1m": 4.0, "output_per_1m": 10.0}}))
-    more = {"llm.cost.total": cost} | ({} if cached is None else {"llm.token_count.prompt_details.cache_read": cached})
     call = {
         "openinference.span.kind": "LLM", "llm.model_name": "m", "llm.token_count.prompt": 1000, "llm.token_count.completion": 100,
     }  # fmt: skip
-    lab.put(S("c", "", 1, attrs=call | more))
-    (said,) = lab.rows("SELECT diagnostics FROM fact_state WHERE run_id = :run")[0]
+    for cost, cached, _ in costs:
+        more = {} if cached is None else {"llm.token_count.prompt_details.cache_read": cached}
+        lab.put(S("c", "", 1, attrs=call | more | {"llm.cost.total": cost}), run=f"{cost} {cached}")
+    lab.facts.ensure([f"{cost} {cached}" for cost, cached, _ in costs])
 
-    assert lab.totals("cost_high") == (cost,)
-    assert (f"recorded a cost of {cost} USD, while its tokens cost 0.005 USD" in said) is is_noted
+    for cost, cached, is_noted in costs:
+        (said,) = lab.rows("SELECT diagnostics FROM fact_state WHERE run_id = :run", f"{cost} {cached}")[0]
+        assert lab.totals("cost_high", run=f"{cost} {cached}") == (cost,)
+        assert (f"recorded a cost of {cost} USD, while its tokens cost 0.005 USD" in said) is is_noted, (cost, cached)

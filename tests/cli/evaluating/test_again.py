@@ -38,9 +38,9 @@ SPENDING = Path(__file__).parents[1] / "spending_agent.py"
 
 
 @pytest.fixture
-def project(tmp_path, program):
+def project(tmp_path, in_process):
     """Two cases: `a` passes, `b` fails."""
-    found = Project(tmp_path, program)
+    found = Project(tmp_path, in_process)
     found.case("b", assertions=NOT_SEARCHED)
     return found
 

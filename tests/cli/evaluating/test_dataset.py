@@ -38,9 +38,9 @@ ROWS = [
 
 
 @pytest.fixture
-def project(tmp_path, program):
+def project(tmp_path, in_process):
     """A project whose only case has a dataset of three rows."""
-    found = Project(tmp_path, program)
+    found = Project(tmp_path, in_process)
     for name in ("a", "b"):
         (tmp_path / f"configs/cases/{name}/test.yaml").unlink()
     found.write("configs/cases/qa/test.yaml", CASE)

@@ -76,8 +76,8 @@ class Project:
 
 
 @pytest.fixture
-def project(tmp_path, program):
-    found = Project(tmp_path, program)
+def project(tmp_path, in_process):
+    found = Project(tmp_path, in_process)
     assert set(found.eval().values()) == {(False, "pass")}
     return found
 

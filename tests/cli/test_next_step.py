@@ -16,6 +16,12 @@ AGENT = Path(__file__).parent / "agent.py"
 Program = Callable[..., CompletedProcess[str]]
 
 
+@pytest.fixture
+def program(in_process):
+    """The program, in this process: nothing here is about its start or its end."""
+    return in_process
+
+
 def case_that_calls(tool: str, folder: Path) -> None:
     """Write a project whose one case asks for `search`, with an agent that calls this tool."""
     command = json.dumps([sys.executable, str(AGENT), "{{run_id}}", tool])

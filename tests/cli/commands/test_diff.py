@@ -12,6 +12,12 @@ from clawtrace.cli.commands.schema import schemas
 
 
 @pytest.fixture
+def program(in_process):
+    """The program, in this process: nothing here is about its start or its end."""
+    return in_process
+
+
+@pytest.fixture
 def pair(recordings: Path) -> tuple[Path, Path]:
     """A run that calls a tool, and one that delegates to an agent which calls the same tool."""
     return tuple(recordings / "pydantic-ai" / name / "traces.otlp.jsonl" for name in ("one_tool", "delegation"))  # type: ignore[return-value]

@@ -41,6 +41,12 @@ assertions:
 """
 
 
+@pytest.fixture
+def program(in_process):
+    """The program, in this process: nothing here is about its start or its end."""
+    return in_process
+
+
 class Project:
     """Cases with one agent: `a` obeys its prompt, `b` always searches, `c` depends on the weather, which no input declares."""
 

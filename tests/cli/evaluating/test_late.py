@@ -38,6 +38,12 @@ runpy.run_path({agent!r}, run_name="__main__")
 
 
 @pytest.fixture
+def program(in_process):
+    """The program, in this process: nothing here is about its start or its end."""
+    return in_process
+
+
+@pytest.fixture
 def project(tmp_path, program):
     found = Project(tmp_path, program)
     found.case("a", assertions=NOT_REMOVED)

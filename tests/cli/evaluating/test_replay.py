@@ -20,6 +20,12 @@ HEAD = "schema_version: 1\ncase_id: {0}\ntitle: {0}\n"
 
 
 @pytest.fixture
+def program(in_process):
+    """The program, in this process: nothing here is about its start or its end."""
+    return in_process
+
+
+@pytest.fixture
 def project(tmp_path: Path):
     """A project with one case that was run: `search` was called, and the agent ended with 3."""
 

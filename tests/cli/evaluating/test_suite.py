@@ -23,6 +23,12 @@ AGENT = Path(__file__).parents[1] / "agent.py"
 
 
 @pytest.fixture
+def program(in_process):
+    """The program, in this process: nothing here is about its start or its end."""
+    return in_process
+
+
+@pytest.fixture
 def project(tmp_path: Path):
     """Write a project whose cases call the agent with the words given; each must call `search` and never `rm`."""
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -35,8 +36,11 @@ def invoke(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Res
 
 
 @pytest.fixture
-def program(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run the installed program as a separate process, in an empty folder."""
+def program(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the installed program in an empty folder: as a separate process, or in this one where a module says `IN_PROCESS`.
+
+    It says so where no test is about the program's start, its end or its streams.
+    """
 
     def call(*args: str, env: dict[str, str] | None = None, **options: object) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -49,7 +53,10 @@ def program(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
             **options,
         )
 
-    return call
+    def here(*args: str, cwd: Path = tmp_path, **options: Any) -> subprocess.CompletedProcess[str]:
+        return run_in_process(cwd, *args, **options)
+
+    return here if getattr(request.module, "IN_PROCESS", False) else call
 
 
 def run_in_process(
@@ -69,9 +76,3 @@ def run_in_process(
             if files.users_umask() >= 0:  # a command keeps what it writes private to its end
                 os.umask(files.users_umask())
     return subprocess.CompletedProcess(args, ended.exit_code, ended.stdout, ended.stderr)
-
-
-@pytest.fixture
-def in_process(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run the program in this process, in an empty folder."""
-    return lambda *args, cwd=tmp_path, **options: run_in_process(cwd, *args, **options)

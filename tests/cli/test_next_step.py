@@ -15,11 +15,7 @@ AGENT = Path(__file__).parent / "agent.py"
 
 Program = Callable[..., CompletedProcess[str]]
 
-
-@pytest.fixture
-def program(in_process):
-    """The program, in this process: nothing here is about its start or its end."""
-    return in_process
+IN_PROCESS = True
 
 
 def case_that_calls(tool: str, folder: Path) -> None:

@@ -10,11 +10,7 @@ from jsonschema_rs import validator_for
 
 from clawtrace.cli.commands.schema import schemas
 
-
-@pytest.fixture
-def program(in_process):
-    """The program, in this process: nothing here is about its start or its end."""
-    return in_process
+IN_PROCESS = True
 
 
 @pytest.fixture

@@ -40,11 +40,7 @@ assertions:
   - {{type: tool_was_called, tool: {tool}}}
 """
 
-
-@pytest.fixture
-def program(in_process):
-    """The program, in this process: nothing here is about its start or its end."""
-    return in_process
+IN_PROCESS = True
 
 
 class Project:

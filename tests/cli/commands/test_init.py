@@ -20,11 +20,7 @@ pytestmark = pytest.mark.full
 AGENT = Path(__file__).parents[1] / "agent.py"
 Program = Callable[..., subprocess.CompletedProcess[str]]
 
-
-@pytest.fixture
-def program(in_process):
-    """The program, in this process: nothing here is about its start or its end."""
-    return in_process
+IN_PROCESS = True
 
 
 def command(words: str) -> str:

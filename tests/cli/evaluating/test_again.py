@@ -36,11 +36,13 @@ assertions: [{{type: tool_was_called, tool: search, min_pass_rate: {minimum}}}]
 """
 SPENDING = Path(__file__).parents[1] / "spending_agent.py"
 
+IN_PROCESS = True
+
 
 @pytest.fixture
-def project(tmp_path, in_process):
+def project(tmp_path, program):
     """Two cases: `a` passes, `b` fails."""
-    found = Project(tmp_path, in_process)
+    found = Project(tmp_path, program)
     found.case("b", assertions=NOT_SEARCHED)
     return found
 

@@ -36,11 +36,13 @@ ROWS = [
     {"id": "three", "question": "So?", "tool": "search", "expect": {"code": 0}},
 ]
 
+IN_PROCESS = True
+
 
 @pytest.fixture
-def project(tmp_path, in_process):
+def project(tmp_path, program):
     """A project whose only case has a dataset of three rows."""
-    found = Project(tmp_path, in_process)
+    found = Project(tmp_path, program)
     for name in ("a", "b"):
         (tmp_path / f"configs/cases/{name}/test.yaml").unlink()
     found.write("configs/cases/qa/test.yaml", CASE)

@@ -44,11 +44,7 @@ sys.stdout.flush()
 runpy.run_path({agent!r}, run_name="__main__")
 """
 
-
-@pytest.fixture
-def program(in_process):
-    """The program, in this process: nothing here is about its start or its end."""
-    return in_process
+IN_PROCESS = True
 
 
 @pytest.fixture

@@ -36,11 +36,7 @@ runpy.run_path({agent!r}, run_name="__main__")
 """
 """The first agent leaves its run's id; the second one exports a span under that id, as a process of the first might."""
 
-
-@pytest.fixture
-def program(in_process):
-    """The program, in this process: nothing here is about its start or its end."""
-    return in_process
+IN_PROCESS = True
 
 
 @pytest.fixture

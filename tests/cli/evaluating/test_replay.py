@@ -18,11 +18,7 @@ pytestmark = pytest.mark.full
 AGENT = Path(__file__).parents[1] / "agent.py"
 HEAD = "schema_version: 1\ncase_id: {0}\ntitle: {0}\n"
 
-
-@pytest.fixture
-def program(in_process):
-    """The program, in this process: nothing here is about its start or its end."""
-    return in_process
+IN_PROCESS = True
 
 
 @pytest.fixture

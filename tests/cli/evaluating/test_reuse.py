@@ -33,6 +33,8 @@ assertions:
 """
 SEARCHED = "  - {type: tool_was_called, tool: search}"
 
+IN_PROCESS = True
+
 
 class Project:
     """A project with one agent in its own folder, and the runs that it left."""
@@ -76,8 +78,8 @@ class Project:
 
 
 @pytest.fixture
-def project(tmp_path, in_process):
-    found = Project(tmp_path, in_process)
+def project(tmp_path, program):
+    found = Project(tmp_path, program)
     assert set(found.eval().values()) == {(False, "pass")}
     return found
 

@@ -21,11 +21,7 @@ pytestmark = pytest.mark.full
 PROGRAM = Path(sys.executable).parent / "clawtrace"
 AGENT = Path(__file__).parents[1] / "agent.py"
 
-
-@pytest.fixture
-def program(in_process):
-    """The program, in this process: nothing here is about its start or its end."""
-    return in_process
+IN_PROCESS = True
 
 
 @pytest.fixture

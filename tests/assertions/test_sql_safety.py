@@ -17,8 +17,9 @@ from clawtrace.verdicts.evaluate import evaluate
 ENDLESS = "SELECT count(*) AS n FROM range(1000000) AS a(x), range(1000000) AS b(y) WHERE a.x * b.y = 7"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def store():
+    """A store that whatever is tried leaves as it is."""
     with_runs = DuckStore()
     for run_id in ("r1", "r2"):
         with_runs.script(

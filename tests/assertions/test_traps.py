@@ -50,11 +50,15 @@ def one(facts, assertion, described, run_id="r1"):
 @pytest.mark.parametrize("assertion", NEGATIVE, ids=lambda written: written["type"])
 def test_t2_a_negative_question_is_never_answered_by_an_empty_trace(facts, assertion):
     """T2: without a trace there is no answer; with a good one the answer is yes, and open as long as the run is."""
-    good = one(facts, assertion, {"llm": [KNOWN]})
+    runs = {
+        "empty": {"trace": False},
+        "good": {"llm": [KNOWN]},
+        "open": {"llm": [KNOWN], "record": {"closed_by": None}},
+    }
+    facts.load(join(rows_of(run_id, described) for run_id, described in runs.items()))
+    found = outcomes_of(ask(facts, parse_assertion(assertion), list(runs)))
 
-    assert one(facts, assertion, {"trace": False}) is None
-    assert good.holds is True
-    assert one(facts, assertion, {"llm": [KNOWN], "record": {"closed_by": None}}).holds is None
+    assert {outcome.run_id: outcome.holds for outcome in found} == {"good": True, "open": None}
 
 
 @pytest.mark.parametrize("assertion", DEMANDING, ids=lambda written: written["type"])

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from tests.cassettes.tapes import provider
 from tests.cassettes.test_command import ASK
-from tests.cli.conftest import PROGRAM, clean_environment
+from tests.cli.conftest import PROGRAM, clean_environment, run_in_process
 
 from not_run import not_run
 
@@ -161,5 +161,6 @@ def check(job: Job, folder: Path, done: subprocess.CompletedProcess[str], url: s
     assert files, where
     for file in files:
         READ[file.suffix](file.read_text())
-    again = run(folder, job.command, url)
+    starts_another = "--" in job.command
+    again = run(folder, job.command, url) if starts_another else run_in_process(folder, *job.command)
     assert again.returncode == 0, f"{where}: {again.stderr}"

@@ -15,6 +15,8 @@ AGENT = Path(__file__).parent / "agent.py"
 
 Program = Callable[..., CompletedProcess[str]]
 
+IN_PROCESS = True
+
 
 def case_that_calls(tool: str, folder: Path) -> None:
     """Write a project whose one case asks for `search`, with an agent that calls this tool."""

@@ -34,13 +34,18 @@ def checks_of(section: str) -> list[tuple[str, Any]]:
     return found
 
 
+@pytest.fixture(scope="module")
+def trace() -> clawtrace.Trace:
+    return clawtrace.recorded(RECORDED)
+
+
 @pytest.mark.parametrize("tool", SECTIONS)
-def test_the_checks_of_the_page_pass_on_a_recorded_run(tool: str) -> None:
+def test_the_checks_of_the_page_pass_on_a_recorded_run(trace: clawtrace.Trace, tool: str) -> None:
     checks = checks_of(SECTIONS[tool])
     rows = sum(line.startswith("| ") for line in SECTIONS[tool].splitlines()) - 1
 
     assert rows - 1 <= len(checks) <= rows + 1, "a row without a check, or one that was not read"
-    clawtrace.recorded(RECORDED).check_all(check for _, check in checks)
+    trace.check_all(check for _, check in checks)
 
 
 def test_all_tools_have_a_section() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from contextlib import suppress
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -164,6 +165,8 @@ def batch_of(spans: Sequence[S], run_no: int, arrival: int = 1) -> SpanBatch:
     return b
 
 
+_NAMED = re.compile(r"\b(FROM|JOIN) ([a-z_]+)\b(?: AS (\w+))?")
+
 _FREE: list[DuckStore] = []
 """Empty stores: to make one takes a quarter of the time of a test."""
 _LENT: list[DuckStore] = []
@@ -188,9 +191,21 @@ def take_back() -> None:
             _FREE.append(store)
 
 
-_TABLES = (
-    "SELECT table_name FROM duckdb_tables() WHERE NOT temporary AND table_name NOT IN ('store_meta', 'journal_state')"
-)
+_TABLES = """
+SELECT table_name FROM duckdb_tables()
+WHERE NOT temporary AND estimated_size > 0 AND table_name NOT IN ('store_meta', 'journal_state')
+"""
+"""Those that have, or had, rows."""
+
+
+@contextmanager
+def shared_lab(dialects: Sequence[Path] = ()) -> Iterator[Lab]:
+    """Yield a laboratory that is several tests'."""
+    lab = Lab(dialects=dialects)
+    _LENT.remove(lab.store)
+    yield lab
+    _LENT.append(lab.store)
+    take_back()
 
 
 class Lab:
@@ -212,9 +227,21 @@ class Lab:
         self.store.commit(batch_of(spans, self.store.run_no(run), arrival), LogBatch(), [], [])
         return self
 
+    def put_each(self, cases: Mapping[str, Sequence[S]]) -> Lab:
+        """Put each case as the run of its name; their facts are computed together, which takes hardly longer than one."""
+        for run, spans in cases.items():
+            self.put(*spans, run=run)
+        self.facts.ensure(list(cases))
+        return self
+
     def rows(self, sql: str, run: str = "r") -> list[tuple[Any, ...]]:
-        """Answer `sql`, in which :run is the run, from current facts."""
+        """Answer `sql`, in which :run is the run, from current facts; where it names none, of one of several its rows alone."""
         self.facts.ensure([run])
+        if run != "r" and ":run" not in sql:
+            sql = _NAMED.sub(
+                lambda named: f"{named[1]} (SELECT * FROM {named[2]} WHERE run_id = :run) AS {named[3] or named[2]}",
+                sql,
+            )
         return self.store.ask(Query(sql, {"run": run} if ":run" in sql else {})).rows
 
     def totals(self, *columns: str, run: str = "r") -> tuple[Any, ...]:

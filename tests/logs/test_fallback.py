@@ -46,9 +46,9 @@ def of(kind: str, log: Path | str = GATEWAY, **fields: Any) -> dict[str, Any]:
     return {"type": kind, "log_path": str(log), **fields}
 
 
-@pytest.mark.parametrize(
-    ("assertion", "status"),
-    [
+def test_each_type_is_answered_by_the_plain_gateway_log(asked: Asked) -> None:
+    """Every behavioural assertion of the seeds is answered from the log's lines of its run, all usage lines summed."""
+    questions = [
         (of("tool_was_called", tool="memory.search"), "pass"),
         (of("tool_was_called", tool="resend.send"), "fail"),
         (of("tool_not_called", tool="resend.send"), "pass"),
@@ -59,15 +59,12 @@ def of(kind: str, log: Path | str = GATEWAY, **fields: Any) -> dict[str, Any]:
         (of("delegation_occurred", to_agent="agents-support-triage"), "fail"),
         (of("token_budget", max_total_tokens=2000, max_input_tokens=1400, max_output_tokens=600), "pass"),
         (of("token_budget", max_total_tokens=1999), "fail"),
-    ],
-    ids=lambda value: f"{value['type']}" if isinstance(value, dict) else value,
-)
-def test_each_type_is_answered_by_the_plain_gateway_log(asked: Asked, assertion: dict[str, Any], status: str) -> None:
-    """Every behavioural assertion of the seeds is answered from the log's lines of its run, all usage lines summed."""
-    verdict = asked(assertion)[assertion["type"]]
+    ]
+    verdicts = asked(*(one | {"id": f"a{number}"} for number, (one, _) in enumerate(questions)))
 
-    assert verdict["status"] == status
-    assert "This is from the log `gateway-plain.log`" in verdict["message"]
+    for number, (assertion, status) in enumerate(questions):
+        assert verdicts[f"a{number}"]["status"] == status, assertion
+        assert "This is from the log `gateway-plain.log`" in verdicts[f"a{number}"]["message"]
 
 
 def test_t23_a_tool_that_an_agent_prints_is_no_tool(asked: Asked) -> None:

@@ -221,7 +221,7 @@ def test_t16_spans_of_another_run_in_the_same_recording(bench: Bench):
     )
     shutil.rmtree(bench.root / "recordings")
     both = bench.write("both.jsonl", text)
-    judged = bench.program_here(
+    judged = bench.program(
         "eval", "--traces", both, "--assertions", bench.assertions([NEVER]), "--report", "json=report.json"
     )
 

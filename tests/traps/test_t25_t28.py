@@ -94,13 +94,13 @@ def test_t26_a_key_that_means_nothing_is_refused(bench: Bench, file, path):
     for name, data in files.items():
         bench.write(name, yaml.safe_dump(data, sort_keys=False))
     asked = ("eval", "--suite", "s", "--run-profile", "p", "--evaluation-profile", "e", "--dry-run")
-    assert bench.program_here(*asked).exit_code == 0
+    assert bench.program(*asked).exit_code == 0
     place = files[file]
     for part in path[:-1]:
         place = place[part]
     place[path[-1]] = 1
     bench.write(file, yaml.safe_dump(files[file], sort_keys=False))
-    judged = bench.program_here(*asked)
+    judged = bench.program(*asked)
 
     assert judged.exit_code == 2
     assert f"error: {file}:" in judged.stderr
@@ -199,7 +199,7 @@ def test_t28_secrets_are_in_no_stored_trace(bench: Bench):
     bench.case("printed", f"cat '{bench.root}/said.txt'", [{"type": "no_secret_leak"}])
     judged = bench.suite("-v", env={"SERVICE_API_KEY": secret})
     store = next((bench.root / "outputs").rglob("spans.duckdb"))
-    asked = bench.program_here("query", "SELECT arguments, result FROM tool_calls", "--store", store, "--format", "csv")
+    asked = bench.program("query", "SELECT arguments, result FROM tool_calls", "--store", store, "--format", "csv")
 
     assert [one["status"] for one in judged.runs["one"]["assertions"]] == ["fail", "pass"]
     assert SECRET not in judged.text + json.dumps(judged.report)

@@ -178,7 +178,7 @@ def test_t32_exit_codes_of_recordings(bench: Bench):
     assert code(NEVER | {"severity": "warn"}, run=torn) == 0
     assert code(NEVER | {"severity": "warn"}, run=torn, flags=("--strict",)) == 3
     assert code({"type": "sql", "select": "SELECT nothing FROM tool_calls WHERE run_id = :run_id"}, failing) == 4
-    assert bench.program_here("eval", "--traces", "nowhere", "--assertions", "checks.yaml").exit_code == 2
+    assert bench.program("eval", "--traces", "nowhere", "--assertions", "checks.yaml").exit_code == 2
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,13 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from click.testing import CliRunner
 from spoken import Span, lines
+from tests.cli.conftest import run_in_process
 
-from clawtrace.cli.main import cli
-
-PROGRAM = Path(sys.executable).parent / "clawtrace"
-UNWANTED = ("OTEL_", "CLAWTRACE_", "NO_COLOR", "CI", "FORCE_COLOR", "COLUMNS")
 """Variables of the caller that change what is printed, or where an exporter sends."""
 SDK_AGENT = Path(__file__).parent.parent / "live" / "sdk_agent.py"
 
@@ -75,19 +68,9 @@ class Bench:
         return path
 
     def program(self, *args: str | Path, **env: str) -> Judged:
-        """Run the program as a separate process."""
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(UNWANTED)}
-        done = subprocess.run(
-            [str(PROGRAM), *map(str, args)], cwd=self.root, env=clean | env, capture_output=True, text=True, timeout=170
-        )  # fmt: skip
-        return self._judged(done.returncode, done.stdout, done.stderr)
-
-    def program_here(self, *args: str | Path) -> Judged:
         """Run the program in this process, which starts at once."""
-        clean = {name: None for name in os.environ if name.startswith(UNWANTED)}
-        with contextlib.chdir(self.root):
-            done = CliRunner().invoke(cli, [str(arg) for arg in args], prog_name="clawtrace", env=clean)
-        return self._judged(done.exit_code, done.stdout, done.stderr)
+        done = run_in_process(self.root, *args, env=env)
+        return self._judged(done.returncode, done.stdout, done.stderr)
 
     def _judged(self, exit_code: int, stdout: str, stderr: str) -> Judged:
         """Read the JSON report where one was written."""
@@ -108,7 +91,7 @@ class Bench:
         """Judge every recording in the folder, each a separate run."""
         checks = self.assertions(assertions, **more)
         grouping = ("--traces", "recordings", "--run-per-dir", "--assertions", checks)
-        return self.program_here("eval", *grouping, "--report", "json=report.json", *flags)
+        return self.program("eval", *grouping, "--report", "json=report.json", *flags)
 
     def judge_spans(self, spans: Sequence[Span], *assertions: dict[str, Any], **more: Any) -> Judged:
         """Judge one recording of one request."""

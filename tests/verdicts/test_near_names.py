@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from building import Lab, agent, tool
 
@@ -25,9 +23,9 @@ def run(lab: Lab) -> Lab:
     )
 
 
-@pytest.mark.parametrize(
-    ("asked", "meant"),
-    [
+def test_a_decided_verdict_suggests_the_recorded_name(run: Lab) -> None:
+    """Another letter case, another separator or a slip; not a name that is merely similar, and not for patterns."""
+    questions = [
         ({"type": "tool_was_called", "tool": "Issue_Refund"}, "issue_refund"),
         ({"type": "tool_was_called", "tool": "issueRefund"}, "issue_refund"),
         ({"type": "tool_call", "tool": "isue_refund"}, "issue_refund"),
@@ -42,14 +40,12 @@ def run(lab: Lab) -> Lab:
         ({"type": "tool_was_called", "tool": "set_user"}, ""),
         ({"type": "tool_was_called", "tool": "glob:Issue*"}, ""),
         ({"type": "tool_call", "tool": "get_user", "args": {"id": 1}}, ""),
-    ],
-)
-def test_a_decided_verdict_suggests_the_recorded_name(run: Lab, asked: dict[str, Any], meant: str) -> None:
-    """Another letter case, another separator or a slip; not a name that is merely similar, and not for patterns."""
+    ]
     run.facts.ensure(["r"])
-    (result,) = evaluate(run.store, [parse_assertion(asked)], ["r"], DIALECTS, scoped=run.facts.scoped)
+    assertions = [parse_assertion(asked | {"id": f"a{number}"}) for number, (asked, _) in enumerate(questions)]
+    (result,) = evaluate(run.store, assertions, ["r"], DIALECTS, scoped=run.facts.scoped)
 
-    (verdict,) = result.verdicts
-    forbids = asked["type"] == "tool_not_invoked" or "max" in asked
-    assert verdict.status == ("pass" if forbids else "fail") or not meant, verdict.message
-    assert (f"`{meant}` is recorded" in verdict.hint) if meant else not verdict.hint.startswith("`")
+    for (asked, meant), verdict in zip(questions, result.verdicts, strict=True):
+        forbids = asked["type"] == "tool_not_invoked" or "max" in asked
+        assert verdict.status == ("pass" if forbids else "fail") or not meant, verdict.message
+        assert (f"`{meant}` is recorded" in verdict.hint) if meant else not verdict.hint.startswith("`"), asked

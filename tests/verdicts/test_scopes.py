@@ -465,50 +465,60 @@ SUMS = ("llm_calls", "tool_calls", "input_tokens", "output_tokens", "errors")
 
 OF_AGENT = """
 WITH RECURSIVE mine(no, span_id) AS (
-  SELECT a.activation_no, a.span_id FROM agents AS a WHERE a.name = $name
+  SELECT a.activation_no, a.span_id FROM agents AS a WHERE a.run_id = $run AND a.name = $name
   UNION
-  SELECT a.activation_no, a.span_id FROM agents AS a JOIN mine AS m ON a.parent_activation_no = m.no)
-SELECT (SELECT count(*) FROM llm_calls WHERE agent_span_id IN (SELECT m.span_id FROM mine AS m)),
-       (SELECT count(*) FROM tool_calls WHERE agent_span_id IN (SELECT m.span_id FROM mine AS m))
+  SELECT a.activation_no, a.span_id FROM agents AS a JOIN mine AS m ON a.run_id = $run AND a.parent_activation_no = m.no)
+SELECT (SELECT count(*) FROM llm_calls WHERE run_id = $run AND agent_span_id IN (SELECT m.span_id FROM mine AS m)),
+       (SELECT count(*) FROM tool_calls WHERE run_id = $run AND agent_span_id IN (SELECT m.span_id FROM mine AS m))
 """
+TOGETHER = 16
 
 
-@pytest.fixture(scope="module", params=RECORDED, ids=str)
+@pytest.fixture(scope="module", params=range(0, len(RECORDED), TOGETHER))
 def recorded(request: pytest.FixtureRequest) -> Iterator[Session]:
-    """A session with one recording as the run `r`, its facts current."""
+    """A session with some recordings, each a run of its path, their facts current."""
     with Session.open() as session:
-        session.load_recordings([RECORDINGS / request.param], Grouping("one", "r"))
-        session.inspect(["r"])
+        for path in RECORDED[request.param : request.param + TOGETHER]:
+            session.load_recordings([RECORDINGS / path], Grouping("one", str(path)))
+        session.inspect(session.run_ids())
         yield session
 
 
 def scoped(session: Session, *scopes: Scope) -> Any:
-    return session._current(["r"]).facts.scoped(scopes, ["r"]).items()
+    run_ids = session.run_ids()
+    return session._current(run_ids).facts.scoped(scopes, run_ids).items()
 
 
-def rows(session: Session, relation: str) -> list[tuple[Any, ...]]:
-    return sorted(session._store.script(f"SELECT * FROM {relation}"), key=repr)
+def asked(session: Session, sql: str, run: str, **more: str) -> list[tuple[Any, ...]]:
+    """Return the rows of one run; `sql` ends with a condition."""
+    return session._store.script(f"{sql} AND run_id = $run" if "$run" not in sql else sql, {"run": run, **more})
+
+
+def rows(session: Session, relation: str, run: str) -> list[tuple[Any, ...]]:
+    return sorted(asked(session, f"SELECT * FROM {relation} WHERE TRUE", run), key=repr)
 
 
 @pytest.mark.full
 def test_the_scope_that_holds_everything_says_what_the_whole_run_says(recorded: Session) -> None:
     """The rows of every relation are the same, totals among them: there is one way to compute them."""
-    store = recorded._store
-    whole = {relation: rows(recorded, relation) for relation in COMPARED}
-    if store.script("SELECT count(DISTINCT turn) FROM spans WHERE turn IS NOT NULL")[0][0] != 1:
-        return
-    scopes = [Scope(None, 1)]
-    roots = store.script("SELECT name FROM agents WHERE parent_activation_no IS NULL")
-    # Spans around the agent are no agent's.
-    outside = store.script("SELECT count(*) FROM spans WHERE kind NOT IN ('infra', 'agent') AND depth = 0")[0][0]
-    if len(roots) == 1 and roots[0][0] is not None and not outside:
-        scopes.append(Scope(Matcher(roots[0][0]), None))
-    for scope, facts in scoped(recorded, *scopes):
+    whole = {(run, relation): rows(recorded, relation, run) for run in recorded.run_ids() for relation in COMPARED}
+    holding = dict[Scope, list[str]]()
+    for run in recorded.run_ids():
+        if asked(recorded, "SELECT count(DISTINCT turn) FROM spans WHERE turn IS NOT NULL", run)[0][0] != 1:
+            continue
+        holding.setdefault(Scope(None, 1), []).append(run)
+        roots = asked(recorded, "SELECT name FROM agents WHERE parent_activation_no IS NULL", run)
+        # Spans around the agent are no agent's.
+        outside = asked(recorded, "SELECT count(*) FROM spans WHERE kind NOT IN ('infra', 'agent') AND depth = 0", run)
+        if len(roots) == 1 and roots[0][0] is not None and not outside[0][0]:
+            holding.setdefault(Scope(Matcher(roots[0][0]), None), []).append(run)
+    for scope, facts in scoped(recorded, *holding):
         with facts.holding():
-            doubted = "SELECT reason FROM doubts UNION ALL SELECT reason FROM gaps"
-            if ("scope-unknown",) not in store.script(doubted):
-                for relation in COMPARED:
-                    assert rows(recorded, relation) == whole[relation], (relation, str(scope))
+            for run in holding[scope]:
+                doubted = "SELECT reason FROM doubts WHERE run_id = $run UNION ALL SELECT reason FROM gaps WHERE run_id = $run"
+                if ("scope-unknown",) not in asked(recorded, doubted, run):
+                    for relation in COMPARED:
+                        assert rows(recorded, relation, run) == whole[run, relation], (run, relation, str(scope))
 
 
 @pytest.mark.full
@@ -518,36 +528,47 @@ def test_the_calls_of_an_agent_are_those_that_the_relations_give_to_it(recorded:
     Calls in traces of their own are of no activation, and belong to the agent that they name; what an agent did whose caller is not
     known may belong to each.
     """
-    store = recorded._store
-    alone = store.script("SELECT count(*) FROM spans WHERE kind IN ('llm', 'tool') AND depth = 0")[0][0]
-    alone += store.script("SELECT count(*) FROM doubts WHERE column_name = 'parent_activation_no'")[0][0]
-    names = [name for (name,) in store.script("SELECT DISTINCT name FROM agents WHERE name IS NOT NULL")]
-    for scope, facts in scoped(recorded, *(Scope(Matcher(f"literal:{name}"), None) for name in names)):
-        wanted = store.script(OF_AGENT, {"name": scope.agent.literal})
+    wanted = dict[str, dict[str, Any]]()
+    alone = set[str]()
+    for run in recorded.run_ids():
+        for (name,) in asked(recorded, "SELECT DISTINCT name FROM agents WHERE name IS NOT NULL", run):
+            wanted.setdefault(name, {})[run] = asked(recorded, OF_AGENT, run, name=name)
+        if asked(recorded, "SELECT span_id FROM spans WHERE kind IN ('llm', 'tool') AND depth = 0", run) or asked(
+            recorded, "SELECT reason FROM doubts WHERE column_name = 'parent_activation_no'", run
+        ):
+            alone.add(run)
+    for scope, facts in scoped(recorded, *(Scope(Matcher(f"literal:{name}"), None) for name in wanted)):
         with facts.holding():
-            found = store.script("SELECT (SELECT count(*) FROM llm_calls), (SELECT count(*) FROM tool_calls)")
-            assert found == wanted or (alone and found > wanted)
+            for run, calls in wanted[scope.agent.literal].items():
+                counts = (f"(SELECT count(*) FROM {name} WHERE run_id = $run)" for name in ("llm_calls", "tool_calls"))
+                found = asked(recorded, f"SELECT {', '.join(counts)}", run)
+                assert found == calls or (run in alone and found > calls), (run, str(scope))
 
 
 @pytest.mark.full
 def test_turns_add_up_to_the_run(recorded: Session) -> None:
     """Every call, token and error of a recording is in exactly one turn, or in doubt."""
-    store = recorded._store
-    select = f"SELECT {', '.join(f'{name}_{side}' for side in ('low', 'high') for name in SUMS)} FROM run_totals"
-    (whole,) = store.script(select)
-    turns = store.script("SELECT max(turn) FROM spans")[0][0] or 0
-    found: list[tuple[Any, ...]] = []
-    for _, facts in scoped(recorded, *(Scope(None, turn) for turn in range(1, turns + 1))):
+    columns = ", ".join(f"{name}_{side}" for side in ("low", "high") for name in SUMS)
+    select = f"SELECT {columns} FROM run_totals WHERE TRUE"
+    turns = {
+        run: asked(recorded, "SELECT max(turn) FROM spans WHERE TRUE", run)[0][0] or 0 for run in recorded.run_ids()
+    }
+    whole = {run: asked(recorded, select, run)[0] for run in turns}
+    found: dict[str, list[tuple[Any, ...]]] = {run: [] for run, number in turns.items() if number}
+    for scope, facts in scoped(recorded, *(Scope(None, turn) for turn in range(1, max(turns.values()) + 1))):
         with facts.holding():
-            found += store.script(select)
+            for run in found:
+                if scope.turn <= turns[run]:
+                    found[run] += asked(recorded, select, run)
 
-    if not turns:
-        return
-    both = summed(found)
-    low, high = both[: len(SUMS)], both[len(SUMS) :]
-    for name, least, most, of_low, of_high in zip(SUMS, low, high, whole[: len(SUMS)], whole[len(SUMS) :], strict=True):
-        assert least <= of_low, name
-        assert most is None or (of_high is not None and most >= of_high), name
+    for run, of_turns in found.items():
+        both = summed(of_turns)
+        low, high = both[: len(SUMS)], both[len(SUMS) :]
+        for name, least, most, of_low, of_high in zip(
+            SUMS, low, high, whole[run][: len(SUMS)], whole[run][len(SUMS) :], strict=True
+        ):
+            assert least <= of_low, (run, name)
+            assert most is None or (of_high is not None and most >= of_high), (run, name)
 
 
 def summed(rows: list[tuple[Any, ...]]) -> list[Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -14,14 +13,13 @@ from pathlib import Path
 
 import pytest
 from jsonschema_rs import validator_for
+from tests.cli.conftest import run_in_process
 
 from clawtrace.cli.commands.schema import schemas
 
 pytestmark = pytest.mark.full
 
-PROGRAM = Path(sys.executable).parent / "clawtrace"
 AGENT = Path(__file__).parents[1] / "flaky_agent.py"
-UNWANTED = ("OTEL_", "CLAWTRACE_", "NO_COLOR", "CI", "FORCE_COLOR", "COLUMNS")
 
 
 class Suite:
@@ -33,14 +31,7 @@ class Suite:
 
     def clawtrace(self, *args: object) -> subprocess.CompletedProcess[str]:
         """Run the program in the project."""
-        return subprocess.run(
-            [str(PROGRAM), *map(str, args)],
-            cwd=self.root,
-            env={name: value for name, value in os.environ.items() if not name.startswith(UNWANTED)},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        return run_in_process(self.root, *args)
 
     def write(self, suite: str = "", **cases: str) -> None:
         """Write the suite; each case is what the agent does."""

@@ -10,6 +10,8 @@ from jsonschema_rs import validator_for
 
 from clawtrace.cli.commands.schema import schemas
 
+IN_PROCESS = True
+
 
 @pytest.fixture
 def pair(recordings: Path) -> tuple[Path, Path]:

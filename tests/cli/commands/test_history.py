@@ -40,6 +40,8 @@ assertions:
   - {{type: tool_was_called, tool: {tool}}}
 """
 
+IN_PROCESS = True
+
 
 class Project:
     """Cases with one agent: `a` obeys its prompt, `b` always searches, `c` depends on the weather, which no input declares."""

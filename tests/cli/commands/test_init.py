@@ -20,6 +20,8 @@ pytestmark = pytest.mark.full
 AGENT = Path(__file__).parents[1] / "agent.py"
 Program = Callable[..., subprocess.CompletedProcess[str]]
 
+IN_PROCESS = True
+
 
 def command(words: str) -> str:
     """A command line that starts the test agent."""
@@ -219,7 +221,7 @@ def test_a_stored_run_needs_a_command(program: Program, tmp_path: Path):
 
 def test_without_a_terminal_nothing_is_asked(program: Program, tmp_path: Path):
     """No terminal and no --command: an error that names the flag, and no file."""
-    done = program("init", stdin=subprocess.DEVNULL)
+    done = program("init")
 
     assert done.returncode == 2
     assert "--command is missing" in done.stderr

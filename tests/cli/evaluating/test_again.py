@@ -36,6 +36,8 @@ assertions: [{{type: tool_was_called, tool: search, min_pass_rate: {minimum}}}]
 """
 SPENDING = Path(__file__).parents[1] / "spending_agent.py"
 
+IN_PROCESS = True
+
 
 @pytest.fixture
 def project(tmp_path, program):

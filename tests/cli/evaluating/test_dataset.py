@@ -36,6 +36,8 @@ ROWS = [
     {"id": "three", "question": "So?", "tool": "search", "expect": {"code": 0}},
 ]
 
+IN_PROCESS = True
+
 
 @pytest.fixture
 def project(tmp_path, program):

@@ -44,6 +44,8 @@ sys.stdout.flush()
 runpy.run_path({agent!r}, run_name="__main__")
 """
 
+IN_PROCESS = True
+
 
 @pytest.fixture
 def project(tmp_path, program):

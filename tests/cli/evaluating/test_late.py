@@ -36,6 +36,8 @@ runpy.run_path({agent!r}, run_name="__main__")
 """
 """The first agent leaves its run's id; the second one exports a span under that id, as a process of the first might."""
 
+IN_PROCESS = True
+
 
 @pytest.fixture
 def project(tmp_path, program):

@@ -18,6 +18,8 @@ pytestmark = pytest.mark.full
 AGENT = Path(__file__).parents[1] / "agent.py"
 HEAD = "schema_version: 1\ncase_id: {0}\ntitle: {0}\n"
 
+IN_PROCESS = True
+
 
 @pytest.fixture
 def project(tmp_path: Path):

@@ -33,6 +33,8 @@ assertions:
 """
 SEARCHED = "  - {type: tool_was_called, tool: search}"
 
+IN_PROCESS = True
+
 
 class Project:
     """A project with one agent in its own folder, and the runs that it left."""

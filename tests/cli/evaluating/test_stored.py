@@ -56,23 +56,21 @@ def test_a_stored_run_whose_agent_broke_is_red(store, invoke):
     ]
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
+def test_mistakes_judge_nothing(store, invoke):
+    """Each says what is wrong, with exit code 2, and the store is as it was."""
+    mistakes = [
         (("--run-id", "delegatio"), "There is no run 'delegatio'. Did you mean `delegation`?"),
         (("--where", "run_id = 'x'"), "No run matches --where \"run_id = 'x'\"; there are 2 runs."),
         (("--where", "case_idd = 1"), "case_idd"),
         (("--where", "TRUE; DROP TABLE runs"), "error"),
         (("--traces", str(RECORDINGS / "one_tool")), "--traces and --store are two sources; give one of them."),
         (("--suite", "s"), "give one of them"),
-    ],
-)
-def test_mistakes_judge_nothing(store, invoke, more, said):
-    """Each says what is wrong, with exit code 2, and the store is as it was."""
-    ended = invoke("eval", "--store", store, "--assertions", "checks.yaml", *more)
+    ]
+    for more, said in mistakes:
+        ended = invoke("eval", "--store", store, "--assertions", "checks.yaml", *more)
 
-    assert ended.exit_code == 2, ended.output
-    assert said in ended.output
+        assert ended.exit_code == 2, ended.output
+        assert said in ended.output
     assert judged(invoke("eval", "--store", store, "--assertions", "checks.yaml", "--report", "json=-"))
 
 

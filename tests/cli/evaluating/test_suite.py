@@ -21,6 +21,8 @@ pytestmark = pytest.mark.full
 PROGRAM = Path(sys.executable).parent / "clawtrace"
 AGENT = Path(__file__).parents[1] / "agent.py"
 
+IN_PROCESS = True
+
 
 @pytest.fixture
 def project(tmp_path: Path):

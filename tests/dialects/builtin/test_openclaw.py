@@ -166,9 +166,9 @@ class TestWork:
             (2, "rm -rf / && ls"), (2, "rm -rf /"), (2, "ls"),
         ]  # fmt: skip
 
-    @pytest.mark.parametrize(
-        ("question", "status"),
-        [
+    def test_what_must_never_happen_must_not_happen_in_a_heartbeat(self, lab: Lab) -> None:
+        """A forbidden tool that ran there ran; what counts does not count it."""
+        questions = [
             ({"type": "tool_not_invoked", "tool": "exec"}, "fail"),
             ({"type": "tool_not_called", "tool": "exec"}, "fail"),
             ({"type": "tool_not_permitted", "allowed_tools": ["read"]}, "fail"),
@@ -182,12 +182,7 @@ class TestWork:
             ({"type": "tool_not_invoked", "tool": "exec", "agent": "main"}, "fail"),
             ({"type": "tool_not_invoked", "tool": "exec", "agent": "other"}, "pass"),
             ({"type": "tool_not_invoked", "tool": "exec", "turn": 1}, "pass"),
-        ],
-    )
-    def test_what_must_never_happen_must_not_happen_in_a_heartbeat(
-        self, lab: Lab, question: dict[str, Any], status: str
-    ) -> None:
-        """A forbidden tool that ran there ran; what counts does not count it."""
+        ]
         asked = {"genai__tool__call__arguments": json.dumps({"command": "cd / && rm -rf x"})}
         lab.put(
             run("r", agent="main"), tool("t", "r", "read", 10, 20),
@@ -197,12 +192,15 @@ class TestWork:
             tool("u", "h", "exec", 220, 230, "2", agent__id="main", **asked),
         )  # fmt: skip
         lab.facts.ensure(["r"])
-        (result,) = evaluate(lab.store, [parse_assertion(question)], ["r"], DIALECTS, scoped=lab.facts.scoped)
-        (verdict,) = result.verdicts
+        assertions = [
+            parse_assertion(question | {"id": f"a{number}"}) for number, (question, _) in enumerate(questions)
+        ]
+        (result,) = evaluate(lab.store, assertions, ["r"], DIALECTS, scoped=lab.facts.scoped)
 
-        assert verdict.status.value == status
-        if status == "fail" and "max" not in question and question["type"] != "tool_was_called":
-            assert [span.span_id for span in verdict.evidence][:1] == [hex_id("u")]
+        for (question, status), verdict in zip(questions, result.verdicts, strict=True):
+            assert verdict.status.value == status, question
+            if status == "fail" and "max" not in question and question["type"] != "tool_was_called":
+                assert [span.span_id for span in verdict.evidence][:1] == [hex_id("u")], question
 
     def test_a_secret_that_was_sent_in_a_heartbeat_has_leaked(self, lab: Lab) -> None:
         sent = {

@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import pytest
-from building import Lab, S
+from building import Lab, S, shared_lab
 
 ARGUMENTS = '{"city": "Paris"}'
 
 
-@pytest.mark.parametrize(
-    "key", ["acme.span.kind", "acme.span.type", "acme_span_type", "acme.spanType", "x.observation.type"]
-)
-@pytest.mark.parametrize("say", [str, str.upper, json.dumps])
-def test_a_span_is_what_it_says(lab: Lab, key: str, say) -> None:
-    """Tool and agent are called as their spans where no attribute names them; arguments and result stand in input and output."""
-    asked = json.dumps([{"role": "user", "content": "How is the weather?"}])
-    lab.put(
-        S("a", "", 0, 90, "planner", {key: say("agent")}),
-        S("m", "a", 1, 9, "ask", {key: say("llm"), "gen_ai.request.model": "gpt-4o", "acme.input": asked, "acme.output": "It is."}),
-        S("t", "a", 10, 20, "get_weather", {key: say("tool"), "acme.input": ARGUMENTS, "acme.output": "21 degrees"}),
-        S("c", "a", 21, 22, "step", {key: say("chain")}),
-    )  # fmt: skip
+KEYS = ["acme.span.kind", "acme.span.type", "acme_span_type", "acme.spanType", "x.observation.type"]
+WAYS = {"as it is": str, "in capitals": str.upper, "as JSON": json.dumps}
 
-    assert lab.rows("SELECT name, via FROM agents") == [("planner", "root")]
-    assert lab.rows("SELECT name, arguments, result, outcome, certain FROM tool_calls") == [
-        ("get_weather", ARGUMENTS, "21 degrees", "ok", True)
-    ]
-    assert lab.rows("SELECT request_model, outcome FROM llm_calls") == [("gpt-4o", "ok")]
-    assert lab.rows("SELECT role, text FROM messages WHERE span_id = (SELECT span_id FROM llm_calls)") == [
-        ("user", "How is the weather?"), ("assistant", "It is."),
-    ]  # fmt: skip
+
+@pytest.fixture(scope="module")
+def said() -> Iterator[Lab]:
+    """A laboratory with a run for each attribute and each way to write its value."""
+    asked = json.dumps([{"role": "user", "content": "How is the weather?"}])
+    with shared_lab() as lab:
+        yield lab.put_each({f"{key} {way}": (
+            S("a", "", 0, 90, "planner", {key: say("agent")}),
+            S("m", "a", 1, 9, "ask", {key: say("llm"), "gen_ai.request.model": "gpt-4o", "acme.input": asked, "acme.output": "It is."}),
+            S("t", "a", 10, 20, "get_weather", {key: say("tool"), "acme.input": ARGUMENTS, "acme.output": "21 degrees"}),
+            S("c", "a", 21, 22, "step", {key: say("chain")}),
+        ) for key in KEYS for way, say in WAYS.items()})  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_span_is_what_it_says(said: Lab, key: str, way: str) -> None:
+    """Tool and agent are called as their spans where no attribute names them; arguments and result stand in input and output."""
+    answers = {
+        "SELECT name, via FROM agents": [("planner", "root")],
+        "SELECT name, arguments, result, outcome, certain FROM tool_calls": [
+            ("get_weather", ARGUMENTS, "21 degrees", "ok", True)
+        ],
+        "SELECT request_model, outcome FROM llm_calls": [("gpt-4o", "ok")],
+        "SELECT role, text FROM messages": [("user", "How is the weather?"), ("assistant", "It is.")],
+    }
+
+    assert {sql: said.rows(f"{sql} WHERE run_id = :run", f"{key} {way}") for sql in answers} == answers
 
 
 def test_texts_in_envelopes(lab: Lab) -> None:
@@ -50,19 +60,20 @@ def test_other_attributes_of_such_a_name(lab: Lab, value: str) -> None:
     assert lab.rows("SELECT kind FROM spans") == [("other",)]
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "read"),
-    [
-        ("tool", "tool.get_weather", "get_weather"), ("tool", "get_weather.__call__", "get_weather"),
-        ("tool", "SimpleTool.__call__", None), ("tool", "InvalidToolCall", None), ("agent", "planner.run", "planner"),
-        ("agent", "agent:planner", "planner"), ("agent", "call_agent", None), ("agent", "Billing Agent", "Billing Agent"),
-    ],
-)  # fmt: skip
-def test_names_of_spans_that_are_code(lab: Lab, kind: str, name: str, read: str | None) -> None:
+def test_names_of_spans_that_are_code(lab: Lab) -> None:
     """A method's name is left out; a class says nothing."""
-    lab.put(S("t", "", 0, 9, name, {"acme.span.type": kind}))
+    names = {
+        "tool.get_weather": ("get_weather", None), "get_weather.__call__": ("get_weather", None), "SimpleTool.__call__": (None, None),
+        "InvalidToolCall": (None, None), "planner.run": (None, "planner"), "agent:planner": (None, "planner"),
+        "call_agent": (None, None), "Billing Agent": (None, "Billing Agent"),
+    }  # fmt: skip
+    tools = list(names)[:4]
+    lab.put_each(
+        {one: (S("t", "", 0, 9, one, {"acme.span.type": "tool" if one in tools else "agent"}),) for one in names}
+    )
 
-    assert lab.rows(f"SELECT {kind}_name FROM spans") == [(read,)]
+    found = {name: read for name, *read in lab.rows("SELECT run_id, tool_name, agent_name FROM spans")}
+    assert found == {name: list(read) for name, read in names.items()}
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
-from building import Lab, S, agent, asks, chat, says, tool
+from building import Lab, S, agent, asks, chat, says, shared_lab, tool
 
 from clawtrace.facts.calls.rules import CALL_RULES
 from clawtrace.model.relations import RELATIONS
@@ -135,25 +136,36 @@ def test_every_rule_has_its_smallest_trace() -> None:
     assert "counted_by" in {column.name for column in RELATIONS["spans"].columns}
 
 
+@pytest.fixture(scope="module")
+def smallest_traces() -> Iterator[Lab]:
+    """A laboratory with the smallest trace of each rule as the run of its name."""
+    with shared_lab() as shared:
+        yield shared.put_each({rule: smallest.spans for rule, smallest in SMALLEST.items()})
+
+
 @pytest.mark.parametrize("rule", SMALLEST)
-def test_the_rule_decides_its_smallest_trace(lab: Lab, rule: str) -> None:
+def test_the_rule_decides_its_smallest_trace(smallest_traces: Lab, rule: str) -> None:
     """`spans.counted_by` names it, and the number of calls is what it says."""
     smallest = SMALLEST[rule]
-    lab.put(*smallest.spans)
-    counted = {one for (one,) in lab.rows("SELECT DISTINCT counted_by FROM spans WHERE counted_by IS NOT NULL")}
-    ((models, tools),) = lab.rows("SELECT (SELECT count(*) FROM llm_calls), (SELECT count(*) FROM tool_calls)")
+    spans = "SELECT DISTINCT counted_by FROM spans WHERE run_id = :run AND counted_by IS NOT NULL"
+    models, tools = (
+        len(smallest_traces.rows(f"SELECT span_id FROM {name} WHERE run_id = :run", rule))
+        for name in ("llm_calls", "tool_calls")
+    )
 
-    assert counted == {rule, *smallest.also}
+    assert {one for (one,) in smallest_traces.rows(spans, rule)} == {rule, *smallest.also}
     assert (tools if rule == "duplicate-instrumentation" else models or tools) == smallest.calls
 
 
-@pytest.mark.parametrize("rule", SMALLEST)
-def test_a_span_that_is_counted_alone_needs_no_rule(lab: Lab, rule: str) -> None:
+def test_a_span_that_is_counted_alone_needs_no_rule(lab: Lab) -> None:
     """The first span of each smallest trace that is a call is one without the others."""
-    first = next(span for span in SMALLEST[rule].spans if not span.name.startswith("invoke_agent"))
-    lab.put(replace(first, parent=""))
+    calls = {
+        rule: next(span for span in smallest.spans if not span.name.startswith("invoke_agent"))
+        for rule, smallest in SMALLEST.items()
+    }
+    lab.put_each({rule: (replace(call, parent=""),) for rule, call in calls.items()})
 
-    assert lab.rows("SELECT counted_by FROM spans") == [(None,)]
+    assert lab.rows("SELECT run_id, counted_by FROM spans ORDER BY run_id") == [(rule, None) for rule in sorted(calls)]
 
 
 def test_what_asks_no_model_is_no_model_call() -> None:

@@ -222,8 +222,13 @@ SMALLEST = {
 
 def reasons(lab: Lab, *spans: S) -> set[str]:
     """Return the reasons of the doubts and gaps of a run."""
-    lab.put(*spans)
-    return {reason for (reason,) in lab.rows("SELECT reason FROM doubts UNION ALL SELECT reason FROM gaps")}
+    return found(lab.put(*spans))
+
+
+def found(lab: Lab, run: str = "r") -> set[str]:
+    """Return the reasons of a run that is there."""
+    of_run = "SELECT run_id, reason FROM doubts UNION ALL SELECT run_id, reason FROM gaps"
+    return {reason for (reason,) in lab.rows(f"SELECT reason FROM ({of_run}) AS found WHERE run_id = :run", run)}
 
 
 @pytest.fixture
@@ -233,19 +238,27 @@ def verified(tmp_path: Path) -> Lab:
     return Lab(dialects=[tmp_path])
 
 
-@pytest.mark.parametrize("check", SMALLEST)
-def test_what_contradicts_itself_is_in_doubt(lab: Lab, check: str) -> None:
-    assert check in reasons(lab, *SMALLEST[check].spans)
+def checks_in_doubt(lab: Lab) -> list[str]:
+    """Return which of the runs of `lab`, each called as a check, have its reason."""
+    return [check for check in SMALLEST if check in found(lab, check)]
 
 
-@pytest.mark.parametrize("check", SMALLEST)
-def test_the_same_trace_without_the_contradiction_is_known(lab: Lab, check: str) -> None:
-    assert check not in reasons(lab, *SMALLEST[check].agrees)
+def test_what_contradicts_itself_is_in_doubt(lab: Lab) -> None:
+    lab.put_each({check: smallest.spans for check, smallest in SMALLEST.items()})
+
+    assert checks_in_doubt(lab) == list(SMALLEST)
 
 
-@pytest.mark.parametrize("check", SMALLEST)
-def test_verified_rules_are_believed_unless_numbers_contradict(verified: Lab, check: str) -> None:
-    assert (check in reasons(verified, *SMALLEST[check].spans)) == REASONS[check].always
+def test_the_same_trace_without_the_contradiction_is_known(lab: Lab) -> None:
+    lab.put_each({check: smallest.agrees for check, smallest in SMALLEST.items()})
+
+    assert checks_in_doubt(lab) == []
+
+
+def test_verified_rules_are_believed_unless_numbers_contradict(verified: Lab) -> None:
+    verified.put_each({check: smallest.spans for check, smallest in SMALLEST.items()})
+
+    assert checks_in_doubt(verified) == [check for check in SMALLEST if REASONS[check].always]
 
 
 @pytest.mark.parametrize(
@@ -435,9 +448,9 @@ def bare(id: str, parent: str, **more: Any) -> S:
     return S(id, parent, 2, 5, "chat", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o"}, **more)
 
 
-@pytest.mark.parametrize(
-    ("spans", "outcome"),
-    [
+def test_a_model_call_that_was_given_up_counts_for_no_bound(lab: Lab) -> None:
+    """Its outcome is unknown, where it does not say itself that it failed."""
+    calls = [
         ((given_up("t"), bare("n", "t")), None),
         ((given_up("t"), bare("n", "t", error="cancelled", events=[("exception", CANCELLED)])), None),
         ((given_up("t"), bare("n", "t", error="status code 429")), "error"),
@@ -445,33 +458,30 @@ def bare(id: str, parent: str, **more: Any) -> S:
         ((replace(agent("a"), error="status code 400"), bare("n", "a")), None),
         ((replace(agent("a"), error="no such city"), bare("n", "a"), replace(tool("t", "a", at=9), error="x")), "ok"),
         ((agent("a"), bare("n", "a")), "ok"),
-    ],
-)
-def test_a_model_call_that_was_given_up_counts_for_no_bound(
-    lab: Lab, spans: tuple[S, ...], outcome: str | None
-) -> None:
-    """Its outcome is unknown, where it does not say itself that it failed."""
-    lab.put(*spans)
+    ]
+    lab.put_each({f"r{number}": spans for number, (spans, _) in enumerate(calls)})
 
-    assert lab.rows("SELECT outcome FROM llm_calls") == [(outcome,)]
-    assert lab.totals("llm_calls") == ({None: None, "error": 0, "ok": 1}[outcome],)
+    for number, (spans, outcome) in enumerate(calls):
+        assert lab.rows("SELECT outcome FROM llm_calls", f"r{number}") == [(outcome,)], spans
+        assert lab.totals("llm_calls", run=f"r{number}") == ({None: None, "error": 0, "ok": 1}[outcome],), spans
 
 
-@pytest.mark.parametrize("error", [None, "cancelled"])
-@pytest.mark.parametrize(
-    ("other", "expected"),
-    [(chat("n", "b", at=60), {"given-up-call"}), (replace(bare("n", "b"), at=60, to=65), set())],
-)
-def test_a_last_call_without_an_answer_counts_only_where_its_program_records_no_answers(
-    lab: Lab, other: S, expected: set[str], error: str | None
-) -> None:
+def test_a_last_call_without_an_answer_counts_only_where_its_program_records_no_answers(lab: Lab) -> None:
     """A request that was cancelled ends quietly, also where the program goes on with other work."""
     earlier = S("e", "a", 0, 1, "chat", {"gen_ai.operation.name": "chat"}, error="cancelled")
-    spans = replace(agent("a", to=40), error=error), earlier, bare("m", "a"), agent("b", at=50), other
+    around = {
+        f"{error}": (replace(agent("a", to=40), error=error), earlier, bare("m", "a")) for error in (None, "cancelled")
+    }
+    others = {"answered": chat("n", "b", at=60), "bare": replace(bare("n", "b"), at=60, to=65)}
+    runs = {
+        f"{error}, {name}": (*spans, agent("b", at=50), other)
+        for error, spans in around.items()
+        for name, other in others.items()
+    }
+    for _ in ("once", "twice"):  # the second time every span is repeated
+        lab.put_each(runs)
 
-    assert reasons(lab, *spans) & {"given-up-call"} == expected
-
-    assert reasons(lab, *spans) & {"given-up-call"} == expected
+        assert {run for run in runs if "given-up-call" in found(lab, run)} == {"None, answered", "cancelled, answered"}
 
 
 def test_a_tool_may_have_been_called_again_from_inside() -> None:

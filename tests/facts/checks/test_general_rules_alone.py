@@ -96,9 +96,8 @@ def test_the_conventions_attribute_holds_the_arguments_of_the_tool(lab: Lab) -> 
     assert lab.rows("SELECT arguments FROM tool_calls") == [(given,)]
 
 
-@pytest.mark.parametrize(
-    ("result", "outcome"),
-    [
+def test_a_programs_own_tool_span_succeeded_where_its_result_says_so(lab: Lab) -> None:
+    results = [
         ("21 degrees", "ok"),
         ('{"error": null, "rows": 3}', "ok"),
         ("0 errors", "ok"),
@@ -107,14 +106,17 @@ def test_the_conventions_attribute_holds_the_arguments_of_the_tool(lab: Lab) -> 
         ("permission denied", None),
         ("the command ended with exit code 3", None),
         (None, None),
-    ],
-)
-def test_a_programs_own_tool_span_succeeded_where_its_result_says_so(
-    lab: Lab, result: str | None, outcome: str | None
-) -> None:
-    lab.put(agent("a"), own("t", "a", 1, **({} if result is None else {"tool.result": result})))
+    ]
+    lab.put_each(
+        {
+            str(one): (agent("a"), own("t", "a", 1, **({} if one is None else {"tool.result": one})))
+            for one, _ in results
+        }
+    )
 
-    assert lab.rows("SELECT outcome FROM tool_calls") == [(outcome,)]
+    assert sorted(lab.rows("SELECT run_id, outcome FROM tool_calls"), key=str) == sorted(
+        [(str(one), outcome) for one, outcome in results], key=str
+    )
 
 
 def test_silence_is_success_where_the_same_scope_marks_failures(lab: Lab) -> None:

@@ -72,15 +72,16 @@ class TestRows:
             ("a && b", 2, False), ("a", None, None), ("b", None, False),
         ]  # fmt: skip
 
-    @pytest.mark.parametrize(
-        "arguments", [None, "ls -la", '{"command": "ls', '"ls"', '{"zz": "ls"}', '{"command": {"a": 1}}']
-    )
-    def test_a_command_that_was_not_captured_is_a_row_without_text(self, lab: Lab, arguments: str | None) -> None:
+    def test_a_command_that_was_not_captured_is_a_row_without_text(self, lab: Lab) -> None:
         """A shell ran something: what, is unknown."""
-        given = {} if arguments is None else {"gen_ai.tool.call.arguments": arguments}
-        lab.put(agent("a"), tool("t", "a", at=1, tool="bash", **given))
+        arguments = ["ls -la", '{"command": "ls', '"ls"', '{"zz": "ls"}', '{"command": {"a": 1}}']
+        runs = {one: tool("t", "a", at=1, tool="bash", **{"gen_ai.tool.call.arguments": one}) for one in arguments}
+        runs["none"] = tool("t", "a", at=1, tool="bash")
+        lab.put_each({run: (agent("a"), call) for run, call in runs.items()})
 
-        assert lab.rows("SELECT text, argv0, whole, simple, last_no FROM commands") == [(None, None, None, False, None)]
+        for run in runs:
+            found = lab.rows("SELECT text, argv0, whole, simple, last_no FROM commands", run)
+            assert found == [(None, None, None, False, None)], run
 
     def test_a_call_without_a_command_runs_none(self, lab: Lab) -> None:
         lab.put(agent("a"), tool("t", "a", at=1, tool="exec", **{"gen_ai.tool.call.arguments": '{"session": 3}'}))

@@ -17,8 +17,9 @@ DIG = replace(tool("t", "b", at=11, tool="dig"), to=60)
 CLERK = [replace(one, trace=OTHER) for one in (agent("c", at=1, agent="clerk"), replace(DIG, id="u", parent="c"))]
 
 
-def delegations(lab: Lab) -> list[tuple[object, ...]]:
-    return lab.rows("SELECT name, parent_activation_no, via, certain FROM agents ORDER BY activation_no")
+def delegations(lab: Lab, run: str = "r") -> list[tuple[object, ...]]:
+    columns = "name, parent_activation_no, via, certain"
+    return lab.rows(f"SELECT {columns} FROM agents WHERE run_id = :run ORDER BY activation_no", run)
 
 
 class TestAgents:
@@ -78,34 +79,23 @@ def test_a_handoff_to_an_agent_that_no_span_shows(lab: Lab, later: str, name: st
     ]
 
 
-@pytest.mark.parametrize(
-    ("spans", "via"),
-    [
-        ([DIG], None),
-        ([replace(DIG, parent="", trace=OTHER)], None),
-        ([READS], None),
-        ([DIG, *CLERK], None),
-        ([replace(DIG, to=14)], None),
-        ([replace(DIG, to=12)], "root"),
-        ([replace(READS, at=10, to=11)], "root"),
-    ],
-    ids=[
-        "within",
-        "of no agent",
-        "messages only",
-        "two at once",
-        "outlives it",
-        "began after it",
-        "began after its result",
-    ],
-)
-def test_an_agent_in_a_trace_of_its_own_that_began_while_a_tool_call_was_open(
-    lab: Lab, spans: list[S], via: str | None
-) -> None:
+def test_an_agent_in_a_trace_of_its_own_that_began_while_a_tool_call_was_open(lab: Lab) -> None:
+    called = {
+        "within": ([DIG], None),
+        "of no agent": ([replace(DIG, parent="", trace=OTHER)], None),
+        "messages only": ([READS], None),
+        "two at once": ([DIG, *CLERK], None),
+        "outlives it": ([replace(DIG, to=14)], None),
+        "began after it": ([replace(DIG, to=12)], "root"),
+        "began after its result": ([replace(READS, at=10, to=11)], "root"),
+    }
     helper = agent("h", at=13, to=50, agent="helper"), chat("k", "h", at=14)
-    lab.put(agent("b", at=1, agent="boss"), ASKS, *spans, *(replace(one, trace=THIRD) for one in helper))
+    around = agent("b", at=1, agent="boss"), ASKS, *(replace(one, trace=THIRD) for one in helper)
+    lab.put_each({name: (*around, *spans) for name, (spans, _) in called.items()})
 
-    assert delegations(lab)[-1] == ("helper", None, via, True)
+    assert {name: delegations(lab, name)[-1] for name in called} == {
+        name: ("helper", None, via, True) for name, (_, via) in called.items()
+    }
 
 
 def test_an_agent_after_another_where_a_handoff_has_no_span(lab: Lab) -> None:
@@ -145,25 +135,25 @@ PARENT = {"gen_ai.agent.parent": "boss"}
 AT_WORK = [agent("b", agent="boss"), ASKS, DIG]
 
 
-@pytest.mark.parametrize(
-    ("one", "said"),
-    [
-        (agent("h", at=20, to=40, agent="helper"), (None, None)),
-        (replace(agent("h", at=20, to=40, agent="helper"), links=[(TRACE, "t")]), (1, "link")),
-        (replace(agent("h", at=20, to=40, agent="helper"), links=[(TRACE, "b")]), (1, "link")),
-        (replace(agent("h", at=20, to=40, agent="helper"), links=[(THIRD, "b")]), (None, None)),
-        (agent("h", at=20, to=40, agent="helper", **PARENT), (1, "link")),
-        (agent("h", at=20, to=40, agent="helper", **{"gen_ai.agent.parent": "stranger"}), (None, None)),
-        (replace(agent("h", at=120, to=140, agent="helper"), links=[(TRACE, "b")]), (None, "root")),
-        (agent("h", at=120, to=140, agent="helper", **PARENT), (None, "root")),
-    ],
-    ids=["nothing", "link to a tool", "link to an agent", "link to no span", "name", "name of none", "link to a turn before", "name of one before"],
-)  # fmt: skip
-def test_an_agent_of_a_separate_trace_says_who_started_it(lab: Lab, one: S, said: tuple[object, ...]) -> None:
+def test_an_agent_of_a_separate_trace_says_who_started_it(lab: Lab) -> None:
     """An asyncio task or a thread without the context: a link, or the name of an agent that was at work, says whose it is."""
-    lab.put(*AT_WORK, replace(one, trace=OTHER), replace(chat("m2", "h", at=one.at + 1), trace=OTHER))
+    helper, later = agent("h", at=20, to=40, agent="helper"), agent("h", at=120, to=140, agent="helper")
+    helpers = {
+        "nothing": (helper, (None, None)),
+        "link to a tool": (replace(helper, links=[(TRACE, "t")]), (1, "link")),
+        "link to an agent": (replace(helper, links=[(TRACE, "b")]), (1, "link")),
+        "link to no span": (replace(helper, links=[(THIRD, "b")]), (None, None)),
+        "name": (replace(helper, attrs=helper.attrs | PARENT), (1, "link")),
+        "name of none": (replace(helper, attrs=helper.attrs | {"gen_ai.agent.parent": "stranger"}), (None, None)),
+        "link to a turn before": (replace(later, links=[(TRACE, "b")]), (None, "root")),
+        "name of one before": (replace(later, attrs=later.attrs | PARENT), (None, "root")),
+    }
+    runs = {name: (one, chat("m2", "h", at=one.at + 1)) for name, (one, _) in helpers.items()}
+    lab.put_each({name: (*AT_WORK, *(replace(span, trace=OTHER) for span in spans)) for name, spans in runs.items()})
 
-    assert delegations(lab)[1][:3] == ("helper", *said)
+    assert {name: delegations(lab, name)[1][:3] for name in helpers} == {
+        name: ("helper", *said) for name, (_, said) in helpers.items()
+    }
 
 
 def test_of_two_agents_at_work_with_the_name_that_started_it_none_is_known(lab: Lab) -> None:

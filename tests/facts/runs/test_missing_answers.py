@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from building import Lab, S, agent, asks, chat, hex_id, says, tool
 
 QUESTION = {"role": "user", "parts": [{"type": "text", "content": "Weather?"}]}
@@ -32,10 +31,14 @@ def asking(*call_ids: str) -> str:
     return asks(*((call_id, "get_weather", {"city": "Paris"}) for call_id in call_ids))
 
 
+def spans(*calls: S, executed: str = "call_1") -> tuple[S, ...]:
+    """Return an agent with its model calls and one execution."""
+    return agent("a"), tool("t", "a", at=11, **{"gen_ai.tool.call.id": executed}), *calls
+
+
 def put(lab: Lab, *calls: S, executed: str = "call_1") -> list[str]:
     """Store an agent with its model calls and one execution; return the reasons."""
-    lab.put(agent("a"), tool("t", "a", at=11, **{"gen_ai.tool.call.id": executed}), *calls)
-    return lab.reasons()
+    return lab.put(*spans(*calls, executed=executed)).reasons()
 
 
 def test_a_tool_call_that_no_answer_asked_for(lab: Lab) -> None:
@@ -47,9 +50,8 @@ def test_a_tool_call_that_no_answer_asked_for(lab: Lab) -> None:
     assert json.loads(text)[0]["span_ids"] == [hex_id("m3")]
 
 
-@pytest.mark.parametrize(
-    ("first", "answer", "given", "executed"),
-    [
+def test_what_shows_no_missing_call(lab: Lab) -> None:
+    histories = [
         (history(), asking("call_1"), history("call_1"), "call_1"),  # each is known
         (history(), asking("call_1", "call_2"), history("call_1", "call_2"), "call_1"),  # both of one answer
         (history(), asking("call_1"), history("call_1", "call_2"), "call_2"),  # a span knows it
@@ -58,9 +60,12 @@ def test_a_tool_call_that_no_answer_asked_for(lab: Lab) -> None:
         (history(), asking("call_1"), history("call_2", "call_3"), "call_1"),  # ids are written anew
         (history(first={**QUESTION, "role": "assistant"}), asking("call_1"), history("call_1", "call_2"), "call_1"),
         (history(), None, history("call_1", "call_2"), "call_1"),  # answers are not recorded
-    ],
-)
-def test_what_shows_no_missing_call(lab: Lab, first: str, answer: str | None, given: str, executed: str) -> None:
-    calls = model("m1", 1, first, answer), model("m3", 50, given, says("It is 21 degrees."))
+    ]
+    last = says("It is 21 degrees.")
+    runs = {
+        f"r{number}": spans(model("m1", 1, first, answer), model("m3", 50, given, last), executed=executed)
+        for number, (first, answer, given, executed) in enumerate(histories)
+    }
+    lab.put_each(runs)
 
-    assert put(lab, *calls, executed=executed) == []
+    assert {run: lab.reasons(run) for run in runs} == {run: [] for run in runs}

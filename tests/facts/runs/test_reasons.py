@@ -48,31 +48,19 @@ def test_a_parent_is_remote_only_where_the_flags_know_it(lab: Lab, flags: int, r
     assert lab.reasons() == reasons
 
 
-@pytest.mark.parametrize(
-    ("state", "reasons"),
-    [
-        ("ot=th:8", ["sampled"]),
-        ("ot=th:00f", ["sampled"]),
-        ("ot=p:2;r:5", ["sampled"]),
-        ("ot=rv:abcdef01234567;th:c", ["sampled"]),
-        ("vendor=x, ot=th:8", ["sampled"]),
-        ("vendor=x ,\tot=th:8", ["sampled"]),
-        ("ot=p:0", []),
-        ("ot=th:000", []),
-        ("ot=rv:abcdef01234567,other=th:8", []),
-        ("ot=rv:abcdef01234567,other=x;th:8", []),
-        ("robot=th:8", []),
-        ("ot=path:8", []),
-        ("ot=rv:abcdef01234567;xth:8", []),
-        ("ot=xp:2", []),
-        ("vendor=p:2", []),
-    ],
-)
-def test_a_trace_state_records_sampling_in_the_words_of_opentelemetry(lab: Lab, state: str, reasons: list[str]) -> None:
+def test_a_trace_state_records_sampling_in_the_words_of_opentelemetry(lab: Lab) -> None:
     """A threshold or a p-value that left others out, wherever its member stands; no other vendor's words."""
-    lab.put(agent("a"), S("s", "a", 1, state=state))
+    sampled = [
+        "ot=th:8", "ot=th:00f", "ot=p:2;r:5", "ot=rv:abcdef01234567;th:c", "vendor=x, ot=th:8", "vendor=x ,\tot=th:8",
+    ]  # fmt: skip
+    others = [
+        "ot=p:0", "ot=th:000", "ot=rv:abcdef01234567,other=th:8", "ot=rv:abcdef01234567,other=x;th:8", "robot=th:8", "ot=path:8",
+        "ot=rv:abcdef01234567;xth:8", "ot=xp:2", "vendor=p:2",
+    ]  # fmt: skip
+    lab.put_each({state: (agent("a"), S("s", "a", 1, state=state)) for state in sampled + others})
 
-    assert lab.reasons() == reasons
+    assert {state: lab.reasons(state) for state in sampled} == {key: ["sampled"] for key in sampled}
+    assert {state: lab.reasons(state) for state in others} == {state: [] for state in others}
 
 
 def test_what_the_receiver_turned_away_is_added_up_with_its_causes(lab: Lab) -> None:
@@ -245,28 +233,26 @@ class TestRun:
         assert lab.reasons() == ["killed"]
 
 
-@pytest.mark.parametrize(
-    ("cost", "cached", "is_noted"),
-    [
+def test_a_recorded_cost_that_contradicts_the_price_list_is_remarked() -> None:
+    """By more than half of what the tokens cost; less than it is no contradiction where cached tokens are unknown."""
+    costs = [
         (0.009, 0, True),
         (0.0055, 0, False),
         (0.004, 0, False),
         (0.0024, 0, True),
         (0.0024, None, False),
         (0.009, None, True),
-    ],
-)
-def test_a_recorded_cost_that_contradicts_the_price_list_is_remarked(
-    cost: float, cached: int | None, is_noted: bool
-) -> None:
-    """By more than half of what the tokens cost; less than it is no contradiction where cached tokens are unknown."""
+    ]
     lab = Lab(Pricing.from_mapping({"m": {"input_per_1m": 4.0, "output_per_1m": 10.0}}))
-    more = {"llm.cost.total": cost} | ({} if cached is None else {"llm.token_count.prompt_details.cache_read": cached})
     call = {
         "openinference.span.kind": "LLM", "llm.model_name": "m", "llm.token_count.prompt": 1000, "llm.token_count.completion": 100,
     }  # fmt: skip
-    lab.put(S("c", "", 1, attrs=call | more))
-    (said,) = lab.rows("SELECT diagnostics FROM fact_state WHERE run_id = :run")[0]
+    for cost, cached, _ in costs:
+        more = {} if cached is None else {"llm.token_count.prompt_details.cache_read": cached}
+        lab.put(S("c", "", 1, attrs=call | more | {"llm.cost.total": cost}), run=f"{cost} {cached}")
+    lab.facts.ensure([f"{cost} {cached}" for cost, cached, _ in costs])
 
-    assert lab.totals("cost_high") == (cost,)
-    assert (f"recorded a cost of {cost} USD, while its tokens cost 0.005 USD" in said) is is_noted
+    for cost, cached, is_noted in costs:
+        (said,) = lab.rows("SELECT diagnostics FROM fact_state WHERE run_id = :run", f"{cost} {cached}")[0]
+        assert lab.totals("cost_high", run=f"{cost} {cached}") == (cost,)
+        assert (f"recorded a cost of {cost} USD, while its tokens cost 0.005 USD" in said) is is_noted, (cost, cached)

@@ -61,20 +61,18 @@ class TestUnknown:
         assert (low, high, priced) == (pytest.approx(0.0011), None, 1)
         assert lab.rows("SELECT cost_source FROM llm_calls ORDER BY call_no") == [("model_pricing",), (None,)]
 
-    @pytest.mark.parametrize(
-        ("key", "value", "priced"),
-        [
+    def test_the_list_does_not_price_other_tiers_and_audio(self, lab: Lab) -> None:
+        calls = [
             ("openai.response.service_tier", "default", 1),
             ("openai.response.service_tier", "priority", 0),
             ("anthropic.response.service_tier", "batch", 0),
             ("gen_ai.usage.details.output_audio_tokens", 0, 1),
             ("gen_ai.usage.details.output_audio_tokens", 3, 0),
-        ],
-    )
-    def test_the_list_does_not_price_other_tiers_and_audio(self, lab: Lab, key: str, value: Any, priced: int) -> None:
-        lab.put(agent("a"), chat("m1", "a", at=1, **{key: value}))
+        ]
+        lab.put_each({f"{key} {value}": (agent("a"), chat("m1", "a", at=1, **{key: value})) for key, value, _ in calls})
 
-        assert lab.totals("priced_calls") == (priced,)
+        for key, value, priced in calls:
+            assert lab.totals("priced_calls", run=f"{key} {value}") == (priced,), (key, value)
 
     def test_a_nameless_agent_is_there_without_a_name(self, lab: Lab) -> None:
         lab.put(agent("a", agent=None))

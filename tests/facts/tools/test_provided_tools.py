@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from building import Lab, agent, asks, chat, says, tool
+from building import Lab, S, agent, asks, chat, says, tool
 
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.dialects.load import load_dialects
@@ -25,19 +25,28 @@ PLAIN = says("It is sunny.")
 
 def status(lab: Lab, **assertion: Any) -> Status:
     lab.facts.ensure(["r"])
-    (result,) = evaluate(lab.store, [parse_assertion(assertion)], ["r"], DIALECTS)
-    return result.verdicts[0].status
+    return statuses(lab, "r", assertion)[0]
+
+
+def statuses(lab: Lab, run: str, *assertions: dict[str, Any]) -> list[Status]:
+    asked = [parse_assertion({"id": f"a{number}", **one}) for number, one in enumerate(assertions)]
+    (result,) = evaluate(lab.store, asked, [run], DIALECTS)
+    return [verdict.status for verdict in result.verdicts]
 
 
 def offered(*tools: Any, answer: str = PLAIN, scope: str = "mine") -> Lab:
     """An agent whose model is offered tools, and answers."""
-    around = replace(agent("a"), scope=scope)
-    return Lab().put(around, replace(chat("m", "a", **{OFFER: json.dumps(tools), OUTPUT: answer}), scope=scope))
+    return Lab().put(*offering(*tools, answer=answer, scope=scope))
 
 
-@pytest.mark.parametrize(
-    ("tool", "names"),
-    [
+def offering(*tools: Any, answer: str = PLAIN, scope: str = "mine") -> tuple[S, ...]:
+    call = chat("m", "a", **{OFFER: json.dumps(tools), OUTPUT: answer})
+    return replace(agent("a"), scope=scope), replace(call, scope=scope)
+
+
+def test_an_offered_one_may_have_been_used(lab: Lab) -> None:
+    """Once their calls were in no row, and a forbidden search passed."""
+    tools = [
         ({"type": "web_search"}, {"web_search"}),
         ({"type": "web_search_preview_2025_03_11"}, {"web_search"}),
         (SEARCH, {"web_search"}),
@@ -46,21 +55,22 @@ def offered(*tools: Any, answer: str = PLAIN, scope: str = "mine") -> Lab:
         ({"google_search": {}, "code_execution": {}}, {"google_search", "code_execution"}),
         ({"type": "mcp", "name": "mcp", "server_label": "shop"}, {None}),
         ({"name": None}, {None}),
-    ],
-)
-def test_an_offered_one_may_have_been_used(tool: dict[str, Any], names: set[str | None]) -> None:
-    """Once their calls were in no row, and a forbidden search passed."""
-    lab = offered(ADD, tool)
+    ]
+    lab.put_each({json.dumps(offer): offering(ADD, offer) for offer, _ in tools})
 
-    gaps = lab.rows("SELECT DISTINCT name FROM gaps WHERE reason = 'server-tool-calls-not-recorded'")
-    assert {name for (name,) in gaps} == names
-    for name in names:
-        assert status(lab, type="tool_not_invoked", tool=name or "refund") is Status.INCONCLUSIVE
-    assert status(lab, type="tool_call_count", max=0) is Status.INCONCLUSIVE
-    assert status(lab, type="no_span_errors") is Status.INCONCLUSIVE
-    if None not in names:
-        assert status(lab, type="tool_not_invoked", tool="refund") is Status.PASS
-        assert status(lab, type="tool_sequence", expected=["add"], mode="strict") is Status.FAIL
+    for offer, names in tools:
+        run = json.dumps(offer)
+        gaps = lab.rows("SELECT DISTINCT name FROM gaps WHERE reason = 'server-tool-calls-not-recorded'", run)
+        assert {name for (name,) in gaps} == names, run
+        open_ones = [{"type": "tool_not_invoked", "tool": name or "refund"} for name in names]
+        open_ones += [{"type": "tool_call_count", "max": 0}, {"type": "no_span_errors"}]
+        assert set(statuses(lab, run, *open_ones)) == {Status.INCONCLUSIVE}, run
+        if None not in names:
+            others = (
+                {"type": "tool_not_invoked", "tool": "refund"},
+                {"type": "tool_sequence", "expected": ["add"], "mode": "strict"},
+            )
+            assert statuses(lab, run, *others) == [Status.PASS, Status.FAIL], run
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,8 @@ def handing(name: str, arguments: str = "{}", **attrs: Any) -> list[S]:
     return [agent("a", "w", to=20, agent="triage"), chat("m", "a", at=1, **asked), call]
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "target"),
-    [
+def test_the_agent_that_a_tool_names_works_next(lab: Lab) -> None:
+    tools = [
         ("transfer_to_billing", "{}", "billing"),
         ("transfer_to_billing", "{}", "Billing Agent"),
         ("transfer_to_billing_agent", "{}", "billing"),
@@ -34,15 +33,21 @@ def handing(name: str, arguments: str = "{}", **attrs: Any) -> list[S]:
         ("handoff", '{"to_agent": "billing", "reason": "money"}', "billing"),
         ("delegate_to_billing", "{}", "billing"),
         ("transfer_back_to_billing", "{}", "billing"),
-    ],
-)
-def test_the_agent_that_a_tool_names_works_next(lab: Lab, name: str, arguments: str, target: str) -> None:
-    lab.put(*flow(*handing(name, arguments), agent("b", "w", at=30, to=60, agent=target), chat("n", "b", at=31)))
+    ]
+    runs = {
+        f"{name} {target}": (*handing(name, said), agent("b", "w", at=30, to=60, agent=target))
+        for name, said, target in tools
+    }
+    lab.put_each({run: flow(*spans, chat("n", "b", at=31)) for run, spans in runs.items()})
 
-    assert lab.rows(ACTIVATIONS) == [("triage", None, "root"), (target, 1, "handoff")]
-    assert lab.rows(TOOLS) == []
-    assert lab.totals("tool_calls", "errors") == (0, 0)
-    assert lab.rows("SELECT counted_as, counted_by FROM spans WHERE kind = 'tool'") == [("none", "handoff-tool")]
+    for name, _, target in tools:
+        run = f"{name} {target}"
+        assert lab.rows(ACTIVATIONS, run) == [("triage", None, "root"), (target, 1, "handoff")], run
+        assert lab.rows(TOOLS, run) == [], run
+        assert lab.totals("tool_calls", "errors", run=run) == (0, 0), run
+        assert lab.rows("SELECT counted_as, counted_by FROM spans WHERE kind = 'tool'", run) == [
+            ("none", "handoff-tool")
+        ], run
 
 
 def test_an_agent_that_outlasts_the_tool_is_not_used_by_it(lab: Lab) -> None:

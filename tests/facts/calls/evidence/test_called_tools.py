@@ -41,30 +41,19 @@ def test_functions_inside_of_the_call_are_none(lab: Lab) -> None:
     assert lab.totals("tool_calls") == (1,)
 
 
-@pytest.mark.parametrize(
-    "others",
-    [
-        (replace(RAN, at=0),),
-        (replace(RAN, name="check get_weather"),),
-        (replace(RAN, name="policy.get_weather"),),
-        (RAN, replace(RAN, id="u", at=20)),
-        (RAN, replace(RAN, id="u", at=11, parent="", scope="server")),
-        (RAN, tool("v", "a", at=12)),
-        (RAN, replace(tool("v", "a", at=12, tool="get_time"), scope="app")),
-    ],
-    ids=[
-        "before it was asked for",
-        "called otherwise",
-        "about it",
-        "more than requests",
-        "of a client and a server",
-        "of a tool with spans",
-        "of a scope that writes tool spans",
-    ],
-)
-def test_others_are_no_executions(lab: Lab, others: tuple[S, ...]) -> None:
-    lab.put(agent("a"), ASKED, *others)
+def test_others_are_no_executions(lab: Lab) -> None:
+    runs = {
+        "before it was asked for": (replace(RAN, at=0),),
+        "called otherwise": (replace(RAN, name="check get_weather"),),
+        "about it": (replace(RAN, name="policy.get_weather"),),
+        "more than requests": (RAN, replace(RAN, id="u", at=20)),
+        "of a client and a server": (RAN, replace(RAN, id="u", at=11, parent="", scope="server")),
+        "of a tool with spans": (RAN, tool("v", "a", at=12)),
+        "of a scope that writes tool spans": (RAN, replace(tool("v", "a", at=12, tool="get_time"), scope="app")),
+    }
+    lab.put_each({run: (agent("a"), ASKED, *others) for run, others in runs.items()})
 
-    assert lab.rows("SELECT name FROM spans WHERE kind = 'tool' AND name LIKE '%get_weather'") == [
-        (one.name,) for one in others if one.name == "execute_tool get_weather"
-    ]
+    for run, others in runs.items():
+        assert lab.rows("SELECT name FROM spans WHERE kind = 'tool' AND name LIKE '%get_weather'", run) == [
+            (one.name,) for one in others if one.name == "execute_tool get_weather"
+        ], run

@@ -29,7 +29,9 @@ SHARED = HERE.parents[1].parent / "shared"
 FOLDERS = (HERE.parent / "recordings", SHARED / "corpus", SHARED / "strangers")
 """Those of this repository first; the others where they are there."""
 
-OWN_SCOPES = frozenset(("__main__", "agent", "lab.app", "weather-app", "weather-bot", "weather_service.agent"))
+OWN_SCOPES = frozenset((
+    "__main__", "agent", "assistant-api", "crew", "lab.app", "weather-app", "weather-bot", "weather/tracing", "weather_service.agent",
+))  # fmt: skip
 """Tracers of the recorded programs themselves: another program calls its tracer otherwise."""
 
 LAST_RESORT = "opentelemetry"

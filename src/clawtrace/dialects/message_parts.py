@@ -196,7 +196,7 @@ def _message_of(message: Any) -> Message:
         further = message.get("additional_kwargs")
         message = {**message, **(further if isinstance(further, dict) else {}), "parts": message["blocks"]}
     # In addition to GenAI's `parts` some write what OpenAI has next to `content`.
-    content = message["parts"] if isinstance(message.get("parts"), list) else message.get("content")
+    content = message["parts"] if isinstance(message.get("parts"), list) else _calls_or_text(message.get("content"))
     kind = message.get("type")
     if kind in _ITEMS or kind in _SERVED_ITEMS or kind in _RESULTS:  # an item of OpenAI's Responses API
         item = {key: value for key, value in message.items() if key != "id" or "call_id" not in message}
@@ -218,6 +218,19 @@ def _message_of(message: Any) -> Message:
         asked = piece_of({**call, "type": "tool_call"})
         pieces += [asked] if asked[1] not in recorded else []
     return role, pieces
+
+
+def _calls_or_text(content: Any) -> Any:
+    """Return the calls that an answer asks for where its text is OpenAI's `tool_calls` as JSON, as some record them."""
+    calls = loads(content) if isinstance(content, str) and content.startswith("[{") else None
+    asked = isinstance(calls, list) and all(
+        isinstance(one, dict)
+        and one.get("type") == "function"
+        and one.get("id")
+        and isinstance(one.get("function"), dict)
+        for one in calls
+    )
+    return calls if asked else content
 
 
 class Part(NamedTuple):

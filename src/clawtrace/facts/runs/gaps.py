@@ -102,11 +102,10 @@ def add_gaps(facts: Found, stated: Stated) -> None:
                 unclear.setdefault((one.name, reason), []).append(one)
         for (name, reason), several in unclear.items():
             findings.gap("errors", reason, several[0].index, at_most=len(several), name=name, outcome="error")
-    # Steps alone, of an instrumentation that does not record how what is done in them ends; or no work at all.
-    tellers = (index for index, span in enumerate(run.spans) if span.kind != "infra")
+    # Steps alone, of which nothing is verified or whose ends are not recorded; or no work at all.
+    tellers = [index for index, span in enumerate(run.spans) if span.kind != "infra"]
     tell = {run.records(index, "errors") is True for index in tellers}
-    is_unclear = any(span.tool_unknown and run.evidence(index) == "generic" for index, span in enumerate(run.spans))
-    if not (models or at_work) and (tell != {True} or is_unclear):
+    if not (models or at_work) and (tell != {True} or any(run.evidence(index) == "generic" for index in tellers)):
         findings.gap("errors", "errors-not-recorded")
 
 

@@ -1,0 +1,39 @@
+"""LangGraph's agents under Microsoft's distribution of OpenTelemetry, which exports to the endpoint of the environment."""
+
+import os
+
+import lab
+from microsoft.opentelemetry import use_microsoft_opentelemetry
+from opentelemetry import trace
+
+os.environ.setdefault("OTEL_SERVICE_NAME", "agent")
+use_microsoft_opentelemetry(enable_sensitive_data=True, disable_metrics=True, disable_logging=True)
+
+from langchain.agents import create_agent  # noqa: E402
+from langchain_core.tools import tool  # noqa: E402
+from langchain_openai import ChatOpenAI  # noqa: E402
+
+MODEL = ChatOpenAI(model=lab.MODEL, stream_usage=True, max_retries=0)
+TOOLS = [tool(one) for one in lab.TOOLS]
+
+
+def ask(agent, text: str) -> str:
+    asked = {"messages": [{"role": "user", "content": text}]}
+    if lab.SCENARIO == "streaming":
+        for _, state in agent.stream(asked, stream_mode=["messages", "values"]):
+            last = state
+        return last["messages"][-1].text
+    return agent.invoke(asked)["messages"][-1].text
+
+
+def researcher(query: str) -> str:
+    """Ask the researcher."""
+    with lab.logged("researcher", {"query": query}, kind="agent_as_tool"):
+        return ask(create_agent(MODEL, TOOLS, system_prompt=lab.RESEARCHER_SYSTEM, name="researcher"), query)
+
+
+try:
+    tools = [tool(researcher)] if lab.SCENARIO == "delegation" else TOOLS
+    lab.answer(ask(create_agent(MODEL, tools, system_prompt=lab.SYSTEM, name="assistant"), lab.QUESTION))
+finally:
+    trace.get_tracer_provider().shutdown()

@@ -32,7 +32,7 @@ def test_a_quiet_evaluation_loads_only_what_it_uses(tmp_path: Path) -> None:
     }
     trace = {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
     (tmp_path / "trace.json").write_text(json.dumps(trace))
-    (tmp_path / "checks.yaml").write_text("assertions: [{type: no_span_errors}]\n")
+    (tmp_path / "checks.yaml").write_text("assertions: [{type: trace_duration, max_ms: 9}]\n")
     code = (
         # The command leaves without finalising the interpreter; here it must come back, to be asked what it loaded.
         "import os, sys\n"
@@ -50,4 +50,4 @@ def test_a_quiet_evaluation_loads_only_what_it_uses(tmp_path: Path) -> None:
     assert sorted({name.split(".")[0] for name in loaded} & UNUSED) == []
     assert [name for name in loaded if any(f"{name}.".startswith(f"{own}.") for own in UNUSED_OWN)] == []
     types = [name for name in loaded if name.startswith("clawtrace.assertions.builtin.")]
-    assert types == ["clawtrace.assertions.builtin.no_span_errors"]
+    assert types == ["clawtrace.assertions.builtin.trace_duration"]

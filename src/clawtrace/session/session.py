@@ -133,6 +133,10 @@ class Session(SessionContents):
             remove_owner(self._owner_file)
             self._owner_file = None
 
+    def must_be_there(self) -> None:
+        """Raise a `StoreError` where the store's file was deleted, moved or replaced, so that nothing can open it again."""
+        self._store.must_be_there()
+
     def close(self) -> None:
         """Stop the receiver, then let go of the store. Safe to call twice."""
         self.stop_receiving()

@@ -253,7 +253,7 @@ Method = Callable[[Control, Any], Iterator[dict[str, Any]]]
 def _one_message(operation: Operation, control: Control, asked: Any) -> Iterator[dict[str, Any]]:
     run = (asked.run_id,) if "{run_id}" in operation.path else ()
     request = () if operation.request is None else (_model(operation.request, asked, *("run_id",) * len(run)),)
-    answer = plain(operation.do(control, *run, *request))
+    answer = plain(operation.answered(control, *run, *request))
     yield _facts(*answer["runs"]) if operation.rpc == "Inspect" else answer
 
 

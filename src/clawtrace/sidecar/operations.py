@@ -105,6 +105,15 @@ class Operation(NamedTuple):
     forms: Mapping[str, Callable[[Any], QuestionReply]] = MappingProxyType({"json": _json})
     """How the answer may be written: the values of `format`, the first by default."""
 
+    def answered(self, control: Control, *asked: Any) -> Any:
+        """Return the answer.
+
+        Raises:
+            ClawtraceError: there is none, as of a store whose file was deleted.
+        """
+        control.session.must_be_there()
+        return self.do(control, *asked)
+
     def arguments(self, asked: HttpQuestion) -> tuple[Any, ...]:
         """Return the request; an empty body is an object without keys.
 

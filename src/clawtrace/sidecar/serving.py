@@ -76,7 +76,7 @@ def answer_http(control: Control, asked: HttpQuestion) -> QuestionReply:
         return no._replace(headers=((b"allow", ", ".join(methods).encode()),))
     try:
         write = operation.form(asked)
-        answer = operation.do(control, *run, *operation.arguments(asked))
+        answer = operation.answered(control, *run, *operation.arguments(asked))
         return write(answer)._replace(status=operation.status)
     except Exception as error:
         why = refused(error)

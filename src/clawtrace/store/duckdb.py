@@ -125,7 +125,7 @@ class DuckStore(QuestionSide):
             StoreError: it still does not work; what was acknowledged is as durable as before.
         """
         if self.path != MEMORY:
-            self._raw.must_be_there()
+            self.must_be_there()
             try_to_write(self.path, _ROOM_BYTES)
             if self._has_stopped():
                 if not self._reader_lock.acquire(blocking=False):
@@ -247,14 +247,13 @@ class DuckStore(QuestionSide):
                 del self._numbers[run_id]
             self._retired += retired
 
-    def _settle(self) -> None:
-        """Move what was acknowledged into the tables, before they are read.
-
-        Raises:
-            StoreError: it cannot be moved, or the store's file was deleted, moved or replaced.
-        """
+    def must_be_there(self) -> None:
+        """Raise a `StoreError` where the store's file was deleted, moved or replaced; one in memory is always there."""
         if self.path != MEMORY:
             self._raw.must_be_there()
+
+    def _settle(self) -> None:
+        """Move what was acknowledged into the tables, before they are read."""
         if self._raw:
             with self._writer_lock:
                 if self._raw:
@@ -267,6 +266,7 @@ class DuckStore(QuestionSide):
             StoreError: it cannot be written, or the store's file was deleted, moved or replaced: a run in it could not be judged again.
         """
         run_id = record.run_id
+        self.must_be_there()
         self.run_no(run_id)
         with self.transaction() as db:
             db.execute("DELETE FROM run_records WHERE run_id = ?", [run_id])

@@ -56,7 +56,7 @@ def test_an_agent_that_removes_the_results(evaluated, tmp_path):
 
     assert ended.exit_code == 4, ended.output
     assert [run["status"] for run in runs.values()] == ["pass", "error"], ended.output
-    assert "spans.duckdb' was deleted or moved while it was open" in ended.output
+    assert "spans.duckdb' was deleted, moved or replaced while it was open" in ended.output
     assert "NOT RUN  c · repetition 1: the store or the receiver failed" in ended.output
 
 

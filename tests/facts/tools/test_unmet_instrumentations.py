@@ -22,16 +22,24 @@ def never(lab: Lab, name: str) -> str:
     return evaluate(lab.store, asked, ["r"], DIALECTS)[0].verdicts[0].status.value
 
 
-def test_an_agent_alone_shows_no_absence_of_tools(lab: Lab) -> None:
+def test_agents_alone_show_no_absence_of_tools(lab: Lab) -> None:
     """CrewAI's instrumentation wrote agents, and none of what they did."""
-    lab.put(agent("a"))
+    lab.put(agent("a"), agent("b", "a", at=1))
 
     assert never(lab, "rm") == "inconclusive"
 
 
-@pytest.mark.parametrize("other", [tool("t", "a", at=1), chat("m", "a", at=1, **{OUTPUT: says("Hi.")})])
-def test_an_agent_with_other_work_does(lab: Lab, other: S) -> None:
-    lab.put(agent("a"), other)
+@pytest.mark.parametrize(
+    "others",
+    [
+        (),
+        (agent("b", "a", at=1), tool("t", "b", at=1)),
+        (agent("b", "a", at=1), chat("m", "b", **{OUTPUT: says("Hi.")})),
+    ],
+)
+def test_one_agent_or_agents_at_work_do(lab: Lab, others: tuple[S, ...]) -> None:
+    """A program that writes agents and tools itself may have called no tool."""
+    lab.put(agent("a"), *others)
 
     assert never(lab, "rm") == "pass"
 

@@ -173,6 +173,7 @@ def _serve(flags: ServeFlags, project: Project, settings: SessionSettings) -> in
             why = f"nothing came for {flags.stop_after_idle:g} s" if idle else "asked to stop"
             click.echo(f"{why}; storing what was received", err=True)
             service.drain()
+            session.must_be_there()
     click.echo("stopped", err=True)
     return 0
 

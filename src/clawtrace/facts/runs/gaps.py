@@ -339,8 +339,9 @@ def knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, agen
     # That an agent's framework writes spans of tools is not known where only general rules read the agent's own; what a product's
     # log records, its dialect reads.
     # A sum of tokens tells of model calls without spans, and what a program calls an agent in its own words need have none, nor
-    # what only general rules read, where no span is a tool or others may be.
-    unread = "tool" not in run.kinds or any(run.role[n] is None for n in run.every("chain", "other"))
+    # what only general rules read, where several agents did nothing or other spans may be its tools.
+    idle = "tool" not in run.kinds and len(run.kinds.get("agent", ())) > 1
+    unread = idle or any(run.role[n] is None for n in run.every("chain", "other"))
     sums = not answered and (
         any(run.spans[n].states_usage for n in working)
         or all(

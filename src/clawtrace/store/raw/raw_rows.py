@@ -261,8 +261,6 @@ class RawRows:
             StoreError: it could not be moved; the next one to open the store does it.
         """
         try:
-            if self._journal is not None:
-                self.must_be_there()
             if self._held:
                 self.move()
             if self._journal is not None:

@@ -266,7 +266,8 @@ class DuckStore(QuestionSide):
             StoreError: it cannot be written, or the store's file was deleted, moved or replaced: a run in it could not be judged again.
         """
         run_id = record.run_id
-        self.must_be_there()
+        if self.path != MEMORY:
+            self._raw.must_be_there()
         self.run_no(run_id)
         with self.transaction() as db:
             db.execute("DELETE FROM run_records WHERE run_id = ?", [run_id])

@@ -22,8 +22,8 @@ _OF_A_REQUEST = re.compile(
 )
 """Words of a failure of the request itself."""
 
-_NO_END = frozenset((None, "", "other", "unknown"))
-"""Finish reasons that say nothing of how an answer ended."""
+_NO_END = frozenset((None, "", "other", "unknown", "interrupted", "cancelled", "aborted"))
+"""Finish reasons that do not say that an answer ended."""
 
 
 def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:

@@ -83,7 +83,7 @@ class TestHaystack:
     def test_its_own_failure_at_start_is_none_of_the_agents(self, lab: Lab) -> None:
         """Tracing is switched on twice, the first time while `haystack` is imported halfway."""
         lab.put(haystack("e", "", "tracing.auto_enable", 0, 1, error="ImportError: partially initialized module"),
-                S("w", "", 2, 9, "work"))  # fmt: skip
+                chat("w", at=2))  # fmt: skip
 
         assert lab.totals("errors") == (0,)
 

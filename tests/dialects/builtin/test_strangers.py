@@ -255,6 +255,7 @@ def test_a_graphs_jump_is_no_failure(lab: Lab, word: str) -> None:
     said = {"exception.type": "Exception", "exception.message": f"{word}(Command(graph='__parent__'))"}
     jump = {"exception.type": f"langgraph.errors.{word}", "exception.message": "Command(graph='__parent__')"}
     lab.put(
+        chat("m", at=40),
         S("s", "", 0, 9, "tools", {"langsmith.span.kind": "chain"}, events=[("exception", said)], error="", scope="langsmith"),
         S("f", "", 20, 29, "tools", {"mlflow.spanType": '"CHAIN"'}, events=[("exception", jump)], error="Command(graph='x')"),
     )  # fmt: skip

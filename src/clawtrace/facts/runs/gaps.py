@@ -87,7 +87,7 @@ def add_gaps(facts: Found, stated: Stated) -> None:
                 findings.gap(relation, "spawned-unseen", agent.index)
     if "agent" not in run.kinds:
         findings.gap("agents", "agents-not-recorded")
-    at_work = not run.kinds.keys().isdisjoint(("agent", "tool")) or any(call.outcome == "ok" for call in models)
+    at_work = not run.kinds.keys().isdisjoint(("agent", "tool")) or any(call.outcome != "error" for call in models)
     if not knows_tools(run, models, tools, facts.agents):
         findings.gap("tool_calls", "tool-calls-not-recorded")
         if at_work:
@@ -102,10 +102,11 @@ def add_gaps(facts: Found, stated: Stated) -> None:
                 unclear.setdefault((one.name, reason), []).append(one)
         for (name, reason), several in unclear.items():
             findings.gap("errors", reason, several[0].index, at_most=len(several), name=name, outcome="error")
-    # Steps alone, of which nothing is verified or whose ends are not recorded; or no work at all.
+    # Steps alone, of which nothing is verified and none failed, or whose ends are not recorded; or no work at all.
     tellers = [index for index, span in enumerate(run.spans) if span.kind != "infra"]
     tell = {run.records(index, "errors") is True for index in tellers}
-    if not (models or at_work) and (tell != {True} or any(run.evidence(index) == "generic" for index in tellers)):
+    is_unclear = not facts.failures and all(run.evidence(index) == "generic" for index in tellers)
+    if not (models or at_work) and (tell != {True} or is_unclear):
         findings.gap("errors", "errors-not-recorded")
 
 

@@ -87,12 +87,14 @@ _ASKED = {
     "totals": rows_sql("run_totals", RELATIONS["run_totals"].column_names[1:], ""),
     "counted": _COUNTED,
     "doubts": rows_sql(
-        "doubts", ("relation", "row_no", "column_name", "reason", "span_id"), "relation row_no column_name"
+        "doubts",
+        ("relation", "row_no", "column_name", "reason", "span_id"),
+        "relation row_no column_name reason span_id",
     ),
     "gaps": rows_sql(
         "gaps",
         ("relation", "at_most", "name", "outcome", "agent", "turn", "reason", "span_id"),
-        "relation reason name",
+        "relation reason name span_id",
     ),
 }
 

@@ -93,11 +93,11 @@ CommandDetails = _rows(
     "tool_call_no text? exit_code?", "The whole text of one shell command that a tool call ran.",
 )  # fmt: skip
 DoubtDetails = _rows(
-    "doubts", "DoubtDetails", "doubts", "relation row_no column_name",
+    "doubts", "DoubtDetails", "doubts", "relation row_no column_name reason span_id",
     "relation row_no? column_name? because:text span_id?", "Something that the spans leave open of a row.",
 )  # fmt: skip
 GapDetails = _rows(
-    "gaps", "GapDetails", "gaps", "relation reason name",
+    "gaps", "GapDetails", "gaps", "relation reason name span_id",
     "relation at_most? name? because:text", "A place where rows may exist that nothing records.",
 )  # fmt: skip
 

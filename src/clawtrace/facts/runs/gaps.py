@@ -87,7 +87,9 @@ def add_gaps(facts: Found, stated: Stated) -> None:
                 findings.gap(relation, "spawned-unseen", agent.index)
     if "agent" not in run.kinds:
         findings.gap("agents", "agents-not-recorded")
-    at_work = not run.kinds.keys().isdisjoint(("agent", "tool")) or any(call.outcome != "error" for call in models)
+    at_work = not run.kinds.keys().isdisjoint(("agent", "tool")) or any(
+        call.outcome == "ok" or not run.keeps_to_conventions(call.index) for call in models
+    )
     if not knows_tools(run, models, tools, facts.agents):
         findings.gap("tool_calls", "tool-calls-not-recorded")
         if at_work:

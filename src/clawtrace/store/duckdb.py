@@ -125,7 +125,7 @@ class DuckStore(QuestionSide):
             StoreError: it still does not work; what was acknowledged is as durable as before.
         """
         if self.path != MEMORY:
-            self.must_be_there()
+            self._raw.must_be_there()
             try_to_write(self.path, _ROOM_BYTES)
             if self._has_stopped():
                 if not self._reader_lock.acquire(blocking=False):

@@ -52,6 +52,14 @@ def test_a_class_a_method_or_words_are_no_name(lab: Lab, name: str) -> None:
     assert never(lab, "rm") == "inconclusive"
 
 
+def test_a_name_by_which_a_model_called_it_is_one(lab: Lab) -> None:
+    asked = chat("m", "a", **{OUTPUT: asks(("c", "WeatherTool", {}))})
+    lab.put(agent("a"), asked, tool("t", "a", at=6, tool="WeatherTool", **{"gen_ai.tool.call.id": "c"}))
+
+    assert lab.rows("SELECT name FROM tool_calls") == [("WeatherTool",)]
+    assert never(lab, "rm") == "pass"
+
+
 @pytest.mark.parametrize(("at", "verdict"), [(8, "inconclusive"), (1, "pass")])
 def test_an_agent_that_works_after_a_request_may_be_the_tool(lab: Lab, at: int, verdict: str) -> None:
     """Smolagents' instrumentation does not list the agents that a model is offered as tools."""

@@ -42,6 +42,7 @@ def check_agents(
     """
     rows = {one.index: one for one in activations if one.seen}
     _find_unseen(run, models, tools, rows, findings)
+    # Where no model call is recorded, what a tool did in another one tells of an agent.
     for index in [call.index for call in models or tools if call.index is not None]:
         if _may_be_of_another(run, index):
             findings.gap("agents", "agent-among-steps", index)

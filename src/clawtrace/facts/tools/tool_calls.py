@@ -42,7 +42,7 @@ _WRAPPERS = frozenset((
 """Names of a function's own parameters that hold those of a tool."""
 
 _NO_NAME = re.compile(r"\s|^[A-Z]\w*Tool$|\.(__call__|a?call|a?run|a?invoke|execute|forward)$")
-"""What no model calls a tool by: a class, a method or words."""
+"""What may be no name that a model calls a tool by: a class, a method or words."""
 
 _SCHEMA_TYPES = frozenset(("string", "number", "integer", "boolean", "object", "array"))
 
@@ -113,7 +113,8 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
                 execution.forget("arguments-not-recorded", "arguments")
         _fill_from_history(execution, conversations)
         execution.arguments = _unwrapped(execution.arguments)
-        if run.evidence(execution.index) == "generic" and _NO_NAME.search(execution.name or ""):
+        called_so = request is not None and request.name == execution.name
+        if not called_so and run.evidence(execution.index) == "generic" and _NO_NAME.search(execution.name or ""):
             execution.forget("name-not-recorded", "name")
         of_tool = execution.arguments is None or run.keeps_to_conventions(execution.index)
         if not of_tool and _are_wrapped(execution.arguments or ""):

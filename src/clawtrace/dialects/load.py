@@ -45,13 +45,13 @@ def evidence(verified: Iterable[Verified], scope: str, version: str) -> Evidence
     return "verified" if any(_within(entry.versions, version) for entry in entries) else "other-version"
 
 
-def _within(versions: Sequence[str], version: str) -> bool:
-    """Return whether a version is in the range of those that were recorded: of one major version, from minor to minor."""
+def _within(versions: Sequence[str], version: str, *, later: bool = False) -> bool:
+    """Return whether a version is in the range of those that were recorded: of one major version, from minor to minor, or `later`."""
     if not version:
         return not versions or version in versions
     major, minor = _series(version)
     minors = [_series(recorded)[1] for recorded in versions if _series(recorded)[0] == major]
-    return version in versions or (bool(minors) and min(minors) <= minor <= max(minors))
+    return version in versions or (bool(minors) and min(minors) <= minor and (later or minor <= max(minors)))
 
 
 def _series(version: str) -> tuple[int, int]:
@@ -110,6 +110,7 @@ class Dialect:
         self.digest: str = hashlib.sha256(source.data + inherited).hexdigest()
         """SHA-256 over the file and its ancestors."""
         self._evidence: dict[tuple[str, str], Evidence] = {}
+        self._unproven: dict[tuple[str, str], bool] = {}
         self._executions: dict[str, Executions | None] = {}
 
     @cached_property
@@ -153,6 +154,19 @@ class Dialect:
         found = self._evidence.get((scope, version))
         if found is None:
             found = self._evidence[scope, version] = evidence(self.verified, scope, version)
+        return found
+
+    def unproven(self, scope: str, version: str) -> bool:
+        """Return whether no recording shows that its rules hold for spans of an instrumentation scope and version.
+
+        Those of a later minor version than one that was recorded are taken to be like it; before it, and in another major version, a
+        scope may have written otherwise.
+        """
+        found = self._unproven.get((scope, version))
+        if found is None:
+            said = self.evidence(scope, version)
+            later = any(_within(one.versions, version, later=True) for one in self.verified if fits(scope, one.scope))
+            found = self._unproven[scope, version] = said == "generic" or (said == "other-version" and not later)
         return found
 
     def executions(self, scope: str) -> Executions | None:

@@ -295,6 +295,12 @@ _OF_AGENTS = (
         "a handoff is a delegation, and no tool call", _AGENTS, always=True,
     ),
     Reason(
+        "agent-below-ended",
+        "An agent's span is inside of another agent's, which had ended when it began: the context may be left from an earlier turn, or the "
+        "agent works on its own.",
+        "an agent waits for the agents that it calls", _AGENTS, always=True,
+    ),
+    Reason(
         "agent-in-tool-time",
         "An agent in a trace of its own, or of an instrumentation that only general rules read, began while a tool call was open, or "
         "an agent at work whose tool calls are not all recorded: a tool may have called it.",

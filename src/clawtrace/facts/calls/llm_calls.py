@@ -120,7 +120,7 @@ def _doubt_copied_models(run: RunSpans, calls: Sequence[LlmCall]) -> None:
         else:
             differ.add(span.scope)
     for call in alike:
-        if run.evidence(call.index) == "generic" and run.spans[call.index].scope not in differ:
+        if run.unproven(call.index) and run.spans[call.index].scope not in differ:
             from clawtrace.model.model_names import model_name
 
             name = model_name(call.response_model or "")

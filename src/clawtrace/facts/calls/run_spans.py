@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from operator import itemgetter
 
-from clawtrace.dialects.load import Dialect, Evidence, Executions
+from clawtrace.dialects.load import Dialect, Executions
 from clawtrace.dialects.message_parts import Part
 from clawtrace.dialects.schema import DialectFile
 from clawtrace.facts.calls.agents.handoff_tools import handoff_tools
@@ -148,14 +148,14 @@ class RunSpans:
         """Return what the dialect that read a span says, with what it inherits."""
         return self.dialects[self.spans[index].dialect].file
 
-    def evidence(self, index: int) -> Evidence:
-        """Return on what evidence a span was read (`spans.rule`)."""
+    def unproven(self, index: int) -> bool:
+        """Return whether no recording shows that the rules by which a span was read hold for it (`Dialect.unproven`)."""
         span = self.spans[index]
-        return self.dialects[span.dialect].evidence(span.scope, span.version)
+        return self.dialects[span.dialect].unproven(span.scope, span.version)
 
     def keeps_to_conventions(self, index: int) -> bool:
         """Return whether a span says how its work ended: a recording verified its instrumentation, or it follows the conventions."""
-        return self.spans[index].source == "log" or self.evidence(index) != "generic" or self.words(index).conventional
+        return self.spans[index].source == "log" or not self.unproven(index) or self.words(index).conventional
 
     def records(self, index: int, fact: str) -> bool | str:
         """Return whether the instrumentation that wrote a span records a fact (`Dialect.records`)."""

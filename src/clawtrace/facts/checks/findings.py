@@ -28,7 +28,7 @@ class Findings:
 
     def holds(self, reason: str, index: int) -> bool:
         """Return whether a check is to be applied to a span: always, or where only general rules read it."""
-        return REASONS[reason].always or self._run.evidence(index) == "generic"
+        return REASONS[reason].always or self._run.unproven(index)
 
     def gap(self, relation: str, reason: str, span: int | None = None, **limits: Any) -> None:
         """Add a gap, unless it is there; `limits` are the other fields of `Gap`."""

@@ -109,7 +109,7 @@ def _doubt_repeated(run: RunSpans, models: Sequence[LlmCall]) -> None:
             and at_once is not None
             and span.start_ns < run.spans[at_once.index].last_ns
             and span.trace_id != run.spans[at_once.index].trace_id
-            and run.evidence(call.index) == "generic"
+            and run.unproven(call.index)
             and list(run.said(call.voice, "output")) == list(run.said(at_once.voice, "output"))
             and span.agent_name != run.spans[at_once.index].agent_name
         ):
@@ -191,7 +191,7 @@ def check_ends(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> 
         if call.answer_recorded:
             answering.add(run.spans[call.index].scope)
         # Nothing tells which traces of what a program writes itself follow each other: each of them ends.
-        trace = run.root[call.index] if run.evidence(call.index) == "generic" else None
+        trace = run.root[call.index] if run.unproven(call.index) else None
         last_calls[call.agent, run.tool[call.index], trace] = call
     for (agent, tool, trace), call in last_calls.items():
         silent = call.outcome == "ok" and not call.answer_recorded

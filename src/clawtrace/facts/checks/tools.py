@@ -27,6 +27,7 @@ _REQUESTS = frozenset(("tool_call", "server_tool_call"))
 def check_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings) -> None:
     """Doubt the rows that may be no attempts, and find the attempts and failures that may have left no row."""
     _doubt_executions(run, tools.executions)
+    _doubt_cancelled(run, tools.executions)
     _find_calls_inside(run, tools.executions, findings)
     _find_served(run, models, findings)
     _find_asked_in_silence(run, models, findings)
@@ -59,11 +60,30 @@ def _doubt_executions(run: RunSpans, executions: Iterable[Execution]) -> None:
         other = run.spans[before.index]
         if (
             before is not one
-            and (one.call_id or (run.evidence(one.index) == "generic" and span.trace_id != other.trace_id))
+            and (one.call_id or (run.unproven(one.index) and span.trace_id != other.trace_id))
             and (one.arguments == before.arguments or None in (span.tool_arguments, other.tool_arguments))
             and max(other.start_ns, span.start_ns) < min(other.last_ns, span.last_ns)
         ):
             one.doubt("one-call-or-two")
+
+
+def _doubt_cancelled(run: RunSpans, executions: Sequence[Execution]) -> None:
+    """Doubt the ends of calls without a result that were open when one beside them failed, and with it the step around both."""
+    first = run.spans[0].sid
+    failed = {}
+    for one in sorted(executions, key=lambda one: -run.spans[one.index].last_ns):
+        span = run.spans[one.index]
+        if one.outcome == "error" and span.parent_sid is not None and run.spans[span.parent_sid - first].failed:
+            failed[span.parent_sid] = span.last_ns
+    for one in executions if failed else ():
+        span = run.spans[one.index]
+        if (
+            one.outcome == "ok"
+            and one.result is None
+            and span.parent_sid in failed
+            and span.start_ns <= failed[span.parent_sid] <= span.last_ns
+        ):
+            one.forget("tool-cancelled", "outcome")
 
 
 def _find_calls_inside(run: RunSpans, executions: Sequence[Execution], findings: Findings) -> None:

@@ -35,7 +35,7 @@ def check_usage(run: RunSpans, models: Sequence[LlmCall]) -> None:
             call.forget("same-response-other-usage", *_USAGE)
         elif _beyond(call.reasoning_tokens, call.output_tokens) or _beyond(call.cache_read_tokens, call.input_tokens):
             call.forget("details-beyond-whole", *_USAGE)
-        elif run.evidence(call.index) == "generic" and _may_lack_thoughts(call):
+        elif run.unproven(call.index) and _may_lack_thoughts(call):
             call.forget("thoughts-apart", "output_tokens")
         elif (
             call.output_tokens is not None and call.voice is not None and _too_few(run, call.voice, call.output_tokens)

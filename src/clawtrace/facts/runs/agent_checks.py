@@ -57,6 +57,12 @@ def check_agents(
         above = run.agent[index]
         if above is not None and above in rows:
             inner[above].append(index)
+            if (
+                one.via == "nesting"
+                and run.spans[above].end_ns is not None
+                and run.spans[above].last_ns < run.spans[index].start_ns
+            ):
+                one.forget_parent("agent-below-ended", above)
             if run.tool[index] is None and not (run.keeps_to_conventions(index) or _hears(models)):
                 findings.gap("tool_calls", "tool-or-handoff", index, at_most=1, name=run.spans[index].agent_name)
             if _repeats(run, index, above):
@@ -79,7 +85,7 @@ def _may_be_of_another(run: RunSpans, index: int) -> bool:
     In a tool call, where only general rules read its span; anywhere below more than one step, where not every agent has a span.
     """
     agent, tool = run.agent[index], run.tool[index]
-    if tool is not None and run.agent[tool] == agent and run.evidence(tool) == "generic":
+    if tool is not None and run.agent[tool] == agent and run.unproven(tool):
         return True
     below = 0 if agent is None else run.depth[index] - run.depth[agent]
     return agent is not None and below > _STEP and run.records(agent, "agents") is False
@@ -158,13 +164,13 @@ def _doubt_handing(
     handing: set[int | None] = set()
     for index in run.kinds.get("tool", ()):
         name = run.spans[index].tool_name
-        nameless = name is None and run.evidence(index) == "generic"
+        nameless = name is None and run.unproven(index)
         if run.role[index] is None and (nameless or hands_over(run.words(index).handoff_tools, name)):
             handing.add(index)
     for call in tools if handing else ():
         if call.index is not None and call.index in handing and certain(call.doubts):
             later = [one for one in rows if run.spans[one].start_ns >= call.start_ns and one != call.agent]
-            unseen = not rows and call.name is not None and run.evidence(call.index) == "generic"
+            unseen = not rows and call.name is not None and run.unproven(call.index)
             if unseen or any(None in (call.name, run.spans[one].agent_name) for one in later):
                 call.doubt("tool-or-handoff")
     return handing

@@ -95,7 +95,7 @@ def activations(run: RunSpans, requested: Mapping[int, int | None], calls: Seque
         by_time = run.words(index).by_time if from_whom is None else ()
         told = bool({"tool", "trace"} & {*by_time})
         apart = several and run.spans[run.root[index]].parent_span_id is None
-        apart = from_whom is None and (apart or run.evidence(index) == "generic")
+        apart = from_whom is None and (apart or run.unproven(index))
         callers = called_by(index, anywhere="trace" in by_time) if told else set()
         if apart and not told and in_tool_time(index):
             rows.append(Activation(index, numbers[index], None, None))

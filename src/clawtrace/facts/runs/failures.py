@@ -149,7 +149,7 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
             doubts = _of_row(call)
         again = span.kind in ("chain", "other") and in_answered(index)
         again = again or (span.kind == "llm" and recovered is not False and not run.keeps_to_conventions(index))
-        if again and not span.unusable and run.evidence(index) == "generic":
+        if again and not span.unusable and run.unproven(index):
             doubts.append(Doubt(None, "attempt-or-failure", index))
         if run.role[index] == "attempt" and run.went_on_unseen(span.last_ns):
             doubts.append(Doubt(None, "made-again-unseen", index))

@@ -107,7 +107,7 @@ def add_gaps(facts: Found, stated: Stated) -> None:
     # Steps alone, of which nothing is verified and none failed, or whose ends are not recorded; or no work at all.
     tellers = [index for index, span in enumerate(run.spans) if span.kind != "infra"]
     tell = {run.records(index, "errors") is True for index in tellers}
-    is_unclear = not facts.failures and all(run.evidence(index) == "generic" for index in tellers)
+    is_unclear = not facts.failures and all(run.unproven(index) for index in tellers)
     if not (models or at_work) and (tell != {True} or is_unclear):
         findings.gap("errors", "errors-not-recorded")
 
@@ -311,11 +311,7 @@ def knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, agen
         return False
     # Messages tell of results, and nothing of what they are the results of.
     inputs = () if tools.calls or tools.requests else run.kinds.get("llm", ())
-    if any(
-        part.type == "tool_call_response" and run.evidence(n) == "generic"
-        for n in inputs
-        for part in run.said(n, "input")
-    ):
+    if any(part.type == "tool_call_response" and run.unproven(n) for n in inputs for part in run.said(n, "input")):
         return False
     if tools.histories.agents and not models:
         others = {activation.index for activation in agents} - tools.histories.agents
@@ -348,12 +344,11 @@ def knows_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, agen
     sums = not answered and (
         any(run.spans[n].states_usage for n in working)
         or all(
-            not run.keeps_to_conventions(n) or (unread and run.evidence(n) == "generic" and not run.spans[n].failed)
-            for n in working
+            not run.keeps_to_conventions(n) or (unread and run.unproven(n) and not run.spans[n].failed) for n in working
         )
     )
     if (recorded and not sums and working) or any(
-        run.spans[n].kind == "tool" or run.spans[n].source == "log" or run.evidence(n) != "generic" for n in working
+        run.spans[n].kind == "tool" or run.spans[n].source == "log" or not run.unproven(n) for n in working
     ):
         return True
     # A model that is offered no tools may ask in prose, and the agent's framework records no tool call.

@@ -76,7 +76,7 @@ class Written:
         self._named: dict[str, int] = {}
         """The latest starts of spans by names that may be tools': only general rules read them, as nothing in particular."""
         for index in run.every("other", "chain") if run.messages else ():
-            if run.evidence(index) == "generic":
+            if run.unproven(index):
                 span = run.spans[index]
                 self._named[span.name] = max(self._named.get(span.name, 0), span.start_ns)
         self._proved = {(run.spans[one.index].scope, request.agent is None) for request, one in carried_out}

@@ -114,7 +114,7 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
         _fill_from_history(execution, conversations)
         execution.arguments = _unwrapped(execution.arguments)
         called_so = request is not None and request.name == execution.name
-        if not called_so and run.evidence(execution.index) == "generic" and _NO_NAME.search(execution.name or ""):
+        if not called_so and run.unproven(execution.index) and _NO_NAME.search(execution.name or ""):
             execution.forget("name-not-recorded", "name")
         of_tool = execution.arguments is None or run.keeps_to_conventions(execution.index)
         if not of_tool and _are_wrapped(execution.arguments or ""):
@@ -128,7 +128,7 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
     spanned = {execution.name for execution in executions}
     # Some tools are called that no offer names, as the agents that are called by their names.
     unnamed = {asked[one].name for one in matched if waiting and offers.lack(asked[one])}
-    agents = (index for index in run.kinds.get("agent", ()) if run.evidence(index) == "generic")
+    agents = (index for index in run.kinds.get("agent", ()) if run.unproven(index))
     agent_ns = max((run.spans[index].start_ns for index in agents), default=-1)
     index_of = {call.group: call.index for call in models}
     for request in waiting:
@@ -245,7 +245,7 @@ def _shows_its_end(run: RunSpans, execution: Execution, marking: Container[str])
     Where nothing is known of the framework its silence, and a status of success, may hide a failure: its result tells, or that the
     same scope marks failures in this run, or that it keeps to the conventions.
     """
-    if execution.outcome != "ok" or execution.source == "log" or run.evidence(execution.index) != "generic":
+    if execution.outcome != "ok" or execution.source == "log" or not run.unproven(execution.index):
         return True
     if execution.result is None:
         return run.keeps_to_conventions(execution.index) or run.spans[execution.index].scope in marking

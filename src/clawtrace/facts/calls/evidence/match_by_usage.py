@@ -162,14 +162,16 @@ def _alike(mine: Sequence[_ScopedCall], theirs: Sequence[_ScopedCall], shared: b
 def _in_part(mine: Sequence[_ScopedCall], theirs: Sequence[_ScopedCall], shared: bool) -> tuple[_Pairs, _Pairs]:
     """Pair the calls of which a scope recorded no usage, by their time, and failures where there are such calls.
 
-    Sure where all of one side are found, and both have as many or recorded some usage. Of scopes that record the same program, calls at one time whose usage alone differs may be one, too.
+    Sure where all of one side are found, of models that both name, and both have as many or recorded some usage. Of scopes that record the same program, calls at one time whose usage alone differs may be one, too.
     """
     answered = [call for call in mine if not call.failed], [call for call in theirs if not call.failed]
     found = _pairs(*answered, _any_key, _without_usage, SAME_TIME)
     as_many = len(answered[0]) == len(answered[1])
     some_usage = not any(all(call.silent for call in side) for side in answered)
     if (as_many or some_usage) and _all_of_one_side(mine, theirs, found):
-        certain, doubtful = _by_answer(found)
+        named = [pair for pair in found if pair[0].models and pair[1].models]
+        certain, doubtful = _by_answer(named)
+        doubtful += [pair for pair in found if pair not in named]
         failures = _pairs(mine, theirs, attrgetter("failed"), _no_other_tokens, FAILED_TOGETHER) if certain else []
         return certain + failures, doubtful
     return [], found + (_pairs(*_rest(*answered, found), _any_key, _no_other_answer, SAME_TIME) if shared else [])
@@ -269,5 +271,5 @@ def _say_otherwise(one: _ScopedCall, other: _ScopedCall) -> bool:
 
 
 def _without_usage(one: _ScopedCall, other: _ScopedCall) -> bool:
-    """Return whether both recorded an answer of one model, and one of them at least not its usage."""
-    return _may_be_one(one, other) and (one.silent or other.silent) and not one.models.isdisjoint(other.models)
+    """Return whether both recorded an answer, no two models, and one of them at least no usage."""
+    return _may_be_one(one, other) and (one.silent or other.silent)

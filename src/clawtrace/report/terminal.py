@@ -15,7 +15,18 @@ from clawtrace.model.verdict import RunResult, Status
 from clawtrace.report._verdict_text import STATUS_STYLE, print_verdicts, title_of
 from clawtrace.report.base import CampaignReport, case_title, cases_of, status_of
 from clawtrace.report.console import ConsoleOutput, Segment, TableColumn, cut
-from clawtrace.support.figures import UNKNOWN, amount, beside, cost_of, count, dollars, duration, tokens_of, total_of
+from clawtrace.support.figures import (
+    UNKNOWN,
+    amount,
+    beside,
+    cost_of,
+    count,
+    dollars,
+    duration,
+    listed,
+    tokens_of,
+    total_of,
+)
 
 if TYPE_CHECKING:
     from clawtrace.report.results import NotRun
@@ -65,6 +76,8 @@ def print_campaign(
         for hint in report.hints:
             console.paragraph(hint, first="hint: ", indent="      ", style="cyan")
         print_verdicts(report, console, verbose=verbose)
+        if not verbose:
+            _print_each(_hints_of_passes(report.results), "hint: ", console, indent="      ")
         _print_last_green(report, console)
         print_scores(report.results, console)
         print_conversations(report.results, console, verbose=verbose)
@@ -132,9 +145,9 @@ def print_scores(results: Sequence[RunResult], console: ConsoleOutput) -> None:
 def _judged(result: RunResult) -> str:
     said = result.judgement
     dimensions = said["dimensions"].items()
-    listed = ", ".join(f"{name} {one['score']:.1f}" for name, one in dimensions if one["score"] is not None)
+    each = ", ".join(f"{name} {one['score']:.1f}" for name, one in dimensions if one["score"] is not None)
     spread = f" (spread {said['spread']:.1f} over {said['answers']} answers)" if said["answers"] > 1 else ""
-    return f"{title_of(result)}: {said['final_score']:.1f} of 10{spread}; {listed}"
+    return f"{title_of(result)}: {said['final_score']:.1f} of 10{spread}; {each}"
 
 
 def print_conversations(results: Sequence[RunResult], console: ConsoleOutput, *, verbose: bool) -> None:
@@ -166,12 +179,22 @@ def _print_each(texts: Sequence[str], first: str, console: ConsoleOutput, *, ind
         console.paragraph(f"and {count(len(texts) - _MOST_LINES)} more", first=first, indent=indent, style="dim")
 
 
+def _hints_of_passes(results: Sequence[RunResult]) -> list[str]:
+    """Return the hints of verdicts that passed, each once: the name of what must never be called may be misspelt."""
+    found: dict[str, dict[str, None]] = {}
+    for result in results if sum(len(one.verdicts) for one in results) <= _MOST_READ else ():
+        for verdict in result.verdicts:
+            if verdict.status is Status.PASS and verdict.hint:
+                found.setdefault(verdict.hint, {})[f"{result.case_id} · {verdict.id}"] = None
+    return [f"{listed(list(which), _NAMED)} passed: {hint}" for hint, which in found.items()]
+
+
 def _print_last_green(report: CampaignReport, console: ConsoleOutput) -> None:
     """Say of the cases that are not green when they last were, and what was edited since; once where several have the same to say."""
     alike: dict[str, list[str]] = {}
     for key, green in report.last_green.items():
         alike.setdefault(green.in_words, []).append(case_title(*key))
-    texts = [f"{', '.join(titles[:3])}{' …' * (len(titles) > 3)}: {text}" for text, titles in alike.items()]
+    texts = [f"{listed(titles, 3)}: {text}" for text, titles in alike.items()]
     _print_each(texts, "LAST GREEN  ", console)
 
 
@@ -262,9 +285,9 @@ def _all_passed(results: Sequence[RunResult]) -> str:
     if not 0 < number <= _MOST_READ:
         return said
     types = Counter(verdict.type for result in results for verdict in result.verdicts).most_common()
-    listed = [name if times == 1 else f"{name} ({count(times)})" for name, times in types[:_MOST_TYPES]]
-    more = len(types) - len(listed)
-    return f"{said}: {', '.join(listed)}" + (f" and {amount(more, 'more type')}" if more else "")
+    named = [name if times == 1 else f"{name} ({count(times)})" for name, times in types[:_MOST_TYPES]]
+    more = len(types) - len(named)
+    return f"{said}: {', '.join(named)}" + (f" and {amount(more, 'more type')}" if more else "")
 
 
 _STYLE = {"stable-pass": "green", "flaky": "yellow", "stable-fail": "red", None: "dim"}
@@ -300,8 +323,7 @@ def _print_datasets(report: CampaignReport, console: ConsoleOutput) -> None:
         others = [name for name, passed in passed_by_row.items() if not passed]
         text = f"{count(len(passed_by_row) - len(others))} of {count(len(passed_by_row))} rows passed"
         if others:
-            text += f"; not: {', '.join(others[:_NAMED])}"
-            text += f" and {count(len(others) - _NAMED)} more" if len(others) > _NAMED else ""
+            text += f"; not: {listed(others, _NAMED)}"
         console.paragraph(f"{case_title(case_id, model_id)}: {text}", first="rows  ", indent="      ")
 
 

@@ -76,6 +76,7 @@ class TestIncompleteRun:
         assert found.status is Status.INCONCLUSIVE
         assert not found.final
         assert re.search("(never|not) received", found.message + found.hint)
+        assert "gen_ai." not in found.hint  # no attribute would settle it
 
     def test_what_was_seen_stays_true(self, lab: Lab) -> None:
         """A growing question that holds, and a shrinking one that is broken, are final."""

@@ -202,7 +202,9 @@ def parse_document(text: str, file: str, path: Path | None = None, *, mapping: b
         root = loader.get_single_node()
         if root is None:
             raise ConfigError(
-                problem_at(file, 1, 1, "is empty, expected a mapping", "`clawtrace schema` lists the keys; `{}` sets none.")
+                problem_at(
+                    file, 1, 1, "is empty, expected a mapping", "`clawtrace schema` lists the keys; `{}` sets none."
+                )
             )
         return _built(loader, root, file, path, mapping=mapping)
     except yaml.YAMLError as error:
@@ -281,7 +283,9 @@ class _Builder:
             return made
         except (ArithmeticError, AttributeError, LookupError, ValueError):  # PyYAML reads only what makes sense
             kind = _SCALARS.get(node.tag.rpartition(":")[2], "value")
-            self.add(node, f"{_shown(node)} looks like a {kind} but is not valid", "Put it in quotes where text is meant.")
+            self.add(
+                node, f"{_shown(node)} looks like a {kind} but is not valid", "Put it in quotes where text is meant."
+            )
             return None
 
     def _mapping(self, node: yaml.MappingNode) -> dict[str, Any]:

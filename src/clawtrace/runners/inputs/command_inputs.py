@@ -138,7 +138,9 @@ def command_inputs(request: InputsRequest, settings: ProgramSettings) -> AgentIn
         trees["the scaffold"] = folder_tree(request.case_dir / settings.scaffold)
     unknown = ALREADY_RAN if settings.agent == "running" else ""
     if named.too_many:
-        unknown = f"a folder that the command or `cwd` names holds more than {MAX_FILES} files, or some that cannot be listed"
+        unknown = (
+            f"a folder that the command or `cwd` names holds more than {MAX_FILES} files, or some that cannot be listed"
+        )
     if settings.inputs is None:
         unknown = unknown or _undeclared(settings, request.case_dir, named)
         project = _project(request.project_root, request.leave_out)

@@ -86,6 +86,13 @@ class TestIncompleteRun:
         assert verdict(lab, {"type": "tool_not_invoked", "tool": "get_weather"}).status is Status.FAIL
         assert verdict(lab, {"type": "trace_token_budget", "max_input_tokens": 50}).status is Status.FAIL
 
+    def test_what_ended_the_agent_is_in_the_sentence(self, lab: Lab) -> None:
+        """A signal leaves no exit code: the sentence names it."""
+        ended = RunRecord("r", "r", run_status="failed", ended_by_signal=9, closed_by=ClosedBy.EXIT)
+        found = verdict(lab.put(agent("a"), record=ended), {"type": "status_is", "status": "success"})
+
+        assert found.message == "The run ended as `failed`, expected `success`. The agent was killed by signal 9."
+
     def test_an_open_run_is_not_judged_by_what_is_missing(self, lab: Lab) -> None:
         lab.put(agent("a"), chat("m", "a", at=1), record=RunRecord("r", "r"))
         found = verdict(lab, NOT_INVOKED)

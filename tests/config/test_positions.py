@@ -88,7 +88,7 @@ class TestYaml:
     def test_an_empty_file_and_a_list_are_named(self):
         """A file without a mapping is an error and no empty configuration."""
         assert yaml_problems("") == [
-            "f.yaml:1:1: is empty, expected a mapping. `clawtrace schema` lists the keys; `{}` sets none."
+            "f.yaml:1:1: is empty, expected a mapping, or `{}`. `clawtrace schema` lists the keys."
         ]
         assert yaml_problems("- 1\n") == ["f.yaml:1:1: expected a mapping, found a list"]
         assert yaml_problems("a" * 3_000_000) == [f"f.yaml:1:1: expected a mapping, found '{'a' * 40}…'"]

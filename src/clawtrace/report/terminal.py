@@ -256,11 +256,7 @@ def print_summary(report: CampaignReport, console: ConsoleOutput) -> None:
         console.paragraph(report.reuse)
     if report.interrupted:
         first = f"exit {report.interrupted}"
-        console.paragraph(
-            ": interrupted; with `--reuse all` the same command runs the rest only",
-            first=first,
-            first_style="bold yellow",
-        )
+        console.paragraph(": interrupted; `--reuse all` runs only the rest", first=first, first_style="bold yellow")
         return
     code = report.exit_code
     style = {ExitCode.PASSED: "green", ExitCode.UNDECIDED: "yellow"}.get(code, "red")

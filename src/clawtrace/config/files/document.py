@@ -202,9 +202,7 @@ def parse_document(text: str, file: str, path: Path | None = None, *, mapping: b
         root = loader.get_single_node()
         if root is None:
             raise ConfigError(
-                problem_at(
-                    file, 1, 1, "is empty, expected a mapping", "`clawtrace schema` lists the keys; `{}` sets none."
-                )
+                problem_at(file, 1, 1, "is empty, expected a mapping, or `{}`", "`clawtrace schema` lists the keys.")
             )
         return _built(loader, root, file, path, mapping=mapping)
     except yaml.YAMLError as error:

@@ -139,7 +139,7 @@ def command_inputs(request: InputsRequest, settings: ProgramSettings) -> AgentIn
     unknown = ALREADY_RAN if settings.agent == "running" else ""
     if named.too_many:
         unknown = (
-            f"a folder that the command or `cwd` names holds more than {MAX_FILES} files, or some that cannot be listed"
+            f"a folder that the command or `cwd` names holds over {MAX_FILES} files, or some that cannot be listed"
         )
     if settings.inputs is None:
         unknown = unknown or _undeclared(settings, request.case_dir, named)

@@ -65,14 +65,11 @@ def _row(case_id: str, model_id: str | None, runs: Sequence[RunResult]) -> str:
     rate = rate_of_runs(runs)
     broken = any(run.error for run in runs)
     mark = "💥" if broken else "❌" if rate.failed else "⚠️" if rate.undecided or not rate.ran else "✅"
-    figures: list[str]
-    if len(runs) == 1:
-        (run,) = runs
-        figures = [f"{run.spans}", tokens_of(run.totals), cost_of(run.totals), duration(run.duration_ms)]
-    else:
-        times = [run.duration_ms for run in runs if run.duration_ms is not None]
-        mean = f"⌀ {duration(sum(times) / len(times))}" if times else UNKNOWN
-        figures = [f"{sum(run.spans for run in runs)}", "", "", mean]
+    known = [{name for name, value in run.totals.items() if isinstance(value, int | float)} for run in runs]
+    totals = {name: sum(run.totals[name] for run in runs) for name in set.intersection(*known)}
+    times = [run.duration_ms for run in runs if run.duration_ms is not None]
+    mean = f"{'⌀ ' * (len(runs) > 1)}{duration(sum(times) / len(times))}" if times else UNKNOWN
+    figures = [f"{sum(run.spans for run in runs)}", tokens_of(totals), cost_of(totals), mean]
     cells = [mark, escaped(case_id), escaped(model_id or ""), f"{rate.passed}/{len(runs)}", *figures]
     return f"| {' | '.join(cells)} |\n"
 

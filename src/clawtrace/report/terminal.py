@@ -15,18 +15,7 @@ from clawtrace.model.verdict import RunResult, Status
 from clawtrace.report._verdict_text import STATUS_STYLE, print_verdicts, title_of
 from clawtrace.report.base import CampaignReport, case_title, cases_of, status_of
 from clawtrace.report.console import ConsoleOutput, Segment, TableColumn, cut
-from clawtrace.support.figures import (
-    UNKNOWN,
-    amount,
-    beside,
-    cost_of,
-    count,
-    dollars,
-    duration,
-    listed,
-    tokens_of,
-    total_of,
-)
+from clawtrace.support.figures import UNKNOWN, amount, beside, cost_of, count, duration, listed, tokens_of, total_of
 
 if TYPE_CHECKING:
     from clawtrace.report.results import NotRun
@@ -158,7 +147,7 @@ def print_conversations(results: Sequence[RunResult], console: ConsoleOutput, *,
             continue
         ended = f"`{said['end']}`" if said["end"] else "broken off"
         tokens = (said["input_tokens"], said["output_tokens"])
-        took = f"{count(None if None in tokens else sum(tokens))} tokens, {dollars(said['cost_usd'])} for the user"
+        took = f"{count(None if None in tokens else sum(tokens))} tokens, {cost_of(said)} for the user"
         text = f"{title_of(result)}: {ended} after {amount(len(said['turns']), 'turn')} ({took}). {said['why']}"
         console.line()
         console.paragraph(text, first="conversation  ", indent="  ")
@@ -199,12 +188,10 @@ def _print_last_green(report: CampaignReport, console: ConsoleOutput) -> None:
 
 
 def _print_left_out(left_out: Sequence[NotRun], console: ConsoleOutput) -> None:
-    texts = []
-    for run in left_out:
-        quarantined = " (quarantined)" if run.quarantined else ""
-        texts.append(
-            f"{case_title(run.case_id, run.model_id)} · repetition {run.repetition}{quarantined}: {run.reason}"
-        )
+    texts = [
+        f"{case_title(run.case_id, run.model_id)} · repetition {run.repetition}{' (quarantined)' * run.quarantined}: {run.reason}"
+        for run in left_out
+    ]
     _print_each(texts, "NOT RUN  ", console)
 
 

@@ -93,6 +93,14 @@ def test_what_passed_for_a_misspelt_name_is_said_once(verdict, run, campaign) ->
     assert f"\nhint: a · never, b · never passed: {hint}\n" in text
 
 
+def test_what_decided_is_of_a_failure_that_is_new(verdict, run, campaign) -> None:
+    """A known failure is not what somebody wants to look at first."""
+    failures = verdict("fail", id="old", known_failure=True), verdict("fail", id="new")
+    text = plain(campaign(run(*failures), results_file=Path("r.json"), source={"store": "spans.duckdb"}))
+
+    assert "What decided: clawtrace query --verdict 'r.json#run-1/new'\n" in text
+
+
 def test_nothing_evaluated(campaign) -> None:
     """An empty campaign says that nothing was evaluated and exits 3."""
     assert plain(campaign()).split("\n")[-3:-1] == [

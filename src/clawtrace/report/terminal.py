@@ -207,7 +207,8 @@ def _print_rerun(report: CampaignReport, console: ConsoleOutput) -> None:
     """Say how to see what decided the first verdict that did not pass, where its results and its spans are kept."""
     if report.results_file is None or report.source is None:
         return
-    found = next((one for result in report.results for one in result.not_passed() if one.sql), None)
+    failed = (one for result in report.results for one in result.not_passed() if one.sql and not one.known_failure)
+    found = next(failed, None)
     if found is not None:
         console.line()
         named = shlex.quote(f"{_near(report.results_file)}#{found.run_id}/{found.id}")

@@ -66,7 +66,7 @@ def print_campaign(
             console.paragraph(hint, first="hint: ", indent="      ", style="cyan")
         print_verdicts(report, console, verbose=verbose)
         if not verbose:
-            _print_each(_hints_of_passes(report.results), "hint: ", console, indent="      ")
+            _print_hints_of_passes(report.results, console)
         _print_last_green(report, console)
         print_scores(report.results, console)
         print_conversations(report.results, console, verbose=verbose)
@@ -168,14 +168,18 @@ def _print_each(texts: Sequence[str], first: str, console: ConsoleOutput, *, ind
         console.paragraph(f"and {count(len(texts) - _MOST_LINES)} more", first=first, indent=indent, style="dim")
 
 
-def _hints_of_passes(results: Sequence[RunResult]) -> list[str]:
-    """Return the hints of verdicts that passed, each once: the name of what must never be called may be misspelt."""
+def _print_hints_of_passes(results: Sequence[RunResult], console: ConsoleOutput) -> None:
+    """Print the hints of verdicts that passed, each once: the name of what must never be called may be misspelt."""
     found: dict[str, dict[str, None]] = {}
-    for result in results if sum(len(one.verdicts) for one in results) <= _MOST_READ else ():
+    for result in results[:_MOST_ROWS]:
         for verdict in result.verdicts:
             if verdict.status is Status.PASS and verdict.hint:
                 found.setdefault(verdict.hint, {})[f"{result.case_id} · {verdict.id}"] = None
-    return [f"{listed(list(which), _NAMED)} passed: {hint}" for hint, which in found.items()]
+    for hint, which in found.items():
+        console.line()
+        console.paragraph(
+            f"{listed(list(which), _NAMED)} passed: {hint}", first="hint: ", indent="      ", style="cyan"
+        )
 
 
 def _print_last_green(report: CampaignReport, console: ConsoleOutput) -> None:
@@ -188,18 +192,21 @@ def _print_last_green(report: CampaignReport, console: ConsoleOutput) -> None:
 
 
 def _print_left_out(left_out: Sequence[NotRun], console: ConsoleOutput) -> None:
-    texts = [
-        f"{case_title(run.case_id, run.model_id)} · repetition {run.repetition}{' (quarantined)' * run.quarantined}: {run.reason}"
-        for run in left_out
-    ]
+    texts = []
+    for run in left_out:
+        title = f"{case_title(run.case_id, run.model_id)} · repetition {run.repetition}"
+        texts.append(f"{title}{' (quarantined)' * run.quarantined}: {run.reason}")
     _print_each(texts, "NOT RUN  ", console)
 
 
 def _print_unjudged(report: CampaignReport, console: ConsoleOutput) -> None:
     """Say which cases ask for a judge that there is not."""
     asking = {result.case_id for result in report.results}
-    found = {case_id: labels.unjudged for case_id, labels in report.labels.items() if case_id in asking}
-    texts = [f"{case_id}: {' and '.join(asked)}; no judge is configured" for case_id, asked in found.items() if asked]
+    texts = [
+        f"{case_id}: {' and '.join(labels.unjudged)}; no judge is configured"
+        for case_id, labels in report.labels.items()
+        if labels.unjudged and case_id in asking
+    ]
     _print_each(texts, "NOT JUDGED  ", console)
 
 

@@ -81,7 +81,7 @@ def test_assertions_of_the_default_test_and_of_templates() -> None:
         ({"type": "llm-rubric", "value": "polite"}, "`llm-rubric` has no equal here"),
         ({"type": "trajectory:tool-usd", "value": "x"}, "Did you mean `trajectory:tool-used`?"),
         ({"type": "contains", "value": "{{name | upper}}"}, "a template of more than names of variables"),
-        ({"type": "contains", "value": "{{other}}"}, "no text stands for `other`"),
+        ({"type": "contains", "value": "{{other}}"}, "no variable `other` is a text or a whole number"),
         ({"type": "contains", "value": "x", "transform": "output.a"}, "changes what is checked"),
         ({"type": "javascript", "value": "file://check.js"}, "is in another file"),
         ({"type": "regex", "value": "(?<year>[0-9])"}, "invalid regular expression"),

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from clawtrace.config.cases.case import CaseConfig
 from clawtrace.config.files.document import parse_document, read_document
 from clawtrace.errors import ConfigError
 from clawtrace.runners.base import runner_types
+from clawtrace.runners.command import CommandSettings
 
 RUNNERS = " or ".join(f"`{name}`" for name in runner_types())
 """As messages list them."""
@@ -87,8 +89,11 @@ class TestYaml:
 
     def test_an_empty_file_and_a_list_are_named(self):
         """A file without a mapping is an error and no empty configuration."""
-        assert yaml_problems("") == ["f.yaml:1:1: is empty, expected a mapping. `clawtrace schema` lists the keys."]
+        assert yaml_problems("") == [
+            "f.yaml:1:1: is empty, expected a mapping, or `{}`. `clawtrace schema` lists the keys."
+        ]
         assert yaml_problems("- 1\n") == ["f.yaml:1:1: expected a mapping, found a list"]
+        assert yaml_problems("a" * 3_000_000) == [f"f.yaml:1:1: expected a mapping, found '{'a' * 40}…'"]
 
     def test_a_list_of_assertions_is_sent_below_its_key(self):
         """Who leaves out `assertions:` reads where it belongs."""
@@ -306,6 +311,14 @@ class TestCaseProblems:
 
         (problem,) = files.problems()
         assert "`run_repetitions` does not belong here: it is a key of `execution_policy` in a run profile" in problem
+
+    def test_a_key_of_the_runner_is_sent_there(self, files):
+        """The settings that are written a level too high are those of the runner."""
+        files.suite()
+        files.case("a", text=f"pass_env: [X]\n{CASE_WITH.format(runner='type: command')}")
+
+        assert any("`pass_env` does not belong here: it is a key of `runner`" in one for one in files.problems())
+        assert CaseConfig.keys_of_others.keys() <= CommandSettings.model_fields.keys()
 
     def test_runner_settings_are_checked_where_they_are_written(self, files):
         """A wrong setting is reported in the file and line that gave it: profile, override or case."""

@@ -223,6 +223,16 @@ def test_what_a_trace_holds_stays_data(page: Page, evaluate: Evaluate, tmp_path:
     assert "\u202e" not in page.content()
 
 
+def test_a_sentence_that_begins_with_arabic_keeps_its_direction(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
+    """The sentence is English: a name in another direction is set apart in it and turns nothing around it."""
+    never = "assertions: [{type: tool_not_invoked, tool: بحث}]\n"
+    page.goto(evaluate(recorded(tmp_path / "t.jsonl", agent_and_tools(["بحث"])), never, "--one-run", "r") + "#/run/r")
+    said = page.locator("bdi", has_text="was attempted").first
+
+    assert said.evaluate("one => getComputedStyle(one).direction") == "ltr"
+    assert said.locator("code").evaluate("one => getComputedStyle(one).unicodeBidi") == "isolate"
+
+
 def test_filter_status_and_sort(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
     """The matrix shows what is asked for, and the address keeps it."""
     for name, tools in (("good", ["search", "add"]), ("bad", ["add", "search"])):

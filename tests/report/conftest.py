@@ -34,6 +34,7 @@ class Node:
     cost_usd: float | None = None
     error: str | None = None
     counted_as: str | None = "none"
+    tool_name: str | None = None
 
 
 @pytest.fixture(scope="session")

@@ -207,6 +207,16 @@ def test_no_cell_is_a_formula(first: str, run, verdict) -> None:
     assert row["message"] == f"'{first}1+1"
 
 
+def test_markdown_adds_up_repetitions(run, verdict) -> None:
+    """Spans, tokens and cost are those of all repetitions; what one of them leaves open is no number."""
+    runs = [run(verdict(), repetition=number) for number in (1, 2)]
+    broken = [*runs, run(verdict(), repetition=3, totals={}, spans=0)]
+    rows = [written("markdown", CampaignReport.gated(None, _started(), some, Gate())) for some in (runs, broken)]
+
+    assert "| 2/2 | 12 | 2,072 | $0.0042 | ⌀ 5.1 s |" in rows[0]
+    assert "| 3/3 | 12 | ? | ? | ⌀ 5.1 s |" in rows[1]
+
+
 def test_markdown_folds_equal_failures(run, verdict) -> None:
     runs = [run(verdict("fail", run_id=f"r{n}"), run_id=f"r{n}", case_id=f"case_{n}") for n in range(40)]
     text = written("markdown", CampaignReport.gated("smoke", _started(), runs, Gate()))

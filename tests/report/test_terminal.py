@@ -83,6 +83,24 @@ def test_a_green_result_counts_what_was_asked(verdict, run, campaign) -> None:
     assert "exit 0: the only assertion passed: tool_sequence\n" in plain(campaign(run(verdict(type="tool_sequence"))))
 
 
+def test_what_passed_for_a_misspelt_name_is_said_once(verdict, run, campaign) -> None:
+    """A tool that must never be called passes under a wrong name, too: the hint is there without -v."""
+    hint = "`refund` is recorded, but not `refnd`. Did you mean `refund`?"
+    vacuous = verdict("pass", id="never", type="tool_not_invoked", hint=hint)
+    text = plain(campaign(run(vacuous, case_id="a"), run(vacuous, case_id="b"), run(verdict("pass"))))
+
+    assert text.count(hint) == 1
+    assert f"\nhint: a · never, b · never passed: {hint}\n" in text
+
+
+def test_what_decided_is_of_a_failure_that_is_new(verdict, run, campaign) -> None:
+    """A known failure is not what somebody wants to look at first."""
+    failures = verdict("fail", id="old", known_failure=True), verdict("fail", id="new")
+    text = plain(campaign(run(*failures), results_file=Path("r.json"), source={"store": "spans.duckdb"}))
+
+    assert "What decided: clawtrace query --verdict 'r.json#run-1/new'\n" in text
+
+
 def test_nothing_evaluated(campaign) -> None:
     """An empty campaign says that nothing was evaluated and exits 3."""
     assert plain(campaign()).split("\n")[-3:-1] == [

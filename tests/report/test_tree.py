@@ -52,6 +52,13 @@ def test_spans_that_are_no_calls_say_so(node) -> None:
     ]
 
 
+def test_a_span_whose_name_does_not_say_its_tool_shows_it(node) -> None:
+    """Vercel AI's calls are all `ai.toolCall`: only the tool tells one from another."""
+    lines = text_of([node("t", 0, name, "tool", tool_name="refund") for name in ("ai.toolCall", "execute_tool refund")])
+
+    assert [" ".join(line.split()[:2]) for line in lines] == ["ai.toolCall refund", "execute_tool refund"]
+
+
 def test_long_sibling_lists_fold_and_say_how_many(node) -> None:
     """Of 100 siblings the first 12, the last 4 and the failing one are shown; the fold counts the rest."""
     nodes = [node("root", 0, "root")]

@@ -76,6 +76,7 @@ class TestIncompleteRun:
         assert found.status is Status.INCONCLUSIVE
         assert not found.final
         assert re.search("(never|not) received", found.message + found.hint)
+        assert "gen_ai." not in found.hint  # no attribute would settle it
 
     def test_what_was_seen_stays_true(self, lab: Lab) -> None:
         """A growing question that holds, and a shrinking one that is broken, are final."""
@@ -84,6 +85,13 @@ class TestIncompleteRun:
         assert verdict(lab, WAS_CALLED).status is Status.PASS
         assert verdict(lab, {"type": "tool_not_invoked", "tool": "get_weather"}).status is Status.FAIL
         assert verdict(lab, {"type": "trace_token_budget", "max_input_tokens": 50}).status is Status.FAIL
+
+    def test_what_ended_the_agent_is_in_the_sentence(self, lab: Lab) -> None:
+        """A signal leaves no exit code: the sentence names it."""
+        ended = RunRecord("r", "r", run_status="failed", ended_by_signal=9, closed_by=ClosedBy.EXIT)
+        found = verdict(lab.put(agent("a"), record=ended), {"type": "status_is", "status": "success"})
+
+        assert found.message == "The run ended as `failed`, expected `success`. The agent was killed by signal 9."
 
     def test_an_open_run_is_not_judged_by_what_is_missing(self, lab: Lab) -> None:
         lab.put(agent("a"), chat("m", "a", at=1), record=RunRecord("r", "r"))

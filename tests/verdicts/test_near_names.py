@@ -36,6 +36,7 @@ def test_a_decided_verdict_suggests_the_recorded_name(run: Lab) -> None:
         ({"type": "delegation_path", "expected": ["Boss", "helper"]}, "boss"),
         ({"type": "tool_not_invoked", "tool": "Issue-Refund"}, "issue_refund"),
         ({"type": "tool_call_count", "tool": "issueRefund", "max": 3}, "issue_refund"),
+        ({"type": "span_query", "select": {"kind": "tool", "tool_name": "Get_User"}, "count": {"max": 3}}, "get_user"),
         ({"type": "tool_not_invoked", "tool": "get_user"}, ""),
         ({"type": "tool_was_called", "tool": "set_user"}, ""),
         ({"type": "tool_was_called", "tool": "glob:Issue*"}, ""),
@@ -46,6 +47,6 @@ def test_a_decided_verdict_suggests_the_recorded_name(run: Lab) -> None:
     (result,) = evaluate(run.store, assertions, ["r"], DIALECTS, scoped=run.facts.scoped)
 
     for (asked, meant), verdict in zip(questions, result.verdicts, strict=True):
-        forbids = asked["type"] == "tool_not_invoked" or "max" in asked
+        forbids = asked["type"] == "tool_not_invoked" or "max" in {**asked, **asked.get("count", {})}
         assert verdict.status == ("pass" if forbids else "fail") or not meant, verdict.message
         assert (f"`{meant}` is recorded" in verdict.hint) if meant else not verdict.hint.startswith("`"), asked

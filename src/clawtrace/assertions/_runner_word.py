@@ -19,7 +19,7 @@ class RunnerWord(Assertion):
 
     def question(self) -> Value:
         """Compare the column; where it is NULL the answer is open."""
-        return Value(self.column, equals=self.expectation(), columns={"exit_code": "r.agent_exit_code"}, asked="every")
+        return Value(self.column, equals=self.expectation(), asked="every")
 
     def expectation(self) -> Any:
         """Return the value that is right, that of the type's main field."""

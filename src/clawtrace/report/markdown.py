@@ -12,7 +12,7 @@ from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import Evidence, RunResult
 from clawtrace.report._failures import NotPassed, not_passed, shown_value, without_figures
 from clawtrace.report.base import CampaignReport, Report, cases_of
-from clawtrace.report.console import clean
+from clawtrace.report.console import clean, cut
 from clawtrace.report.terminal import MEANING
 from clawtrace.support.figures import UNKNOWN, amount, cost_of, duration, listed, tokens_of
 from clawtrace.verdicts.gating.pass_rate import rate_of_runs
@@ -65,14 +65,11 @@ def _row(case_id: str, model_id: str | None, runs: Sequence[RunResult]) -> str:
     rate = rate_of_runs(runs)
     broken = any(run.error for run in runs)
     mark = "💥" if broken else "❌" if rate.failed else "⚠️" if rate.undecided or not rate.ran else "✅"
-    figures: list[str]
-    if len(runs) == 1:
-        (run,) = runs
-        figures = [f"{run.spans}", tokens_of(run.totals), cost_of(run.totals), duration(run.duration_ms)]
-    else:
-        times = [run.duration_ms for run in runs if run.duration_ms is not None]
-        mean = f"⌀ {duration(sum(times) / len(times))}" if times else UNKNOWN
-        figures = [f"{sum(run.spans for run in runs)}", "", "", mean]
+    known = [{name for name, value in run.totals.items() if isinstance(value, int | float)} for run in runs]
+    totals = {name: sum(run.totals[name] for run in runs) for name in set.intersection(*known)}
+    times = [run.duration_ms for run in runs if run.duration_ms is not None]
+    mean = f"{'⌀ ' * (len(runs) > 1)}{duration(sum(times) / len(times))}" if times else UNKNOWN
+    figures = [f"{sum(run.spans for run in runs)}", tokens_of(totals), cost_of(totals), mean]
     cells = [mark, escaped(case_id), escaped(model_id or ""), f"{rate.passed}/{len(runs)}", *figures]
     return f"| {' | '.join(cells)} |\n"
 
@@ -107,8 +104,8 @@ def _write_failure(alike: Sequence[NotPassed], report: CampaignReport, stream: T
         stream.write(f"- written in <code>{escaped(first.file)}</code>, line {first.line}\n")
     if first.verdict is not None:
         verdict = first.verdict
-        stream.write(f"- expected: <code>{escaped(_cut(shown_value(verdict.expected)))}</code>\n")
-        stream.write(f"- actual: <code>{escaped(_cut(shown_value(verdict.actual)))}</code>\n")
+        stream.write(f"- expected: <code>{escaped(cut(shown_value(verdict.expected), _LONGEST))}</code>\n")
+        stream.write(f"- actual: <code>{escaped(cut(shown_value(verdict.actual), _LONGEST))}</code>\n")
         for item in verdict.evidence[:3]:
             stream.write(f"- {culprit(item)}\n")
         if verdict.hint:
@@ -118,7 +115,7 @@ def _write_failure(alike: Sequence[NotPassed], report: CampaignReport, stream: T
 
 def culprit(item: Evidence) -> str:
     """Return a span's name and id, where there is one, and what it shows."""
-    name = f"<code>{escaped(_cut(item.name))}</code>" if item.name else ""
+    name = f"<code>{escaped(cut(item.name, _LONGEST))}</code>" if item.name else ""
     span = f"span {name} <code>{item.span_id}</code>: " if item.span_id else f"{name}: " if name else ""
     return f"{span}{sentence(item.why)}"
 
@@ -132,13 +129,9 @@ def page_address(report: CampaignReport, one: NotPassed | None = None) -> str:
     return f"{address}#/run/{quote(one.run.run_id, safe='')}{chosen}"
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-
-
 def sentence(text: str) -> str:
     """Return a sentence with what stands between backticks as code, and no other markup."""
-    parts = re.split(r"`([^`\n]+)`", _cut(text))
+    parts = re.split(r"`([^`\n]+)`", cut(text, _LONGEST))
     return "".join(f"<code>{escaped(part)}</code>" if place % 2 else escaped(part) for place, part in enumerate(parts))
 
 

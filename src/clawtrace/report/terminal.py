@@ -15,7 +15,7 @@ from clawtrace.model.verdict import RunResult, Status
 from clawtrace.report._verdict_text import STATUS_STYLE, print_verdicts, title_of
 from clawtrace.report.base import CampaignReport, case_title, cases_of, status_of
 from clawtrace.report.console import ConsoleOutput, Segment, TableColumn, cut
-from clawtrace.support.figures import UNKNOWN, amount, beside, cost_of, count, dollars, duration, tokens_of, total_of
+from clawtrace.support.figures import UNKNOWN, amount, beside, cost_of, count, duration, listed, tokens_of, total_of
 
 if TYPE_CHECKING:
     from clawtrace.report.results import NotRun
@@ -65,6 +65,8 @@ def print_campaign(
         for hint in report.hints:
             console.paragraph(hint, first="hint: ", indent="      ", style="cyan")
         print_verdicts(report, console, verbose=verbose)
+        if not verbose:
+            _print_hints_of_passes(report.results, console)
         _print_last_green(report, console)
         print_scores(report.results, console)
         print_conversations(report.results, console, verbose=verbose)
@@ -132,9 +134,9 @@ def print_scores(results: Sequence[RunResult], console: ConsoleOutput) -> None:
 def _judged(result: RunResult) -> str:
     said = result.judgement
     dimensions = said["dimensions"].items()
-    listed = ", ".join(f"{name} {one['score']:.1f}" for name, one in dimensions if one["score"] is not None)
+    each = ", ".join(f"{name} {one['score']:.1f}" for name, one in dimensions if one["score"] is not None)
     spread = f" (spread {said['spread']:.1f} over {said['answers']} answers)" if said["answers"] > 1 else ""
-    return f"{title_of(result)}: {said['final_score']:.1f} of 10{spread}; {listed}"
+    return f"{title_of(result)}: {said['final_score']:.1f} of 10{spread}; {each}"
 
 
 def print_conversations(results: Sequence[RunResult], console: ConsoleOutput, *, verbose: bool) -> None:
@@ -145,7 +147,7 @@ def print_conversations(results: Sequence[RunResult], console: ConsoleOutput, *,
             continue
         ended = f"`{said['end']}`" if said["end"] else "broken off"
         tokens = (said["input_tokens"], said["output_tokens"])
-        took = f"{count(None if None in tokens else sum(tokens))} tokens, {dollars(said['cost_usd'])} for the user"
+        took = f"{count(None if None in tokens else sum(tokens))} tokens, {cost_of(said)} for the user"
         text = f"{title_of(result)}: {ended} after {amount(len(said['turns']), 'turn')} ({took}). {said['why']}"
         console.line()
         console.paragraph(text, first="conversation  ", indent="  ")
@@ -166,30 +168,45 @@ def _print_each(texts: Sequence[str], first: str, console: ConsoleOutput, *, ind
         console.paragraph(f"and {count(len(texts) - _MOST_LINES)} more", first=first, indent=indent, style="dim")
 
 
+def _print_hints_of_passes(results: Sequence[RunResult], console: ConsoleOutput) -> None:
+    """Print the hints of verdicts that passed, each once: the name of what must never be called may be misspelt."""
+    found: dict[str, dict[str, None]] = {}
+    for result in results[:_MOST_ROWS]:
+        for verdict in result.verdicts:
+            if verdict.status is Status.PASS and verdict.hint:
+                found.setdefault(verdict.hint, {})[f"{result.case_id} · {verdict.id}"] = None
+    for hint, which in found.items():
+        console.line()
+        console.paragraph(
+            f"{listed(list(which), _NAMED)} passed: {hint}", first="hint: ", indent="      ", style="cyan"
+        )
+
+
 def _print_last_green(report: CampaignReport, console: ConsoleOutput) -> None:
     """Say of the cases that are not green when they last were, and what was edited since; once where several have the same to say."""
     alike: dict[str, list[str]] = {}
     for key, green in report.last_green.items():
         alike.setdefault(green.in_words, []).append(case_title(*key))
-    texts = [f"{', '.join(titles[:3])}{' …' * (len(titles) > 3)}: {text}" for text, titles in alike.items()]
+    texts = [f"{listed(titles, 3)}: {text}" for text, titles in alike.items()]
     _print_each(texts, "LAST GREEN  ", console)
 
 
 def _print_left_out(left_out: Sequence[NotRun], console: ConsoleOutput) -> None:
     texts = []
     for run in left_out:
-        quarantined = " (quarantined)" if run.quarantined else ""
-        texts.append(
-            f"{case_title(run.case_id, run.model_id)} · repetition {run.repetition}{quarantined}: {run.reason}"
-        )
+        title = f"{case_title(run.case_id, run.model_id)} · repetition {run.repetition}"
+        texts.append(f"{title}{' (quarantined)' * run.quarantined}: {run.reason}")
     _print_each(texts, "NOT RUN  ", console)
 
 
 def _print_unjudged(report: CampaignReport, console: ConsoleOutput) -> None:
     """Say which cases ask for a judge that there is not."""
     asking = {result.case_id for result in report.results}
-    found = {case_id: labels.unjudged for case_id, labels in report.labels.items() if case_id in asking}
-    texts = [f"{case_id}: {' and '.join(asked)}; no judge is configured" for case_id, asked in found.items() if asked]
+    texts = [
+        f"{case_id}: {' and '.join(labels.unjudged)}; no judge is configured"
+        for case_id, labels in report.labels.items()
+        if labels.unjudged and case_id in asking
+    ]
     _print_each(texts, "NOT JUDGED  ", console)
 
 
@@ -197,7 +214,8 @@ def _print_rerun(report: CampaignReport, console: ConsoleOutput) -> None:
     """Say how to see what decided the first verdict that did not pass, where its results and its spans are kept."""
     if report.results_file is None or report.source is None:
         return
-    found = next((one for result in report.results for one in result.not_passed() if one.sql), None)
+    failed = (one for result in report.results for one in result.not_passed() if one.sql and not one.known_failure)
+    found = next(failed, None)
     if found is not None:
         console.line()
         named = shlex.quote(f"{_near(report.results_file)}#{found.run_id}/{found.id}")
@@ -233,7 +251,7 @@ def print_summary(report: CampaignReport, console: ConsoleOutput) -> None:
         console.paragraph(report.reuse)
     if report.interrupted:
         first = f"exit {report.interrupted}"
-        console.paragraph(": interrupted; the same command runs the rest", first=first, first_style="bold yellow")
+        console.paragraph(": interrupted; `--reuse all` runs only the rest", first=first, first_style="bold yellow")
         return
     code = report.exit_code
     style = {ExitCode.PASSED: "green", ExitCode.UNDECIDED: "yellow"}.get(code, "red")
@@ -262,9 +280,9 @@ def _all_passed(results: Sequence[RunResult]) -> str:
     if not 0 < number <= _MOST_READ:
         return said
     types = Counter(verdict.type for result in results for verdict in result.verdicts).most_common()
-    listed = [name if times == 1 else f"{name} ({count(times)})" for name, times in types[:_MOST_TYPES]]
-    more = len(types) - len(listed)
-    return f"{said}: {', '.join(listed)}" + (f" and {amount(more, 'more type')}" if more else "")
+    named = [name if times == 1 else f"{name} ({count(times)})" for name, times in types[:_MOST_TYPES]]
+    more = len(types) - len(named)
+    return f"{said}: {', '.join(named)}" + (f" and {amount(more, 'more type')}" if more else "")
 
 
 _STYLE = {"stable-pass": "green", "flaky": "yellow", "stable-fail": "red", None: "dim"}
@@ -300,8 +318,7 @@ def _print_datasets(report: CampaignReport, console: ConsoleOutput) -> None:
         others = [name for name, passed in passed_by_row.items() if not passed]
         text = f"{count(len(passed_by_row) - len(others))} of {count(len(passed_by_row))} rows passed"
         if others:
-            text += f"; not: {', '.join(others[:_NAMED])}"
-            text += f" and {count(len(others) - _NAMED)} more" if len(others) > _NAMED else ""
+            text += f"; not: {listed(others, _NAMED)}"
         console.paragraph(f"{case_title(case_id, model_id)}: {text}", first="rows  ", indent="      ")
 
 

@@ -172,7 +172,8 @@ def _same_failure(branch: _Branch, other: _Branch) -> bool:
 def _row(branch: _Branch, lead: str, below: str, marks: Mapping[str, str], *, hidden: int) -> _SpanLine:
     node = branch.node
     assert node is not None
-    name = clean(node.name) + (f"  (+{amount(hidden, 'span')})" if hidden else "")
+    called = f" {node.tool_name}" if node.tool_name and node.tool_name not in node.name else ""
+    name = clean(node.name + called) + (f"  (+{amount(hidden, 'span')})" if hidden else "")
     marked = node.span_id in marks
     notes: list[Segment] = []
     why, error = _without_traceback(marks.get(node.span_id) or ""), _without_traceback(node.error or "error")

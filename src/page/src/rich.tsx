@@ -24,7 +24,7 @@ const FIGURE = /(\d) (?=(?:µs|ms|s|min|h|%|USD)\b)/g;
 /** A sentence of clawtrace: what stands in backticks is code, and a figure stays with its unit. */
 export function Said({ children }: { children: string }) {
   const words = (part: string) => plain(part).replace(FIGURE, "$1\u00a0");
-  return <bdi>{children.split(/`([^`\n]+)`/).map((part, index) => (index % 2 ? <code key={index}>{plain(part)}</code> : words(part)))}</bdi>;
+  return <bdi dir="ltr">{children.split(/`([^`\n]+)`/).map((part, index) => (index % 2 ? <code key={index}>{plain(part)}</code> : words(part)))}</bdi>;
 }
 
 function inline(text: string): ComponentChildren[] {

@@ -109,7 +109,7 @@ def test_runs_of_stores(program, pair, tmp_path) -> None:
     once = json.loads(program("diff", *ids, "--store", store, "--json").stdout)
     twice = json.loads(program("diff", *ids, "--store", store, "--store", store, "--json").stdout)
 
-    assert once == twice
+    assert once == twice == json.loads(program("diff", *ids, "--json").stdout)  # the newest store, where none is named
     assert (once["first"]["run_id"], once["second"]["run_id"]) == tuple(ids)
     assert once["figures"][0]["difference"] == 4
     wrong = program("diff", ids[0], ids[1][:-1], "--store", store)
@@ -124,5 +124,5 @@ def test_what_is_not_one_run_is_refused(invoke, pair, recordings) -> None:
 
     assert several.exit_code == nothing.exit_code == 2
     assert "pydantic-ai' contains " in several.stderr
-    assert "'nope' is not a file; if it is a run id, name its store with --store." in nothing.stderr
+    assert "'nope' is not a file. There is nothing to read: " in nothing.stderr
     assert invoke("diff", recordings / "pydantic-ai", pair[0], "--one-run").exit_code == 0

@@ -49,7 +49,7 @@ def test_shows_the_trace_and_keeps_stdout(run) -> None:
 @pytest.mark.smoke
 def test_judges(run, tmp_path) -> None:
     """With assertions the exit code is the verdict's: 1 although the agent exits 0, and 1 where it exits 7."""
-    passed = run("--assertions", "checks.yaml", "--report", "json=r.json", words="search")
+    passed = run("--assertions", "checks.yaml", "--report", "json=r.json", "--report", "html=p.html", words="search")
     broken = run("--assertions", "checks.yaml", words="search exit=7")
     failed = run("--assertions", "checks.yaml", words="search rm")
 
@@ -58,6 +58,7 @@ def test_judges(run, tmp_path) -> None:
     assert "exit 0: " in passed.stderr
     (case,) = json.loads((tmp_path / "r.json").read_text())["cases"]
     assert (case["runs"][0]["status"], case["runs"][0]["run_status"]) == ("pass", "success")
+    assert f'data-run="{case["runs"][0]["run_id"]}"' in (tmp_path / "p.html").read_text()  # its spans are on the page
     assert broken.returncode == 1
     assert "The run ended as `failed`, expected `success`." in broken.stderr
     assert failed.returncode == 1

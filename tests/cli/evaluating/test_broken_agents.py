@@ -75,7 +75,7 @@ def test_an_agent_that_ends_badly_is_red(evaluated):
     asked = {name: [(one["type"], one["status"]) for one in run["assertions"]] for name, run in runs.items()}
     assert asked["with_spans"] == [("tool_was_called", "pass"), ("status_is", "fail")]
     assert asked["hangs"] == [("tool_was_called", "skip"), ("status_is", "fail")]
-    assert "The run ended as `timed_out`, expected `success`.\n" in ended.output
+    assert "The run ended as `timed_out`, expected `success`. The agent was stopped at its time limit" in ended.output
     assert "The run ended as `failed`, expected `success`. The agent exited with code 3." in ended.output
 
 

@@ -267,7 +267,7 @@ class TestEnding:
         assert running.returncode == code, out + err
         assert "interrupted: ending 1 agent" in err
         assert "NOT RUN  waiting" in out
-        assert out.splitlines()[-1] == f"exit {code}: interrupted; the same command runs the rest"
+        assert out.splitlines()[-1] == f"exit {code}: interrupted; `--reuse all` runs only the rest"
         assert "exit 3" not in out
         assert json.loads((tmp_path / "r.json").read_text())["exit_code"] == 3
         assert "Traceback" not in err

@@ -154,7 +154,7 @@ def test_what_is_not_declared_is_not_known(world):
 
 def test_the_root_of_all_files_says_nothing(world):
     """`cd / && agent` names no code; and what cannot be listed makes nothing known."""
-    assert inputs_of(world, command="cd / && agent", inputs=[]).files["a folder that the command names"] == {}
+    assert inputs_of(world, command="cd / && agent", inputs=[]).files["a folder that the command or `cwd` names"] == {}
 
 
 def test_what_only_judges_is_no_input(world):

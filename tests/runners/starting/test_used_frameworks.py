@@ -98,6 +98,15 @@ def test_an_agent_with_its_lines_lacks_nothing(one: Framework, tmp_path: Path):
     assert set(one.install) <= set(install)
 
 
+def test_telemetry_that_each_call_switches_on_connects(tmp_path: Path):
+    """Versions 4 to 6 of Vercel AI's SDK: the line of version 7 is not what such an agent lacks."""
+    call = 'import { generateText } from "ai";\ngenerateText({ experimental_telemetry: { isEnabled: true } });\n'
+    used = used_frameworks(["node", "agent.mjs"], written(tmp_path, {"agent.mjs": call}))
+
+    assert used is not None
+    assert used.sources.connects(used.found[0])
+
+
 def test_the_documentation_has_the_same_table():
     """docs/exporters.md has one row for each framework, with the packages and the call of the table, and the common lines."""
     page = (ROOT / "docs/exporters.md").read_text()

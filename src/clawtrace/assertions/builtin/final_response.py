@@ -129,7 +129,11 @@ class FinalResponse(Assertion):
         so_far = "The final answer so far" if outcome.holds is None else "The final answer"
         unmet = [words for words, met in decided.items() if met is False]
         if unmet:
-            return f"{so_far} does not {', nor does it '.join(unmet)}{self._because(answer, unmet)}."
+            said = " and ".join(
+                f"contains {words[6:]}, which it must not" if words.startswith("avoid ") else f"does not {words}"
+                for words in unmet
+            )
+            return f"{so_far} {said}{self._because(answer, unmet)}."
         unknown = ", ".join(words for words, met in decided.items() if met is None)
         if unknown:
             return f"Parts of the final answer were redacted, so it is unknown whether it does: {unknown}."

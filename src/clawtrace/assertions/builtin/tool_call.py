@@ -45,7 +45,8 @@ _WITH_AGENTS = """(
       ) AS w ON w.run_id = c.run_id AND w.span_id = c.agent_span_id
     )"""
 _WHY = "CASE WHEN coalesce(r.agents, 0) = 0 THEN 'scope-unknown' WHEN r.nameless = 1 THEN 'name-not-recorded' ELSE r.why END"
-_SHOWN = f"{ATTEMPT} || ', arguments ' || coalesce(r.arguments, 'not captured')"
+_RESULT = " || ', result ' || coalesce(r.result, 'not captured')"
+_ARGUMENTS = " || ', arguments ' || coalesce(r.arguments, 'not captured')"
 
 
 def _read(column: str, bound: str) -> str:
@@ -172,7 +173,8 @@ class ToolCall(Assertion):
             CountedRows(both(*asked), self.count.min, self.count.max, of=self._described()),
             CountedRows(named, of=f"`{self.tool}`", key="_named"),
         )
-        return _MatchingCalls(source, tallies, named=named, shown=_SHOWN)
+        shown = f"{ATTEMPT}{_RESULT if self.result_contains is not None else ''}{_ARGUMENTS}"
+        return _MatchingCalls(source, tallies, named=named, shown=shown)
 
     def expectation(self) -> Any:
         """Return the description and the count."""

@@ -29,7 +29,7 @@ _MODELS = f"""LEFT JOIN (
   ) AS u ON u.run_id = t.run_id"""
 
 _PRICED = calls_evidence(
-    "CASE WHEN c.cost_usd IS NULL THEN 'no cost and no price'"
+    "CASE WHEN c.cost_usd IS NULL THEN 'no known cost'"
     " ELSE '' || c.cost_usd || ' USD (' || coalesce(c.cost_source, 'unknown source') || ')' END",
     "coalesce(c.cost_usd, 0)",
     "c.cost_usd IS NULL",
@@ -105,9 +105,9 @@ def _plain(number: str) -> str:
 
 
 def _because(row: Row) -> str:
-    """Say which models have no price (the first and the last by name), or that no tokens of them are recorded."""
+    """Say which models have no price (the first and the last by name), or unknown tokens."""
     if not row["unpriced"]:
         return "there may be calls without a cost" if row["priced"] else "no model call with a cost is recorded"
     names = dict.fromkeys(row[name] or "unknown model" for name in ("first_model", "last_model"))
-    what = "no tokens recorded of" if row["unrecorded"] == row["unpriced"] else "no price for"
+    what = "unknown tokens of" if row["unrecorded"] == row["unpriced"] else "no price for"
     return f"{what} {' and '.join(map(repr, names))} ({plural(row['unpriced'], 'call')})"

@@ -191,7 +191,8 @@ class _Level:
         if any(matcher.text == "any" for matcher in value):
             return f"CASE {null} ELSE 2 END"
         asked = self._compiled.name("asked")
-        self._compiled.resolve.append(Resolve(asked, "spans", name, text_items(value)))
+        names = tuple(one for matcher in value for one in matcher.names) if name.endswith("name") else ()
+        self._compiled.resolve.append(Resolve(asked, "spans", name, text_items(value), names=names))
         return f"CASE {null} {_named(column, asked)} ELSE 0 END"
 
     def _attribute(self, scope: str, key: str, test: Any) -> str:

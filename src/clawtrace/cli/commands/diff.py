@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clawtrace.cli.output.data import json_option, print_json, stdout_console
-from clawtrace.cli.sources.source import Recordings, TraceSource, server_option, source_of
+from clawtrace.cli.sources.source import Recordings, TraceSource, chosen_runs, server_option, source_of
 from clawtrace.errors import UsageError
 from clawtrace.report.console import ConsoleOutput, TableColumn
+from clawtrace.support.figures import UNKNOWN, dollars, duration, listed
 
 if TYPE_CHECKING:
     from clawtrace.report.difference import Difference, Number, TreeStep
@@ -33,7 +34,7 @@ _WORDS = {"duration_ms": "time", "cost_usd": "cost"}
     "stores",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     multiple=True,
-    help="The span store of runs named by id; given twice, the first is for FIRST.  [default: the project's]",
+    help="The span store of runs named by id; given twice, the first is for FIRST.  [default: the project's, else the newest]",
 )
 @server_option
 @click.option("--one-run", is_flag=True, help="Treat each recording as one run.")
@@ -66,26 +67,20 @@ def command(
 
 def _run(name: str, store: Path | None, server: str | None, one_run: bool) -> tuple[dict[str, Any], Sequence[SpanNode]]:
     """Return the facts and the tree of the one run that `name` means."""
-    from clawtrace.config.projects.project_file import load_project
-
     recorded = Path(name).exists()
-    if not recorded and store is None and server is None and load_project().config.store.url is None:
-        raise UsageError(f"{name!r} is not a file; if it is a run id, name its store with --store.")
     recordings = Recordings((Path(name),), "one" if one_run else "rules")
     source = TraceSource(recordings) if recorded else source_of(Recordings(), store, server)
-    with source.opened() as (asked, known):
-        if recorded and len(known) != 1:
-            some = f": {', '.join(known[:3])}{', …' if len(known) > 3 else ''}" if known else ""
-            raise UsageError(f"{name!r} contains {len(known)} runs{some}; give a recording of one run, or --one-run.")
-        if not recorded and name not in known:
-            from clawtrace.support.did_you_mean import did_you_mean
-
-            if gone := asked.why_gone(name):
-                raise UsageError(gone)
-            hint = did_you_mean(name, known) or f"The store contains {len(known)} runs."
-            raise UsageError(f"{name!r} is neither a file nor the id of a run. {hint}")
-        run_id = known[0] if recorded else name
-        facts, trees = asked.inspect_with_trees([run_id])
+    try:
+        with source.opened() as (asked, known):
+            if recorded and len(known) != 1:
+                some = f": {listed(known, 3)}" if known else ""
+                raise UsageError(
+                    f"{name!r} contains {len(known)} runs{some}; give a recording of one run, or --one-run."
+                )
+            (run_id,) = known if recorded else chosen_runs([name], known, asked.why_gone)
+            facts, trees = asked.inspect_with_trees([run_id])
+    except (UsageError, click.UsageError) as error:
+        raise error if recorded else UsageError(f"{name!r} is not a file. {error}") from error
     return facts["runs"][0], trees[run_id]
 
 
@@ -127,8 +122,6 @@ def _word(name: str) -> str:
 
 
 def _text(name: str, value: float | None, sign: str = "") -> str:
-    from clawtrace.support.figures import UNKNOWN, dollars, duration
-
     if value is None:
         return UNKNOWN
     if value < 0:

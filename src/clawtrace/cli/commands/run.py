@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clawtrace.cli.output.outcome import Output, finish, output_options, trees_of
+from clawtrace.cli.output.outcome import Output, also_shown, finish, output_options
 from clawtrace.report.console import console_for
 
 if TYPE_CHECKING:
@@ -104,6 +104,6 @@ def _judge(session: Session, wrapped: WrappedRun, started: datetime, spent: floa
     from clawtrace.verdicts.gating.gate import Gate
 
     results = [wrapped.result]
-    trees = trees_of(session, results, quiet=output.quiet)
-    report = CampaignReport.gated(None, started, results, Gate(), trees=trees, duration_ms=spent)
+    shown = also_shown(session, results, quiet=output.quiet, on_a_page=session if output.shows_page(None) else None)
+    report = CampaignReport.gated(None, started, results, Gate(), duration_ms=spent, **shown)
     return finish(report, output, to_stderr=True)

@@ -32,7 +32,6 @@ __all__ = [
     "gate_options",
     "output_options",
     "report_target",
-    "trees_of",
     "write_reports",
 ]
 
@@ -202,7 +201,7 @@ gate_options = together(
 )
 
 
-def trees_of(session: Session | HeldStore, results: Sequence[RunResult], *, quiet: bool) -> dict[str, list[SpanNode]]:
+def _trees_of(session: Session | HeldStore, results: Sequence[RunResult], *, quiet: bool) -> dict[str, list[SpanNode]]:
     """Return the span trees that failures are shown in: of the first runs with something that did not pass; none if `quiet`."""
     if quiet:
         return {}
@@ -250,7 +249,7 @@ def also_shown(
         on_a_page: who knows the details, where a page shows them.
     """
     return {
-        "trees": trees_of(session, results, quiet=quiet),
+        "trees": _trees_of(session, results, quiet=quiet),
         "hints": _hints(session, results, quiet=quiet),
         "details": {} if on_a_page is None else details_of(on_a_page, results),
     }

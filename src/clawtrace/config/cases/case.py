@@ -5,6 +5,7 @@ Its faults say which calls of tools and models are made to fail, and how.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
@@ -235,6 +236,10 @@ class RunnerSection(ConfigModel):
 
 class CaseConfig(ConfigModel):
     """The file `configs/cases/<case_id>/test.yaml`."""
+
+    keys_of_others: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("command", "cwd", "env", "inputs", "pass_env", "timeout_seconds"), "it is a key of `runner`"
+    )
 
     schema_version: SchemaVersion
     """Version of this file's format."""

@@ -202,7 +202,7 @@ def parse_document(text: str, file: str, path: Path | None = None, *, mapping: b
         root = loader.get_single_node()
         if root is None:
             raise ConfigError(
-                problem_at(file, 1, 1, "is empty, expected a mapping", "`clawtrace schema` lists the keys.")
+                problem_at(file, 1, 1, "is empty, expected a mapping, or `{}`", "`clawtrace schema` lists the keys.")
             )
         return _built(loader, root, file, path, mapping=mapping)
     except yaml.YAMLError as error:
@@ -281,8 +281,9 @@ class _Builder:
             return made
         except (ArithmeticError, AttributeError, LookupError, ValueError):  # PyYAML reads only what makes sense
             kind = _SCALARS.get(node.tag.rpartition(":")[2], "value")
-            shown = node.value if len(node.value) <= _SHOWN else f"{node.value[:_SHOWN]}…"
-            self.add(node, f"{shown!r} looks like a {kind} but is not valid", "Put it in quotes where text is meant.")
+            self.add(
+                node, f"{_shown(node)} looks like a {kind} but is not valid", "Put it in quotes where text is meant."
+            )
             return None
 
     def _mapping(self, node: yaml.MappingNode) -> dict[str, Any]:
@@ -317,7 +318,11 @@ class _Builder:
 def _kind(node: yaml.Node) -> str:
     if isinstance(node, yaml.MappingNode):
         return "a mapping"
-    return "a list" if isinstance(node, yaml.SequenceNode) else repr(node.value)
+    return "a list" if isinstance(node, yaml.SequenceNode) else _shown(node)
+
+
+def _shown(node: yaml.Node) -> str:
+    return repr(node.value if len(node.value) <= _SHOWN else f"{node.value[:_SHOWN]}…")
 
 
 def _key_of_the_list(data: Any) -> str:

@@ -167,7 +167,7 @@ def _filled(value: Any, values: Mapping[str, Any]) -> Any:
     def put(match: re.Match[str]) -> str:
         given = values.get(match[1])
         if not isinstance(given, str | int) or isinstance(given, bool) or str(given).startswith("file://"):
-            raise NoEqualError(f"no text stands for `{match[1]}`", "value")
+            raise NoEqualError(f"no variable `{match[1]}` is a text or a whole number", "value")
         return str(given)
 
     text = _TEMPLATE.sub(put, value)

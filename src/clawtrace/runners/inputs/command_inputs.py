@@ -138,7 +138,9 @@ def command_inputs(request: InputsRequest, settings: ProgramSettings) -> AgentIn
         trees["the scaffold"] = folder_tree(request.case_dir / settings.scaffold)
     unknown = ALREADY_RAN if settings.agent == "running" else ""
     if named.too_many:
-        unknown = f"a folder that the command names holds more than {MAX_FILES} files, or some that cannot be listed"
+        unknown = (
+            f"a folder that the command or `cwd` names holds over {MAX_FILES} files, or some that cannot be listed"
+        )
     if settings.inputs is None:
         unknown = unknown or _undeclared(settings, request.case_dir, named)
         project = _project(request.project_root, request.leave_out)
@@ -147,7 +149,7 @@ def command_inputs(request: InputsRequest, settings: ProgramSettings) -> AgentIn
         declared = declared_files(settings.inputs, request.case_dir, homes, (*request.leave_out, *request.judging))
         unknown = unknown or (f"`inputs` names more than {MAX_FILES} files" if declared is None else "")
         trees["the files of `inputs`"] = tree(request.case_dir, declared or ())
-    by_path = {"a file that the command names": named.files, "a folder that the command names": named.folders}
+    by_path = {"a file that the command names": named.files, "a folder that the command or `cwd` names": named.folders}
     digests |= {name: one.digest for name, one in trees.items()}
     return AgentInputs(digests | by_path, unknown, {name: one.files for name, one in trees.items()} | by_path)
 

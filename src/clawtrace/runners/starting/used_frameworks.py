@@ -115,7 +115,7 @@ _SETS_UP = re.compile(
 )
 """What sets up OpenTelemetry in code, in any way that is usual."""
 _INSTRUMENTS = re.compile(
-    r"\b\w+Instrument(?:or|ation)\s*\(|\b(?:Traceloop|openlit)\.init\b|auto_?instrument|\.autolog\("
+    r"\b\w+Instrument(?:or|ation)\s*\(|\b(?:Traceloop|openlit)\.init\b|auto_?instrument|\.autolog\(|\bexperimental_telemetry\b"
 )
 _REQUIREMENT = re.compile(r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 

@@ -298,8 +298,9 @@ class Judgement:
             message += "".join(f" {one.sentence}" for one in reasons)
             from clawtrace.verdicts.coverage import hint_for
 
-            hint = hint_for(outcome.missing, reasons, runs.dialects[place])
-            if unfinished and not reasons and not runs.because[place]:
+            if reasons or not unfinished:
+                hint = hint_for(outcome.missing, reasons, runs.dialects[place])
+            elif not runs.because[place]:
                 hint = _END_IT
             message += self._decided_by(weight, place, unfinished=unfinished)
         elif self._asked is not None:

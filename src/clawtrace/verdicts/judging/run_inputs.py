@@ -243,8 +243,8 @@ def _no_trace_hint(came: Arrivals, ended: str) -> str:
         return f"Nothing arrived at all. {ended}`clawtrace doctor` looks for other causes."
     return (
         f"Nothing arrived at all. {ended}Usual causes{' otherwise' if ended else ''}: no exporter is configured, it points "
-        "elsewhere (`clawtrace env` prints what is set), or the agent ended without flushing it; `clawtrace doctor` looks for "
-        "them. An agent that already runs, or whose exporter has an address of its own, needs a fixed port: "
+        "elsewhere (`clawtrace env` prints what is set), or the agent ended without flushing it (`process.exit`, `os._exit`); "
+        "`clawtrace doctor` looks for the first two. An agent that already runs, or whose exporter has an address of its own, needs a fixed port: "
         "`receiver: {http_port: 4318}` in clawtrace.yaml; a server continues the `traceparent` of each request."
     )
 

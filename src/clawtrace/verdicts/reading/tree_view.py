@@ -27,6 +27,7 @@ class SpanNode:
     cost_usd: float | None
     error: str | None
     counted_as: str
+    tool_name: str | None = None
 
 
 _NODES = rows_sql("spans", [field.name for field in fields(SpanNode)], "tree_enter", duration_ms="r.duration_ns / 1e6")

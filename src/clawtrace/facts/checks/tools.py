@@ -60,14 +60,13 @@ def _doubt_executions(run: RunSpans, executions: Iterable[Execution]) -> None:
             one.forget("server-span-alone", "name", "outcome")
         before = first.setdefault((span.scope, one.call_id, one.name), one)
         other = run.spans[before.index]
-        if (
+        again = (
             before is not one
             and (one.call_id or (run.evidence(one.index) == "generic" and span.trace_id != other.trace_id))
             and (one.arguments == before.arguments or None in (span.tool_arguments, other.tool_arguments))
             and max(other.start_ns, span.start_ns) < min(other.last_ns, span.last_ns)
-        ):
-            one.doubt("one-call-or-two")
-        elif any(scope != span.scope and _may_be_one(run, one, other) for scope, other in latest[one.name].items()):
+        )
+        if again or any(scope != span.scope and _may_be_one(run, one, by) for scope, by in latest[one.name].items()):
             one.doubt("one-call-or-two")
         latest[one.name][span.scope] = one
 

@@ -5,8 +5,8 @@ import tempfile
 
 import claude_agent_sdk as sdk
 import lab
-from langsmith.run_trees import get_cached_client
 from langsmith.integrations.claude_agent_sdk import configure_claude_agent_sdk
+from langsmith.run_trees import get_cached_client
 
 provider = lab.export()
 configure_claude_agent_sdk()

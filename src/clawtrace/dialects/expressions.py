@@ -253,6 +253,14 @@ class Expressions:
         if rule.event is None:
             assert rule.key is not None
             return self._attribute(rule.key)
+        if "*" in rule.event:
+            fitting = (
+                []
+                if seen is None
+                else [n for n in sorted(seen.events) if any(fits(n, g) for g in rule.event.split("|"))]
+            )
+            found = [self._place(rule.model_copy(update={"event": name})) for name in fitting if "*" not in name]
+            return f"coalesce({', '.join(filter(None, found))})" if found else None
         if seen is not None and rule.event not in seen.events:
             return None
         if rule.key is None:

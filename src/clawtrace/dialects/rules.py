@@ -153,7 +153,7 @@ class ColumnRule(DialectPart):
     key: str | None = None
     """Attribute key of the span (``parent.`` before it: of its parent; globs as in a condition), or of `event` where that is given."""
     event: str | None = None
-    """Read `key` from the first event of this name that has it; without `key`: how many events of this name the span has."""
+    """Read `key` from the first event of this name (globs, the names in order) that has it; without `key`: how many events of this name the span has."""
     span: Literal["name", "scope", "service", "status_message"] | None = None
     """Read this of the span itself."""
     resource: str | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
@@ -44,10 +44,13 @@ def _doubt_executions(run: RunSpans, executions: Iterable[Execution]) -> None:
     """Doubt name and end of calls that only their server recorded, while calls of a client have other layers of that scope.
 
     And calls that one instrumentation recorded at the same time under the id, name and arguments of another one, or where nothing is
-    known of it under name and arguments, each in a trace.
+    known of it under name and arguments, each in a trace; and calls of one name that two instrumentations recorded so, where nothing that
+    both recorded tells them apart.
     """
     scopes = {span.scope for span, rule in zip(run.spans, run.rule, strict=True) if rule is LAYER_OF_TOOL}
     first: dict[tuple[object, ...], Execution] = {}
+    latest: dict[str | None, dict[str, Execution]] = defaultdict(dict)
+    """By name and scope."""
     for one in executions:
         span = run.spans[one.index]
         if (
@@ -58,13 +61,26 @@ def _doubt_executions(run: RunSpans, executions: Iterable[Execution]) -> None:
             one.forget("server-span-alone", "name", "outcome")
         before = first.setdefault((span.scope, one.call_id, one.name), one)
         other = run.spans[before.index]
-        if (
+        again = (
             before is not one
             and (one.call_id or (run.unproven(one.index) and span.trace_id != other.trace_id))
             and (one.arguments == before.arguments or None in (span.tool_arguments, other.tool_arguments))
             and max(other.start_ns, span.start_ns) < min(other.last_ns, span.last_ns)
-        ):
+        )
+        if again or any(scope != span.scope and _may_be_one(run, one, by) for scope, by in latest[one.name].items()):
             one.doubt("one-call-or-two")
+        latest[one.name][span.scope] = one
+
+
+def _may_be_one(run: RunSpans, one: Execution, other: Execution) -> bool:
+    """Return whether two instrumentations may have recorded one call at one time, each in a trace."""
+    mine, theirs = run.spans[one.index], run.spans[other.index]
+    return (
+        mine.trace_id != theirs.trace_id
+        and max(mine.start_ns, theirs.start_ns) < min(mine.last_ns, theirs.last_ns)
+        and (one.call_id == other.call_id or None in (one.call_id, other.call_id))
+        and (one.arguments == other.arguments or None in (mine.tool_arguments, theirs.tool_arguments))
+    )
 
 
 def _doubt_cancelled(run: RunSpans, executions: Sequence[Execution]) -> None:

@@ -104,14 +104,15 @@ def _pairs(spans: Sequence[Span], group: Sequence[int | None]) -> list[tuple[int
     pairs: list[tuple[int, int]] = []
     for kind in ("tool", "agent"):
         gone: set[str] = set()
-        for wholly, kept, twin in product((True, False), order, order):
+        # First where one scope has all that the other has, then where it has all of its model calls, then where they share some.
+        for rank, kept, twin in product(range(3), order, order):
             names = [key[2] for key in named if key[:2] == (twin, kind)]
             if twin == kept or {twin, kept} & gone or not names or calls[twin].isdisjoint(calls[kept]):
                 continue
             all_calls = calls[twin] <= calls[kept]
-            if wholly and not all_calls:
+            if rank < 2 and not all_calls:
                 continue
-            if wholly and any(len(named[twin, kind, n]) > len(named.get((kept, kind, n), ())) for n in names):
+            if rank == 0 and any(len(named[twin, kind, n]) > len(named.get((kept, kind, n), ())) for n in names):
                 continue
             gone.add(twin)
             for n in names:
@@ -123,7 +124,7 @@ def _pairs(spans: Sequence[Span], group: Sequence[int | None]) -> list[tuple[int
                     done = set(found.values())
                     found |= _at_once(spans, [i for i in mine if i not in found], [i for i in others if i not in done])
                 pairs += found.items()
-                if all_calls and wholly:
+                if rank == 0:
                     taken = set(found.values())
                     pairs += zip(
                         (i for i in mine if i not in found), (i for i in others if i not in taken), strict=False

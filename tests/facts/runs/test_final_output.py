@@ -120,12 +120,15 @@ def test_an_agents_joined_words_are_compared_with_its_own_calls(lab: Lab) -> Non
     assert lab.rows(ANSWER) == [(None,)]
 
 
-@pytest.mark.parametrize(("second", "answer"), [("", None), ("Fine.", "Fine.")])
-def test_an_answer_of_an_earlier_turn_is_not_that_of_a_silent_one(lab: Lab, second: str, answer: str | None) -> None:
+@pytest.mark.parametrize(("second", "answer"), [("", None), (None, None), ("Fine.", "Fine.")])
+def test_an_answer_of_an_earlier_turn_is_not_that_of_a_silent_one(
+    lab: Lab, second: str | None, answer: str | None
+) -> None:
     """As the instrumentation of LangChain wrote it: the agent's last message with a text, whenever it was said."""
     word = {"gen_ai.output.messages": says("Fine.")}
     first, next_turn = agent("a", to=15, **word), agent("b", at=20, **word)
-    lab.put(first, said("m", "a", 1, "Fine."), elsewhere(next_turn), said("n", "b", 21, second, OTHER))
+    last = elsewhere(chat("n", "b", at=21)) if second is None else said("n", "b", 21, second, OTHER)
+    lab.put(first, said("m", "a", 1, "Fine."), elsewhere(next_turn), last)
 
     assert lab.rows(ANSWER) == [(answer,)]
 

@@ -167,7 +167,7 @@ def _is_joined(run: RunSpans, models: Sequence[LlmCall], own: Sequence[LlmCall],
 
     Of several of which the last has no text, it is the text of those before, of earlier turns as well.
     """
-    texts = [_text(run.said(call.voice, "output")) for call in own if call.voice is not None]
+    texts = [None if call.voice is None else _text(run.said(call.voice, "output")) for call in own]
     if not word or not texts or texts[-1] == word:
         return False
     if not texts[-1]:

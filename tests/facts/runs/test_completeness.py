@@ -210,8 +210,8 @@ class TestUnansweredToolCall:
 
         assert lab.reasons() == []
 
-    @pytest.mark.parametrize(("error", "reasons"), [("no such tool", []), ("", ["unanswered_tool_call"])])
-    def test_so_does_the_failure_of_a_step_around_it(self, lab: Lab, error: str, reasons: list[str]) -> None:
+    @pytest.mark.parametrize(("error", "reasons"), [("no such tool", []), (None, ["unanswered_tool_call"])])
+    def test_so_does_the_failure_of_a_step_around_it(self, lab: Lab, error: str | None, reasons: list[str]) -> None:
         """Also of one whose parent is never exported."""
         step = S("s", "gone", 0, 20, "step 1", error=error)
         lab.put(step, chat("m", "s", at=1, **{"gen_ai.output.messages": asks(("c", "rm", {}))}))

@@ -165,7 +165,11 @@ def _doubt_handing(
         if call.index is not None and call.index in handing and certain(call.doubts):
             later = [one for one in rows if run.spans[one].start_ns >= call.start_ns and one != call.agent]
             unseen = not rows and call.name is not None and run.evidence(call.index) == "generic"
-            if unseen or any(None in (call.name, run.spans[one].agent_name) for one in later):
+            # Its request may tell the name that its span does not.
+            forms = run.words(call.index).handoff_tools if run.spans[call.index].tool_name is None else ()
+            names = named_agents(forms, call.name, call.arguments) if call.name is not None else set()
+            others = [run.spans[one].agent_name for one in later]
+            if unseen or any(None in (call.name, other) or slug(other) in names for other in others):
                 call.doubt("tool-or-handoff")
     return handing
 

@@ -130,6 +130,15 @@ def test_one_whose_name_only_its_request_tells_may_hand_over(lab: Lab, target: s
     assert lab.rows("SELECT name, certain FROM tool_calls") == [("transfer_to_billing", certain)]
 
 
+@pytest.mark.parametrize(("name", "certain"), [("transfer_to_billing.call", False), ("get_weather.call", True)])
+def test_one_that_hands_over_by_its_spans_name_may_where_no_agent_is_recorded(
+    lab: Lab, name: str, certain: bool
+) -> None:
+    lab.put(chat("m", at=1), S("t", "", 8, 9, name, {"span.kind": "TOOL"}, scope="own"))
+
+    assert lab.rows("SELECT certain FROM tool_calls") == [(certain,)]
+
+
 @pytest.mark.parametrize("parent", ["t", "w"], ids=["inside of the tool", "in its time"])
 def test_an_agent_that_works_while_the_tool_runs_is_used_as_one(lab: Lab, parent: str) -> None:
     """The next one of that name is at work for the next call."""

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import conformance
 import pytest
+import yaml
 
-from clawtrace import facts as room
-from clawtrace.assertions.matching.matchers import Matcher
-from clawtrace.dialects.load import load_dialects
-from clawtrace.facts.normaliser import Normaliser
-from clawtrace.facts.runs.completeness import Completeness
-from clawtrace.facts.runs.run_facts import RunFacts
-from clawtrace.facts.scopes.scopes import Scope, part_of
-from clawtrace.receiver.recordings.recording import Grouping, load_recordings
-from clawtrace.store.duckdb import DuckStore
+import clawtrace
+from clawtrace.assertions.registry import parse_assertion
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from growth import ASSERTIONS
 from run_shapes import SHAPES, written
 
 pytestmark = pytest.mark.full
@@ -33,12 +30,12 @@ MOST = (MANY / FEW) ** 1.3
 SOME = 8 * MANY
 """Lines from which on a function is looked at: of fewer a few more are many."""
 
-ROOM = str(Path(room.__file__).parent)
+PACKAGE = str(Path(clawtrace.__file__).parent)
 Work = dict[tuple[str, int], Counter[str]]
 
 
 class Lines:
-    """Counts the lines of the engine's modules that are carried out inside of a block; every turn of a loop is one."""
+    """Counts the lines of clawtrace's modules that are carried out inside of a block; every turn of a loop is one."""
 
     def __init__(self) -> None:
         self.count: Counter[str] = Counter()
@@ -46,15 +43,17 @@ class Lines:
 
     def __enter__(self) -> Lines:
         self._before = sys.gettrace()
+        threading.settrace(self._call)
         sys.settrace(self._call)
         return self
 
     def __exit__(self, *_: object) -> None:
+        threading.settrace(None)
         sys.settrace(self._before)
 
     def _call(self, frame: FrameType, _event: str, _: Any) -> Callable[..., Any] | None:
         code = frame.f_code
-        if not code.co_filename.startswith(ROOM):
+        if not code.co_filename.startswith(PACKAGE):
             return None
         where = f"{Path(code.co_filename).name}:{code.co_firstlineno} {code.co_qualname}"
         count = self.count
@@ -68,31 +67,14 @@ class Lines:
 
 
 def counted(folder: Path, runs: Sequence[tuple[str, int]]) -> Work:
-    """Return the lines by function of each run: its facts, its rows, its completeness, a scope."""
-    files = [folder / f"{place:03}.jsonl" for place, _ in enumerate(runs)]
-    for path, (shape, spans) in zip(files, runs, strict=True):
-        written(path, SHAPES[shape](spans))
-    normaliser = Normaliser(load_dialects(), None, ())
+    """Return the lines by function of each run: it is read, its facts are found, and assertions of many types are asked."""
     found: Work = {}
-    store = DuckStore()
-    try:
-        names = load_recordings(files, Grouping("file"), store).run_ids
-        rows = normaliser.rows(store, {store.run_no(name): name for name in names})
-        whole = Completeness(store, normaliser.dialects, ())
-        spans_of_runs = normaliser._runs(rows)
-        for name, key in zip(names, runs, strict=True):
-            with Lines() as lines:
-                facts = RunFacts(name, next(spans_of_runs))
-                state = whole.state(name, facts)
-                facts.sum_up(state.unfinished)
-                for of_relation in facts.rows(normaliser.shells).values():
-                    list(of_relation)
-                facts.placed()
-                whole.row(name, facts, state)
-                part_of(facts, Scope(Matcher("helper"), "last"))
-            found[key] = lines.count
-    finally:
-        store.close()
+    for shape, spans in runs:
+        path = folder / f"{shape}{spans}.jsonl"
+        written(path, SHAPES[shape](spans))
+        with Lines() as lines, conformance.loaded([path]) as session:
+            session.evaluate(session.run_ids(), [*map(parse_assertion, yaml.safe_load(ASSERTIONS)["assertions"])])
+        found[shape, spans] = lines.count
     return found
 
 

@@ -196,16 +196,18 @@ def _longest_possible(calls: Sequence[_Call], more: Sequence[_More]) -> float:
     for call, number in more:
         anywhere[call[:2]] += number
     kinds = {*best, *anywhere} or {(None, None)}
-    partial = [kind for kind in kinds if None in kind]  # few; of known kinds there may be as many as calls
-    kinds -= {
-        one for one in partial for other in kinds if other != one and all(map(lambda a, b: a in (None, b), one, other))
-    }
-    alike = ({kind, *(one for one in partial if _may_be_one(one, kind))} for kind in kinds)
+    nameless, bare = ([kind for kind in kinds if kind[side] is None] for side in (0, 1))
+    names, known = ({kind[side] for kind in kinds if None not in kind} for side in (0, 1))
+    # What is known of a kind and fits another one, of which more is known, makes no longer row than that one.
+    kinds -= {one for one in bare if one[0] in names or (one[0] is None and len(kinds) > 1)}
+    kinds -= {one for one in nameless if one[1] in known}
+    alike = (
+        {kind, (kind[0], None), (None, kind[1]), (None, None)}
+        if None not in kind
+        else {kind, *(bare if kind[0] is None else ()), *(nameless if kind[1] is None else ())}
+        for kind in kinds
+    )
     return max(max(best.get(one, 0) for one in some) + sum(anywhere.get(one, 0) for one in some) for some in alike)
-
-
-def _may_be_one(one: tuple[str | None, str | None], other: tuple[str | None, str | None]) -> bool:
-    return not any(map(_differ, one, other))
 
 
 def _differ(one: str | None, other: str | None) -> bool:

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
-from itertools import islice, takewhile
+from itertools import takewhile
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
@@ -90,7 +90,7 @@ def _holds_one(span: Span, tools: Sequence[Span]) -> bool:
     """Return whether a span holds the time of a tool of its scope, and then goes on; `tools` are in order of start."""
     # By a clock of milliseconds a tool before it may have the same start.
     first = bisect_right(tools, span.start_ns, key=lambda tool: tool.start_ns)
-    begun = takewhile(lambda tool: tool.start_ns <= span.last_ns, islice(tools, first, None))
+    begun = takewhile(lambda tool: tool.start_ns <= span.last_ns, (tools[n] for n in range(first, len(tools))))
     return any(tool.scope == span.scope and tool.last_ns + CLOCK_NS < span.last_ns for tool in begun)
 
 

@@ -7,7 +7,6 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from operator import itemgetter
 from typing import Literal
 
@@ -370,4 +369,4 @@ class _Sought:
     def _next(self, key: Hashable, since_ns: int, except_for: int | None) -> tuple[int, int, int] | None:
         entries = self._after.get(key, ())
         place = bisect_left(entries, (since_ns,))
-        return next((one for one in islice(entries, place, place + 2) if one[-1] != except_for), None)
+        return next((one for one in entries[place : place + 2] if one[-1] != except_for), None)

@@ -437,3 +437,16 @@ def test_a_mask_in_place_of_an_answer_is_no_answer(lab: Lab) -> None:
     lab.put(agent("a", **{"openinference.span.kind": "AGENT", "output.value": "It is ****."}))
 
     assert lab.rows(ANSWER) == [("It is ****.",)]
+
+
+def test_of_two_instrumentations_each_tells_of_the_agent_that_failed(lab: Lab) -> None:
+    """The last call is known from the one, and the agent from the other."""
+    asked = {"gen_ai.output.messages": asks(("c", "t", {})), "gen_ai.response.id": "r1"}
+    outer, inner = agent("a", "w", at=1, to=90), agent("b", "w", at=2, to=91)
+    call, again = chat("m", "a", at=20, **asked), chat("n", "b", at=20, **asked)
+    outer.error = inner.error = "no such order"
+    inner.scope = again.scope = "other"
+    lab.put(S("w", at=0, to=99, name="workflow"), outer, call, inner, again)
+
+    assert lab.rows("SELECT count(*) FROM llm_calls") == [(1,)]
+    assert lab.rows("SELECT answered FROM runs") == [(False,)]

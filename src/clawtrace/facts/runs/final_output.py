@@ -119,7 +119,9 @@ def ended_without_answer(run: RunSpans, models: Sequence[LlmCall]) -> bool:
     earlier = {part.call_id for call in models if call is not last for part in run.said(call.voice, "output")} - {None}
     may_answer = bool(_text(said)) and any(part.call_id in earlier for part in said)
     unusable = last.outcome == "error" or run.spans[last.index].unusable
-    return is_over and (unusable or (_asks(said) and not may_answer)) and run.encloses(top, last.index)
+    # Of two instrumentations that record both, the call may be in the tree of the other one.
+    its_own = last.agent == top or run.encloses(top, last.index)
+    return is_over and its_own and (unusable or (_asks(said) and not may_answer))
 
 
 def _answers_a_tool(run: RunSpans, models: Sequence[LlmCall], call: LlmCall) -> bool:

@@ -164,7 +164,8 @@ def _broken_off(run: RunSpans, models: Sequence[LlmCall], in_failed_step: Callab
         or (
             call.input_tokens is None
             and (
-                call.finish_reason is not None or (last[call.agent] is call and _failed_with(run, call, in_failed_step))
+                call.finish_reason is not None
+                or (call.agent is not None and last[call.agent] is call and _failed_with(run, call, in_failed_step))
             )
         )
     ]

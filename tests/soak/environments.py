@@ -50,6 +50,8 @@ class Framework:
     """Whether what was received of a stream that breaks off is an answer to the client, which makes up how it ended and its tokens."""
     main_agent: str
     """What the first agent is called, where the framework does not let the program name it."""
+    mends_names: bool = False
+    """Whether the framework takes each sign of a tool's name that is no letter or digit for an underscore: `get weather?` is `get_weather`."""
 
 
 def frameworks() -> dict[str, Framework]:
@@ -67,7 +69,7 @@ def _frameworks(script: Path) -> Iterator[Framework]:
     shared = Framework(
         name, script, tuple(said["dependencies"]), tuple(soak.get("instrumentations", ("",))), tuple(soak.get("helpers", ())),
         soak.get("named-agents", True), tuple(soak.get("pseudo-tools", ())), tuple(soak.get("counts-itself", ())), soak.get("ends-broken-streams", False),
-        soak.get("main-agent", "assistant"),
+        soak.get("main-agent", "assistant"), soak.get("mends-names", False),
     )  # fmt: skip
     yield shared
     for alone, dependencies in soak.get("environments", {}).items():

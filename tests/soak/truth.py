@@ -151,6 +151,8 @@ def truth_of(
     for call in (call for one in answered for call in (*one.tool_calls, *_written_calls(one))):
         if call["name"] in framework.pseudo or call["name"] in LAST_TOOLS:
             continue
+        if framework.mends_names:
+            call = call | {"name": re.sub(r"\W+", "_", call["name"]).strip("_")}
         given = [tool for tool in tools if tool["name"] == call["name"] and tool["arguments"] == call["arguments"]]
         if executed[call["name"]] and given:
             executed[call["name"]] -= 1

@@ -189,3 +189,13 @@ class TestOpenRun:
         lab.put(agent("h", agent="helper", at=1, to=40), chat("m1", "h", at=11), S("lost", "never", 5))
 
         assert statuses(lab, never("rm", agent="boss", on_missing="pass")) == ["inconclusive"]
+
+
+@pytest.mark.parametrize(("several", "status"), [(False, "fail"), (True, "inconclusive")])
+def test_what_got_lost_of_the_only_trace_is_of_its_turn(lab: Lab, several: bool, status: str) -> None:
+    """What got lost of one of several traces may be a tool's span, which the others were begun by."""
+    lab.put(agent("a", "gone"), chat("m", "a", at=1), tool("t", "a", at=10, tool="rm"))
+    if several:
+        lab.put(*map(elsewhere, (agent("b", at=200, to=250), chat("n", "b", at=201))), arrival=50)
+
+    assert statuses(lab, never("rm"), never("rm", turn=1)) == ["fail", status]

@@ -264,7 +264,7 @@ class RoleRule(DialectPart):
     itself; else it only runs the agents inside of it. `request`: on a step, it contains what a model is asked next; if no
     span starts after it, that model call was made and has no span. `reply`: on a step, its column `response_model` is that of
     the one model call before it that is its sibling, or a child of a sibling. `inferred`: it is a step and nothing else where an
-    agent, a model call or a tool call without this role, of another scope, is inside of it, or such a tool call around it.
+    agent, a model call or a tool call without this role, of another scope, is inside of it, or, unless it is a model call, such a tool call around it.
     """
 
     is_: Literal[

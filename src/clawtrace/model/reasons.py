@@ -175,7 +175,7 @@ _OF_CALLS = (
     ),
     Reason(
         "given-up-call",
-        "A model span records no answer, and its agent, or the tool call that it belongs to, ended there or was given up: its "
+        "A model span records no answer, and its agent, the step around it, or the tool call that it belongs to, ended there or was given up: its "
         "request may never have been sent, or answered.",
         "a task that is cancelled or fails ends its spans wherever it is",
         "An instrumentation that records response ids, or usage, of the model calls below it.", always=True,

@@ -130,6 +130,21 @@ class TestOthers:
             ("get_weather", '{"city": "Paris"}', "21 C")
         ]
 
+    def test_logfire_counts_nothing_of_an_answer_without_usage(self, lab: Lab) -> None:
+        """The SDK's own object says 0 of each kind."""
+        for run, count in (("counted", 100), ("uncounted", 0)):
+            usage = {
+                "input_tokens": count,
+                "input_tokens_details": {"cached_tokens": 0},
+                "output_tokens_details": {"reasoning_tokens": 0},
+            }
+            said = {"gen_ai.request.model": "gpt-4o", "usage": json.dumps(usage)}
+            span = S("m", "", 0, 9, "Responses API with {gen_ai.request.model!r}", said, scope="logfire.openai_agents")
+            lab.put(span, run=run)
+
+        assert lab.totals("cache_read_tokens", "reasoning_tokens", run="counted") == (0, 0)
+        assert lab.totals("cache_read_tokens", "reasoning_tokens", run="uncounted") == (None, None)
+
     def test_livekit(self, lab: Lab) -> None:
         usage = {"gen_ai.request.model": "gpt-4.1", "gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 10}
         scope = "livekit-agents"

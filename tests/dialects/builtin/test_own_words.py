@@ -31,3 +31,11 @@ def test_in_a_tool_call_that_is_recorded_they_are_steps_and_next_to_it_calls(lab
     )  # fmt: skip
 
     assert lab.rows("SELECT name FROM tool_calls ORDER BY call_no") == [("get_weather",), ("lookup",)]
+
+
+def test_a_model_call_in_a_tool_call_may_be_one(lab: Lab) -> None:
+    """A service that the tool asks writes its spans in other words; or the tool made a note."""
+    said = {"model": "gpt-4o", "usage.prompt_tokens": 422, "usage.completion_tokens": 22}
+    lab.put(agent("a"), chat("m", "a", at=1), tool("t", "a", at=10), S("i", "t", 10, 11, "llm", said, scope="service"))
+
+    assert lab.rows("SELECT certain FROM llm_calls ORDER BY call_no") == [(True,), (False,)]

@@ -169,10 +169,13 @@ class TestTwoInstrumentations:
         assert lab.totals("tool_calls") == (2,)
 
 
+@pytest.mark.parametrize("kind", [{}, {"span.type": "llm"}])
 @pytest.mark.parametrize(("begun", "calls"), [(9, (1, 1)), (11, (1, 2))])
-def test_what_began_later_in_words_of_its_own_may_be_another_call(lab: Lab, begun: int, calls: tuple[int, int]) -> None:
+def test_what_began_later_in_words_of_its_own_may_be_another_call(
+    lab: Lab, begun: int, calls: tuple[int, int], kind: dict[str, str]
+) -> None:
     """General rules alone read these spans: a layer that begins late, or the model call of a service that the first one's answer asked for."""
-    said = {"llm.model": "gpt-4o", "prompt_tokens": 100, "completion_tokens": 10}
+    said = {"llm.model": "gpt-4o", "prompt_tokens": 100, "completion_tokens": 10, **kind}
     outer = S("o", "", 1, 10, "llm.call", said)
     lab.put(outer, S("i", "o", begun, 20, "llm.call", said, scope="another"))
 

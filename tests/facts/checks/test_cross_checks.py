@@ -435,12 +435,15 @@ def test_what_an_agent_states_may_run_on_from_its_last_activation(lab: Lab, toke
 
 
 def test_an_answer_of_which_nothing_is_recorded_may_be_none_where_its_step_failed(lab: Lab) -> None:
-    """The agent's failure is that of the step, which is inside of it and around the model call."""
+    """The agent's failure is that of the step, which is inside of it and around the model call; or no span is the agent's."""
     step = S("s", "a", 1, 90, "turn", error="no final response")
     lab.put(replace(agent("a"), error="no final response"), step, bare("m", "s"))
 
-    assert lab.totals("llm_calls") == (None,)
-    assert "given-up-call" in reasons(lab)
+    lab.put(S("s", "", 1, 90, "turn", error="no final response"), bare("m", "s"), run="alone")
+
+    for run in ("r", "alone"):
+        assert lab.totals("llm_calls", run=run) == (None,)
+        assert "given-up-call" in found(lab, run)
 
 
 def bare(id: str, parent: str, **more: Any) -> S:

@@ -210,6 +210,14 @@ class TestUnansweredToolCall:
 
         assert lab.reasons() == []
 
+    @pytest.mark.parametrize(("error", "reasons"), [("no such tool", []), (None, ["unanswered_tool_call"])])
+    def test_so_does_the_failure_of_a_step_around_it(self, lab: Lab, error: str | None, reasons: list[str]) -> None:
+        """Also of one whose parent is never exported."""
+        step = S("s", "gone", 0, 20, "step 1", error=error)
+        lab.put(step, chat("m", "s", at=1, **{"gen_ai.output.messages": asks(("c", "rm", {}))}))
+
+        assert lab.reasons() == ["missing_parent", *reasons]
+
     def test_an_execution_says_so_too(self, lab: Lab) -> None:
         lab.put(chat("m", at=1, **{"gen_ai.output.messages": asks(("call_t", "rm", {}))}), tool("t", at=9, tool="rm"))
 

@@ -120,12 +120,15 @@ def test_an_agents_joined_words_are_compared_with_its_own_calls(lab: Lab) -> Non
     assert lab.rows(ANSWER) == [(None,)]
 
 
-@pytest.mark.parametrize(("second", "answer"), [("", None), ("Fine.", "Fine.")])
-def test_an_answer_of_an_earlier_turn_is_not_that_of_a_silent_one(lab: Lab, second: str, answer: str | None) -> None:
+@pytest.mark.parametrize(("second", "answer"), [("", None), (None, None), ("Fine.", "Fine.")])
+def test_an_answer_of_an_earlier_turn_is_not_that_of_a_silent_one(
+    lab: Lab, second: str | None, answer: str | None
+) -> None:
     """As the instrumentation of LangChain wrote it: the agent's last message with a text, whenever it was said."""
     word = {"gen_ai.output.messages": says("Fine.")}
     first, next_turn = agent("a", to=15, **word), agent("b", at=20, **word)
-    lab.put(first, said("m", "a", 1, "Fine."), elsewhere(next_turn), said("n", "b", 21, second, OTHER))
+    last = elsewhere(chat("n", "b", at=21)) if second is None else said("n", "b", 21, second, OTHER)
+    lab.put(first, said("m", "a", 1, "Fine."), elsewhere(next_turn), last)
 
     assert lab.rows(ANSWER) == [(answer,)]
 
@@ -434,3 +437,16 @@ def test_a_mask_in_place_of_an_answer_is_no_answer(lab: Lab) -> None:
     lab.put(agent("a", **{"openinference.span.kind": "AGENT", "output.value": "It is ****."}))
 
     assert lab.rows(ANSWER) == [("It is ****.",)]
+
+
+def test_of_two_instrumentations_each_tells_of_the_agent_that_failed(lab: Lab) -> None:
+    """The last call is known from the one, and the agent from the other."""
+    asked = {"gen_ai.output.messages": asks(("c", "t", {})), "gen_ai.response.id": "r1"}
+    outer, inner = agent("a", "w", at=1, to=90), agent("b", "w", at=2, to=91)
+    call, again = chat("m", "a", at=20, **asked), chat("n", "b", at=20, **asked)
+    outer.error = inner.error = "no such order"
+    inner.scope = again.scope = "other"
+    lab.put(S("w", at=0, to=99, name="workflow"), outer, call, inner, again)
+
+    assert lab.rows("SELECT count(*) FROM llm_calls") == [(1,)]
+    assert lab.rows("SELECT answered FROM runs") == [(False,)]

@@ -8,6 +8,7 @@
 # ]
 # [tool.soak]
 # instrumentations = ["openinference", "openllmetry"]
+# mends-names = true
 # ///
 """A crew of CrewAI with one agent and one task for each turn."""
 

@@ -120,7 +120,7 @@ class RunSpans:
         walked = walk(spans, parents, ledger, layers)
         doubtful = join_by_content(spans, ledger, messages)
         if NESTED_MODEL_SPAN in ledger.rule:
-            doubtful += _begun_later(written, parents, ledger)
+            doubtful += _begun_later(written, parents, ledger, dialects)
         join_answers(spans, ledger)
         agent, role = join_duplicates(spans, walked, ledger)
         silent = silent_agents(spans, agent, role)
@@ -244,11 +244,14 @@ class RunSpans:
         return sorted({*of_kind, *others}) if others else of_kind
 
 
-def _begun_later(spans: Sequence[Span], parents: Sequence[int | None], ledger: Ledger) -> Iterator[list[int]]:
-    """Yield each model span, by a program's own words, that began when the one around it had ended: its layer, or what followed."""
+def _begun_later(
+    spans: Sequence[Span], parents: Sequence[int | None], ledger: Ledger, dialects: Mapping[str, Dialect]
+) -> Iterator[list[int]]:
+    """Yield each model span that only general rules read and that began when the one around it had ended: its layer, or what followed."""
     for index, rule in enumerate(ledger.rule):
-        span = spans[index]
-        if rule is NESTED_MODEL_SPAN and span.role == "inferred":
+        span, dialect = spans[index], dialects[spans[index].dialect]
+        generic = not dialect.file.conventional and dialect.evidence(span.scope, span.version) == "generic"
+        if rule is NESTED_MODEL_SPAN and generic:
             above = parents[index]
             while above is not None and spans[above].kind != "llm":
                 above = parents[above]

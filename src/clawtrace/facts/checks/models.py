@@ -164,7 +164,8 @@ def _broken_off(run: RunSpans, models: Sequence[LlmCall], in_failed_step: Callab
         or (
             call.input_tokens is None
             and (
-                call.finish_reason is not None or (last[call.agent] is call and _failed_with(run, call, in_failed_step))
+                call.finish_reason is not None
+                or (call.agent is not None and last[call.agent] is call and _failed_with(run, call, in_failed_step))
             )
         )
     ]
@@ -268,11 +269,12 @@ def _failed_by_itself(run: RunSpans, call: LlmCall) -> bool:
 def _failed_with(run: RunSpans, call: LlmCall, in_failed_step: Callable[[int], bool]) -> bool:
     """Return whether the agent of an ended model call failed before it ran a tool that the call asked for.
 
-    For no failure inside, but that of a step around the call.
+    For no failure inside, but that of a step around the call, which also tells of an agent whose span is not around it.
     """
-    if call.outcome == "error" or call.agent is None or not run.spans[call.agent].failed:
+    around = None if call.agent is None or not run.encloses(call.agent, call.index) else call.agent
+    if call.outcome == "error" or (around is not None and not run.spans[around].failed):
         return False
-    if not run.cause[call.agent] and not in_failed_step(call.index):
+    if (around is None or not run.cause[around]) and not in_failed_step(call.index):
         return False
     tools = run.kinds.get("tool", ())
     return not any(run.agent[index] == call.agent and run.spans[index].start_ns >= call.start_ns for index in tools)

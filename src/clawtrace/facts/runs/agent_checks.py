@@ -170,8 +170,13 @@ def _doubt_handing(
     for call in tools if handing else ():
         if call.index is not None and call.index in handing and certain(call.doubts):
             later = [one for one in rows if run.spans[one].start_ns >= call.start_ns and one != call.agent]
-            unseen = not rows and call.name is not None and run.unproven(call.index)
-            if unseen or any(None in (call.name, run.spans[one].agent_name) for one in later):
+            forms, span = run.words(call.index).handoff_tools, run.spans[call.index]
+            named = hands_over(forms, call.name or span.name)
+            unseen = not rows and named and run.unproven(call.index)
+            # Its request may tell the name that its span does not.
+            names = named_agents(forms, call.name or "", call.arguments) if span.tool_name is None else ()
+            others = [run.spans[one].agent_name for one in later]
+            if unseen or any(None in (call.name, other) or slug(other) in names for other in others):
                 call.doubt("tool-or-handoff")
     return handing
 

@@ -65,6 +65,9 @@ _KILLED_BELOW = range(128 + 1, 128 + 64 + 1)
 _TIMED_OUT_BELOW = 124
 """By which the command `timeout` says that it ended what it ran."""
 
+_NEAR = frozenset(("missing_parent", "open_span", "dropped"))
+"""Reasons by which nothing is missing but what is of a trace that was received."""
+
 _CONFLICTS = "SELECT r.run_id, c.message FROM run_conflicts AS c JOIN fact_runs AS r ON r.run_no = c.run_no"
 
 _EXPORTERS = f"""
@@ -136,7 +139,8 @@ class Completeness:
         reasons += _late(self._late.get(run_id, 0))
         is_open = record.closed_by is None
         first = "run_open" if is_open else reasons[0].code if reasons else None
-        return State(reasons, None if first is None else Unfinished(first, is_open, frozenset(missing)))
+        near = not is_open and all(reason.code in _NEAR for reason in reasons)
+        return State(reasons, None if first is None else Unfinished(first, is_open, frozenset(missing), near))
 
     def row(self, run_id: str, facts: RunFacts | None, state: State) -> dict[str, Any]:
         """Return the run's row of the relation `runs`; `facts` are summed up."""

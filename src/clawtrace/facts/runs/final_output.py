@@ -119,7 +119,9 @@ def ended_without_answer(run: RunSpans, models: Sequence[LlmCall]) -> bool:
     earlier = {part.call_id for call in models if call is not last for part in run.said(call.voice, "output")} - {None}
     may_answer = bool(_text(said)) and any(part.call_id in earlier for part in said)
     unusable = last.outcome == "error" or run.spans[last.index].unusable
-    return is_over and (unusable or (_asks(said) and not may_answer)) and run.encloses(top, last.index)
+    # Of two instrumentations that record both, the call may be in the tree of the other one.
+    its_own = last.agent == top or run.encloses(top, last.index)
+    return is_over and its_own and (unusable or (_asks(said) and not may_answer))
 
 
 def _answers_a_tool(run: RunSpans, models: Sequence[LlmCall], call: LlmCall) -> bool:
@@ -167,7 +169,7 @@ def _is_joined(run: RunSpans, models: Sequence[LlmCall], own: Sequence[LlmCall],
 
     Of several of which the last has no text, it is the text of those before, of earlier turns as well.
     """
-    texts = [_text(run.said(call.voice, "output")) for call in own if call.voice is not None]
+    texts = [None if call.voice is None else _text(run.said(call.voice, "output")) for call in own]
     if not word or not texts or texts[-1] == word:
         return False
     if not texts[-1]:

@@ -56,6 +56,8 @@ class Unfinished(NamedTuple):
     is_open: bool
     orphans: frozenset[int]
     """Spans whose parent was not received, and may be more than a frame around them."""
+    near: bool = False
+    """Whether all of that is of traces that were received."""
 
 
 def add_gaps(facts: Found, stated: Stated) -> None:

@@ -148,15 +148,14 @@ class _After:
 
 
 def _programs(run: RunSpans) -> list[int]:
-    """Return the roots that ended and hold more than one call or failed: not a step of a program, each of which may be a trace."""
+    """Return the roots that ended and failed, or hold more than one call below no other span: a step of a program may be a root, too."""
     calls: dict[int, set[int | None]] = {}
     for index in run.every("llm", "tool"):
         calls.setdefault(run.root[index], set()).add(run.group[index])
     return [
         root
         for root, held in calls.items()
-        if (len(held) > 1 or run.spans[root].failed)
+        if (run.spans[root].failed or (len(held) > 1 and run.spans[root].parent_span_id is None))
         and run.spans[root].kind in ("chain", "other")
-        and run.spans[root].parent_span_id is None
         and run.spans[root].end_ns is not None
     ]

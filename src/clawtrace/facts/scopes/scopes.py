@@ -113,7 +113,7 @@ def part_of(facts: RunFacts, scope: Scope) -> ScopePart:
         reason, sentence = wanted.why_empty(perhaps=any(PERHAPS in states for states in (spans, models, tools)))
         return ScopePart(None, None, None, [], marks, sentence, reason)
     agents = list(map(wanted.activation, facts.agents))
-    if facts.unfinished is not None and (scope.turn is not None or not wanted.nested):
+    if facts.unfinished is not None and ((scope.turn is not None and wanted.shifting) or not wanted.nested):
         # More spans may take out what is in.
         spans, models, tools, agents = (
             [min(state, PERHAPS) for state in states] for states in (spans, models, tools, agents)
@@ -211,6 +211,10 @@ class _Wanted:
             for index, (turn, span) in enumerate(zip(self._run.turn, self._run.spans, strict=True))
         )
         """Whether there may be more turns."""
+        spans, unfinished = self._run.spans, facts.unfinished
+        only = len({span.trace_id for span in spans}) == 1 and all(span.prompt_id is None for span in spans)
+        self.shifting = not (only and unfinished is not None and unfinished.near)
+        """Whether spans that are missing could be of an earlier turn, or divide one."""
         self.meant: set[int] = set()
         """Numbers of the activations of the agent."""
         self._states: dict[int, int] = {}

@@ -120,6 +120,25 @@ def test_one_that_failed_handed_nothing_over(lab: Lab) -> None:
     assert [(name, outcome) for name, _, outcome in lab.rows(TOOLS)] == [("transfer_to_billing", "error")]
 
 
+@pytest.mark.parametrize(("target", "certain"), [("billing", False), ("sales", True)])
+def test_one_whose_name_only_its_request_tells_may_hand_over(lab: Lab, target: str, certain: bool) -> None:
+    """Its span has no more than the id of the call."""
+    call = S("t", "a", 8, 9, "ToolCall", {"span.kind": "TOOL", "tool.call_id": "call_t"}, scope="own")
+    spans = *handing("transfer_to_billing")[:2], call
+    lab.put(*flow(*spans, agent("b", "w", at=30, to=60, agent=target), chat("n", "b", at=31)))
+
+    assert lab.rows("SELECT name, certain FROM tool_calls") == [("transfer_to_billing", certain)]
+
+
+@pytest.mark.parametrize(("name", "certain"), [("transfer_to_billing.call", False), ("get_weather.call", True)])
+def test_one_that_hands_over_by_its_spans_name_may_where_no_agent_is_recorded(
+    lab: Lab, name: str, certain: bool
+) -> None:
+    lab.put(chat("m", at=1), S("t", "", 8, 9, name, {"span.kind": "TOOL"}, scope="own"))
+
+    assert lab.rows("SELECT certain FROM tool_calls") == [(certain,)]
+
+
 @pytest.mark.parametrize("parent", ["t", "w"], ids=["inside of the tool", "in its time"])
 def test_an_agent_that_works_while_the_tool_runs_is_used_as_one(lab: Lab, parent: str) -> None:
     """The next one of that name is at work for the next call."""

@@ -22,7 +22,7 @@ _CODE = re.compile(r"[A-Z]\w*\.[a-z_]\w*|(\w+\.)+(a?(run|invoke|call)(_\w+)?|__c
 
 
 def without_inferred(spans: Sequence[Span], parents: Sequence[int | None]) -> Sequence[Span]:
-    """Return the spans of one run, those of the role `inferred` as steps where work of another scope is inside, or they are in its tool call."""
+    """Return the spans of one run, those of the role `inferred` as steps where work of another scope is inside, or they are in its tool call and no model's."""
     inferred = [index for index, span in enumerate(spans) if span.role == "inferred"]
     if not inferred:
         return spans
@@ -37,7 +37,7 @@ def without_inferred(spans: Sequence[Span], parents: Sequence[int | None]) -> Se
         span = spans[index]
         above = _path(parents, index, ()) if tools else set()
         inside = any(index in places for scope, places in around.items() if scope != span.scope)
-        if inside or any(spans[at].scope != span.scope for at in above & tools):
+        if inside or (span.kind != "llm" and any(spans[at].scope != span.scope for at in above & tools)):
             found[index] = span._replace(
                 kind="other", role=None, agent_name=None, tool_name=None, input_tokens=None, output_tokens=None
             )

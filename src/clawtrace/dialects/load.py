@@ -48,7 +48,7 @@ def evidence(verified: Iterable[Verified], scope: str, version: str) -> Evidence
 def _within(versions: Sequence[str], version: str, *, later: bool = False) -> bool:
     """Return whether a version is in the range of those that were recorded: of one major version, from minor to minor, or `later`."""
     if not version:
-        return not versions or version in versions
+        return later or not versions or version in versions
     major, minor = _series(version)
     minors = [_series(recorded)[1] for recorded in versions if _series(recorded)[0] == major]
     return version in versions or (bool(minors) and min(minors) <= minor and (later or minor <= max(minors)))
@@ -159,8 +159,8 @@ class Dialect:
     def unproven(self, scope: str, version: str) -> bool:
         """Return whether no recording shows that its rules hold for spans of an instrumentation scope and version.
 
-        Those of a later minor version than one that was recorded are taken to be like it; before it, and in another major version, a
-        scope may have written otherwise.
+        Those without a version, or of a later minor version than one that was recorded, are taken to be like it; before it, and in
+        another major version, a scope may have written otherwise.
         """
         found = self._unproven.get((scope, version))
         if found is None:

@@ -84,21 +84,20 @@ def _may_be_one(run: RunSpans, one: Execution, other: Execution) -> bool:
 
 
 def _doubt_cancelled(run: RunSpans, executions: Sequence[Execution]) -> None:
-    """Doubt the ends of calls without a result that were open when one beside them failed, and with it the step around both."""
+    """Doubt the ends of calls without a result that were open when one beside them failed, and with it the step around both.
+
+    A framework of which nothing is known may cancel them, which ends their spans as success does.
+    """
     first = run.spans[0].sid
-    failed = {}
+    failed: dict[int | None, int] = {}
     for one in sorted(executions, key=lambda one: -run.spans[one.index].last_ns):
         span = run.spans[one.index]
         if one.outcome == "error" and span.parent_sid is not None and run.spans[span.parent_sid - first].failed:
             failed[span.parent_sid] = span.last_ns
     for one in executions if failed else ():
         span = run.spans[one.index]
-        if (
-            one.outcome == "ok"
-            and one.result is None
-            and span.parent_sid in failed
-            and span.start_ns <= failed[span.parent_sid] <= span.last_ns
-        ):
+        is_open = span.start_ns <= failed.get(span.parent_sid, -1) <= span.last_ns
+        if one.outcome == "ok" and one.result is None and is_open and run.unproven(one.index):
             one.forget("tool-cancelled", "outcome")
 
 

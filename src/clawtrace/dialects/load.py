@@ -29,7 +29,8 @@ Executions = Literal["spans", "none"]
 
 EVIDENCE: dict[Evidence, str] = {
     "verified": "The rules were verified on recordings of this instrumentation in this version range.",
-    "other-version": "The rules were verified on recordings of this instrumentation in other versions only.",
+    "other-version": "The rules were verified on recordings of this instrumentation in other versions only. In a later minor version they are "
+    "believed; in an earlier one, or another major one, what is doubted of `generic` spans is doubted.",
     "generic": "No recording of this instrumentation was verified: only the general rules of a convention read it.",
 }
 """Every kind of evidence (`spans.rule`), with what it means."""

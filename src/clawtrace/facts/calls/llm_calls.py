@@ -165,8 +165,8 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
         # Each of them was paid for, and whether the numbers at hand are those of one or of all is not known.
         call.input_tokens = call.output_tokens = call.recorded_cost_usd = None
         call.cache_read_tokens = call.cache_write_tokens = call.reasoning_tokens = None
-    if call.outcome == "ok" and call.input_tokens == 0:
-        # No request is empty: zero means that the instrumentation did not get the usage, of a stream for instance.
+    if call.outcome == "ok" and not call.input_tokens:
+        # No request is empty: zeros mean that the instrumentation did not get the usage, of a stream for instance.
         call.input_tokens, call.output_tokens = None, call.output_tokens or None
         call.cache_read_tokens, call.cache_write_tokens = (
             call.cache_read_tokens or None,

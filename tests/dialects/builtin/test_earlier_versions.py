@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -127,3 +128,41 @@ def test_an_agent_below_one_that_had_ended_may_work_for_nobody(lab: Lab) -> None
         ("helper", None, None)
     ]
     assert ("agent-below-ended",) in lab.rows("SELECT reason FROM doubts WHERE relation = 'agents'")
+
+
+def test_litellm_wrote_each_call_on_the_span_around_it(lab: Lab) -> None:
+    """The program's own span has the attributes of the last call only."""
+
+    def request(id: str, parent: str, at: int, to: int, tokens: int, scope: str) -> S:
+        said = {"gen_ai.operation.name": "chat", "llm.request.type": "completion", "gen_ai.request.model": "gpt-4o",
+                "gen_ai.usage.input_tokens": tokens, "gen_ai.usage.output_tokens": 5, "gen_ai.response.id": f"r{tokens}"}  # fmt: skip
+        return S(id, parent, at, to, "raw_gen_ai_request" if parent else "handle", said, scope=scope)
+
+    lab.put(
+        request("p", "", 0, 90, 200, "shop"),
+        request("m", "p", 1, 20, 100, "litellm"),
+        request("n", "p", 30, 50, 200, "litellm"),
+    )
+
+    assert lab.totals("llm_calls", "input_tokens") == (2, 300)
+
+
+@pytest.mark.parametrize(("tools", "calls"), [("[<function look at 0x7e>]", None), ("None", 0)])
+def test_a_failed_request_of_google_may_follow_answered_ones(lab: Lab, tools: str, calls: int | None) -> None:
+    """Where the SDK calls Python functions itself, one span covers all requests."""
+    said = json.dumps({"config": f"http_options=None tools={tools} automatic_function_calling=None"})
+    call = oi(
+        "google_genai",
+        "LLM",
+        "m",
+        "",
+        "GenerateContent",
+        0,
+        9,
+        error="503 overloaded",
+        llm__model_name="g",
+        input__value=said,
+    )
+    lab.put(replace(call, version="0.1.10"))
+
+    assert lab.totals("llm_calls") == (calls,)

@@ -17,6 +17,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,8 @@ class Framework:
     """What the first agent is called, where the framework does not let the program name it."""
     mends_names: bool = False
     """Whether the framework takes each sign of a tool's name that is no letter or digit for an underscore: `get weather?` is `get_weather`."""
+    before: str = ""
+    """The day before which its packages were released; empty where they are those that its script names."""
 
 
 def frameworks() -> dict[str, Framework]:
@@ -77,6 +80,21 @@ def _frameworks(script: Path) -> Iterator[Framework]:
         yield replace(shared, name=own, dependencies=tuple(dependencies), instrumentations=(alone,))
 
 
+def released_before(framework: Framework, day: str) -> Framework:
+    """Return a framework with the newest packages that were released before a day (`2026-02-15`), without those that had no release."""
+    javascript = framework.script.suffix == ".mjs"
+    names = [re.sub("(?<=.)@.*" if javascript else "==.*", "", one) for one in framework.dependencies]
+    check = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--dry-run", "--no-deps", "--exclude-newer", day]
+    known = [
+        name
+        for name in names
+        if javascript or not subprocess.run([*check, name], capture_output=True, check=False).returncode
+    ]
+    return replace(
+        framework, dependencies=tuple(f"{name}@latest" if javascript else name for name in known), before=day
+    )
+
+
 def program_of(framework: Framework) -> tuple[str, ...]:
     """Return the command that starts a framework's script, in an environment that is made if it is not there yet.
 
@@ -84,7 +102,7 @@ def program_of(framework: Framework) -> tuple[str, ...]:
         CannotInstallError: the machine cannot have it.
     """
     javascript = framework.script.suffix == ".mjs"
-    folder = (packages if javascript else environment)(framework.name, framework.dependencies)
+    folder = (packages if javascript else environment)(framework.name, framework.dependencies, framework.before)
     if not javascript:
         # Without -P a script named after a package, as litellm.py, would be imported for it.
         return str(folder / "venv" / "bin" / "python"), "-P", str(framework.script)
@@ -94,22 +112,24 @@ def program_of(framework: Framework) -> tuple[str, ...]:
     return "node", str(folder / framework.script.name)
 
 
-def environment(name: str, dependencies: Sequence[str]) -> Path:
+def environment(name: str, dependencies: Sequence[str], before: str = "") -> Path:
     """Return a folder whose `venv` has distributions of PyPI; it is made if it is not there yet.
 
     Raises:
         CannotInstallError: the machine cannot have it.
     """
-    return _made(name, (sys.version, *dependencies), _environment, dependencies)
+    return _made(
+        name, (sys.version, *dependencies, *filter(None, [before])), partial(_environment, before), dependencies
+    )
 
 
-def packages(name: str, dependencies: Sequence[str]) -> Path:
+def packages(name: str, dependencies: Sequence[str], before: str = "") -> Path:
     """Return a folder whose `node_modules` has packages of npm, `name@version`; it is made if it is not there yet.
 
     Raises:
         CannotInstallError: the machine cannot have it.
     """
-    return _made(name, ("npm", *dependencies), _packages, dependencies)
+    return _made(name, ("npm", *dependencies, *filter(None, [before])), partial(_packages, before), dependencies)
 
 
 def _made(
@@ -127,18 +147,23 @@ def _made(
     return folder
 
 
-def _environment(folder: Path, dependencies: Sequence[str]) -> None:
+def _environment(before: str, folder: Path, dependencies: Sequence[str]) -> None:
     base = getattr(sys, "_base_executable", sys.executable)
     venv = str(folder / "venv")
     _run([base, "-m", "venv", "--without-pip", "--clear", venv], "an environment")
-    _run([sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", venv, *dependencies], folder.name)
+    earlier = ["--exclude-newer", before] if before else []
+    _run(
+        [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", venv, *earlier, *dependencies],
+        folder.name,
+    )
 
 
-def _packages(folder: Path, dependencies: Sequence[str]) -> None:
+def _packages(before: str, folder: Path, dependencies: Sequence[str]) -> None:
     wanted = dict(dependency.rsplit("@", 1) for dependency in dependencies)
     package = {"private": True, "type": "module", "dependencies": wanted}
     (folder / "package.json").write_text(json.dumps(package), encoding="utf-8")
     npm = ["npm", "install", "--prefix", str(folder), "--no-package-lock", "--no-audit", "--no-fund"]
+    npm += ["--before", before] if before else []
     _run(npm, folder.name, folder)  # some packages write into the folder that npm was called in
 
 

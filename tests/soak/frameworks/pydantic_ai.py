@@ -24,6 +24,7 @@ import sys
 from typing import Any
 
 from agent_program import MODEL, TOOLS, Job, NamesRun, logged, main, system
+from httpx import AsyncClient
 from pydantic_ai import Agent, Tool
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
@@ -55,7 +56,9 @@ def _openai_model(job: Job) -> Any:
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    return OpenAIChatModel(MODEL, provider=OpenAIProvider(base_url=job.url, api_key="none"))
+    # Its clients are kept, and a client belongs to the loop of one run.
+    provider = OpenAIProvider(base_url=job.url, api_key="none", http_client=AsyncClient(timeout=60))
+    return OpenAIChatModel(MODEL, provider=provider)
 
 
 def _anthropic_model(job: Job) -> Any:

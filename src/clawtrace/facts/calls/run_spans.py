@@ -250,8 +250,8 @@ def _begun_later(
     """Yield each model span that only general rules read and that began when the one around it had ended: its layer, or what followed."""
     for index, rule in enumerate(ledger.rule):
         span, dialect = spans[index], dialects[spans[index].dialect]
-        generic = not dialect.file.conventional and dialect.evidence(span.scope, span.version) == "generic"
-        if rule is NESTED_MODEL_SPAN and generic:
+        unproven = not dialect.file.conventional and dialect.unproven(span.scope, span.version)
+        if rule is NESTED_MODEL_SPAN and unproven:
             above = parents[index]
             while above is not None and spans[above].kind != "llm":
                 above = parents[above]

@@ -166,8 +166,13 @@ class Dialect:
         found = self._unproven.get((scope, version))
         if found is None:
             said = self.evidence(scope, version)
-            later = any(_within(one.versions, version, later=True) for one in self.verified if fits(scope, one.scope))
-            found = self._unproven[scope, version] = said == "generic" or (said == "other-version" and not later)
+            found = said == "generic" or (
+                said == "other-version"
+                and not any(
+                    _within(one.versions, version, later=True) for one in self.verified if fits(scope, one.scope)
+                )
+            )
+            self._unproven[scope, version] = found
         return found
 
     def executions(self, scope: str) -> Executions | None:

@@ -27,7 +27,8 @@ _REQUESTS = frozenset(("tool_call", "server_tool_call"))
 def check_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings) -> None:
     """Doubt the rows that may be no attempts, and find the attempts and failures that may have left no row."""
     _doubt_executions(run, tools.executions)
-    _doubt_cancelled(run, tools.executions)
+    if len(tools.executions) > 1:
+        _doubt_cancelled(run, tools.executions)
     _find_calls_inside(run, tools.executions, findings)
     _find_served(run, models, findings)
     _find_asked_in_silence(run, models, findings)
@@ -67,9 +68,13 @@ def _doubt_executions(run: RunSpans, executions: Iterable[Execution]) -> None:
             and (one.arguments == before.arguments or None in (span.tool_arguments, other.tool_arguments))
             and max(other.start_ns, span.start_ns) < min(other.last_ns, span.last_ns)
         )
-        if again or any(scope != span.scope and _may_be_one(run, one, by) for scope, by in latest[one.name].items()):
+        others = latest[one.name]
+        if again or (
+            others.keys() - {span.scope}
+            and any(scope != span.scope and _may_be_one(run, one, other) for scope, other in others.items())
+        ):
             one.doubt("one-call-or-two")
-        latest[one.name][span.scope] = one
+        others[span.scope] = one
 
 
 def _may_be_one(run: RunSpans, one: Execution, other: Execution) -> bool:
@@ -90,10 +95,11 @@ def _doubt_cancelled(run: RunSpans, executions: Sequence[Execution]) -> None:
     """
     first = run.spans[0].sid
     failed: dict[int | None, int] = {}
-    for one in sorted(executions, key=lambda one: -run.spans[one.index].last_ns):
+    """When the first one failed, by the span around it."""
+    for one in executions:
         span = run.spans[one.index]
         if one.outcome == "error" and span.parent_sid is not None and run.spans[span.parent_sid - first].failed:
-            failed[span.parent_sid] = span.last_ns
+            failed[span.parent_sid] = min(span.last_ns, failed.get(span.parent_sid, span.last_ns))
     for one in executions if failed else ():
         span = run.spans[one.index]
         is_open = span.start_ns <= failed.get(span.parent_sid, -1) <= span.last_ns

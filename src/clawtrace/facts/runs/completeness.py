@@ -136,10 +136,11 @@ class Completeness:
         reasons = [] if facts is None else self._from_spans(facts, record, missing)
         reasons += self._counters.get(run_id, [])
         reasons += _from_record(record)
-        reasons += _late(self._late.get(run_id, 0))
+        if items := self._late.get(run_id):
+            reasons.append(_late(items))
         is_open = record.closed_by is None
         first = "run_open" if is_open else reasons[0].code if reasons else None
-        near = not is_open and all(reason.code in _NEAR for reason in reasons)
+        near = bool(reasons) and not is_open and all(reason.code in _NEAR for reason in reasons)
         return State(reasons, None if first is None else Unfinished(first, is_open, frozenset(missing), near))
 
     def row(self, run_id: str, facts: RunFacts | None, state: State) -> dict[str, Any]:
@@ -340,15 +341,14 @@ def _from_record(record: RunRecord) -> list[IncompleteReason]:
     return reasons
 
 
-def _late(items: int) -> Iterator[IncompleteReason]:
-    """Yield that the run was closed too early, where spans or log records came after that: more of them may."""
-    if items:
-        came = f"{items} spans or log records" if items > 1 else "a span or log record"
-        yield IncompleteReason(
-            "late",
-            f"{came} arrived after the run was closed, so more may come. Set `settle_ms` longer than what exports them holds spans, "
-            "and run it again.",
-        )
+def _late(items: int) -> IncompleteReason:
+    """Return that the run was closed too early: spans or log records came after that, and more of them may."""
+    came = f"{items} spans or log records" if items > 1 else "a span or log record"
+    return IncompleteReason(
+        "late",
+        f"{came} arrived after the run was closed, so more may come. Set `settle_ms` longer than what exports them holds spans, "
+        "and run it again.",
+    )
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -138,7 +138,7 @@ class TestOthers:
                 "input_tokens_details": {"cached_tokens": 0},
                 "output_tokens_details": {"reasoning_tokens": 0},
             }
-            said = {"gen_ai.request.model": "gpt-4o", "usage": json.dumps(usage)}
+            said = {"gen_ai.request.model": "gpt-4o", "gen_ai.usage.input_tokens": count, "usage": json.dumps(usage)}
             span = S("m", "", 0, 9, "Responses API with {gen_ai.request.model!r}", said, scope="logfire.openai_agents")
             lab.put(span, run=run)
 

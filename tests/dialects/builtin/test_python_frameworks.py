@@ -247,7 +247,7 @@ class TestOpenLLMetry:
         assert lab.rows(TOOLS) == [("get_weather", '{"city":"Paris"}', "ok"), ("get_weather", None, "ok")]
 
     def test_names_before_053(self, lab: Lab) -> None:
-        """Capitalised systems, indexed messages, prompt and completion tokens; Anthropic's input without the cached."""
+        """Capitalised systems, indexed messages, prompt and completion tokens; Anthropic's input with the cached."""
         lab.put(
             tl("anthropic", "m", "", "anthropic.chat", 0, 9, llm__request__type="chat", gen_ai__system="Anthropic",
                gen_ai__request__model="claude-sonnet-4", gen_ai__response__model="claude-sonnet-4-20250514",
@@ -259,7 +259,7 @@ class TestOpenLLMetry:
         )  # fmt: skip
 
         assert lab.rows("SELECT provider, input_tokens, output_tokens, cache_read_tokens FROM llm_calls") == [
-            ("anthropic", 150, 10, 50)
+            ("anthropic", 100, 10, 50)
         ]
         assert lab.rows(TOOLS) == [("get_weather", '{"city": "Paris"}', None)]
         assert lab.rows("SELECT certain FROM tool_calls") == [(False,)]

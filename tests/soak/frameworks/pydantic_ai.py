@@ -21,10 +21,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from importlib.metadata import version
 from typing import Any
 
 from agent_program import MODEL, TOOLS, Job, NamesRun, logged, main, system
-from httpx import AsyncClient
 from pydantic_ai import Agent, Tool
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
@@ -56,8 +56,13 @@ def _openai_model(job: Job) -> Any:
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    # Its clients are kept, and a client belongs to the loop of one run.
-    provider = OpenAIProvider(base_url=job.url, api_key="none", http_client=AsyncClient(timeout=60))
+    more: dict[str, Any] = {}
+    if version("pydantic-ai-slim").startswith("1."):
+        # It keeps its client, which belongs to the loop of one run.
+        from httpx import AsyncClient
+
+        more["http_client"] = AsyncClient(timeout=60)
+    provider = OpenAIProvider(base_url=job.url, api_key="none", **more)
     return OpenAIChatModel(MODEL, provider=provider)
 
 

@@ -171,7 +171,7 @@ def _in_part(mine: Sequence[_ScopedCall], theirs: Sequence[_ScopedCall], shared:
     if (as_many or some_usage) and _all_of_one_side(mine, theirs, found):
         named = [pair for pair in found if pair[0].models and pair[1].models]
         certain, doubtful = _by_answer(named)
-        doubtful += [pair for pair in found if pair not in named]
+        doubtful += [pair for pair in found if not (pair[0].models and pair[1].models)]
         failures = _pairs(mine, theirs, attrgetter("failed"), _no_other_tokens, FAILED_TOGETHER) if certain else []
         return certain + failures, doubtful
     return [], found + (_pairs(*_rest(*answered, found), _any_key, _no_other_answer, SAME_TIME) if shared else [])

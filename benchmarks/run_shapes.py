@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import count, islice
 from math import isqrt
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 
 __all__ = ["SHAPES", "written"]
@@ -287,6 +288,55 @@ def _side_by_side_work() -> Iterator[Made]:
     for n in count(2):
         said = _chat(n, "tool_calls") if n % 2 else _tool(f"tool{n % 7}", f"c{n}")
         yield Made(1, n, 1, "chat gpt-4o" if n % 2 else "execute_tool", n / 1e3, _LATER - n / 1e3, said)
+
+
+@_shape
+def _nameless_side() -> Iterator[Made]:
+    """Each call in two traces: by an instrumentation that counts tokens, and by one that writes neither models nor usage."""
+    bare = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai"}
+    for n in count(1, 4):
+        yield Made(1, n, 1 if n > 1 else None, "chat gpt-4o", n, n + 0.9, _chat(n, "tool_calls"), "sdk")
+        yield Made(2, n + 1, 2 if n > 1 else None, "chat", n + 0.1, n + 0.8, bare, "callbacks")
+        yield Made(1, n + 2, 1, "execute_tool look", n + 2, n + 2.9, _tool("look", f"c{n}"), "sdk")
+        yield Made(2, n + 3, 2, "execute_tool look", n + 2.1, n + 2.8, _tool("look"), "callbacks")
+
+
+@_shape
+def _mixed() -> Iterator[Made]:
+    """What comes next is drawn: kinds, parents, times, failures, and what is left out, in the words of OpenInference."""
+    yield from _drawn("openinference.span.kind", {"LLM": "llm.model_name", "TOOL": "tool.name", "AGENT": "agent.name"})
+
+
+@_shape
+def _own_words() -> Iterator[Made]:
+    """The same in words of no convention."""
+    yield from _drawn("app.type", {"llm": "app.model", "tool": "app.tool", "agent": "app.agent"})
+
+
+def _drawn(kind: str, names: dict[str, str]) -> Iterator[Made]:
+    model, tool, agent = names
+    values = {
+        model: ["gpt-4o"],
+        tool: ["search", "WeatherTool", "look up", "pay"],
+        agent: ["helper", "writer", "critic"],
+    }
+    draw = Random(7)
+    yield Made(1, 1, None, "run", 0, _LATER, {kind: agent, names[agent]: "assistant"})
+    for n in count(2):
+        what = draw.choice((model, model, tool, tool, tool, agent, "step", "POST"))
+        said: dict[str, Any] = (
+            {"http.request.method": "POST", "http.response.status_code": 429} if what == "POST" else {}
+        )
+        if what in names:
+            said = {kind: what} | ({names[what]: draw.choice(values[what])} if draw.random() < 0.7 else {})
+        if what == model and draw.random() < 0.5:
+            said |= {"llm.token_count.prompt": n % 99 + 1, "llm.token_count.completion": 5}
+        if what in names and draw.random() < 0.5:
+            said |= {"input.value": json.dumps({"n": n % 50}), "output.value": f"done {n}"}
+        trace = n if draw.random() < 0.05 else 1
+        parent = None if trace > 1 else 1 if draw.random() < 0.5 else max(1, n - draw.randint(1, 4))
+        failed = "it failed" if draw.random() < 0.2 else None
+        yield Made(trace, n, parent, what, n, n + draw.choice((0.5, 3, 50)), said, error=failed)
 
 
 def _growing_conversation(spans: int) -> Iterator[Made]:

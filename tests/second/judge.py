@@ -151,6 +151,9 @@ def _values(row: Row, columns: tuple[str, ...], asked: dict[str, Any], facts: Fa
         row = {key: value for key, value in row.items() if key != "window"}
         times = [{key: value for key, value in one.items() if key != "window"} for one in times]
         return [found for one in (row, *times) for found in _values(one, columns, asked, facts)]
+    if row.get("end") == ANY**3 and asked["type"] == "tool_sequence":  # its span never ended
+        ends = [{**row, "end": row["start"] + 1}, {**row, "end": ANY**3 + 1}]
+        return [found for one in ends for found in _values(one, columns, asked, facts)]
     unknown = [one for one in columns if row.get(one) == UNKNOWN or (one == "response" and row[one] is None)]
     return [
         {**row, **dict(zip(unknown, values, strict=True))}

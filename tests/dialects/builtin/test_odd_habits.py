@@ -44,6 +44,14 @@ def test_a_list_of_one_name_names_the_tool(lab: Lab) -> None:
     assert lab.rows("SELECT name FROM tool_calls WHERE run_id = :run") == [("rm",)]
 
 
+@pytest.mark.parametrize("key", ["gen_ai.output", "gen_ai.response.text", "app.response.content", "llm_response_text"])
+def test_a_program_writes_the_answer_as_one_text(lab: Lab, key: str) -> None:
+    """The conventions know messages alone, and so did the general rules."""
+    lab.put(agent("a"), chat("m", "a", at=1, **{"gen_ai.request.model": "gpt-4o", key: "It is sunny."}))
+
+    assert lab.rows("SELECT final_output FROM runs WHERE run_id = :run") == [("It is sunny.",)]
+
+
 def test_bedrocks_exporter_writes_the_usage_of_openinference_again(lab: Lab) -> None:
     """The same tokens under two keys of one span are one usage."""
     attrs = {

@@ -21,17 +21,17 @@ class Ledger:
     def __init__(self, spans: Sequence[Span]) -> None:
         self._spans = spans
         self.group: list[int | None] = [None] * len(spans)
-        """The call of each span; None for what is no model or tool call."""
+        """The call of each span; None for spans of no model or tool call."""
         self.rule: list[CallRule | None] = [None] * len(spans)
-        """Why a span is in a call with others, or in a separate one."""
+        """The rule by which a span shares a call with others or stands for a separate one."""
         self._calls = 0
         self._became: dict[int, int] = {}
-        """The calls that became a part of others."""
+        """Calls that were merged into others."""
         self._members: dict[int, list[int]] | None = None
         self._scopes: dict[int, set[str]] = {}
 
     def open(self, index: int) -> int:
-        """Begin a call with a span, and return its number."""
+        """Start a call with one span; return its number."""
         number = self.group[index] = self._calls
         self._calls += 1
         return number
@@ -67,7 +67,7 @@ class Ledger:
         return number
 
     def of(self, call: int | None) -> int | None:
-        """Return the call that a call has become a part of; itself where it has not."""
+        """Return the call that a call was merged into, or the call itself."""
         while call is not None and call in self._became:
             call = self._became[call]
         return call
@@ -85,7 +85,7 @@ class Ledger:
         return found
 
     def _of_calls(self) -> dict[int, list[int]]:
-        """Return the spans of each call; most runs need none of it."""
+        """Return the spans of each call; few runs need this."""
         if self._members is None:
             self._members = defaultdict(list)
             for index, number in enumerate(self.group):

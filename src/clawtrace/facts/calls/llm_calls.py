@@ -50,26 +50,26 @@ class LlmCall(Doubted):
     asks: bool | None
     """Whether its finish reason says that it requested a tool (`finish_reasons` of its dialect); None where it does not say."""
     outcome: Literal["ok", "error"] | None
-    """None: whether it was answered is in doubt (`check_models`)."""
+    """None: it is in doubt whether it was answered (`check_models`)."""
     error: str | None
     """Words of the failure, where the outcome is ``error``."""
     failed_attempts: int
     attempts: int
     answer_recorded: bool
-    """Whether something is recorded of its answer."""
+    """Whether anything of its answer is recorded."""
     model: str | None = None
     """Bare name of the model."""
     cost_usd: float | None = None
     cost_source: str | None = None
     cost_low_usd: float | None = None
-    """The least that it can have cost; `cost_usd` is the most, where its cached tokens are unknown."""
+    """The least it can have cost; if its cached tokens are unknown, `cost_usd` is the most."""
     estimated_cost_usd: float | None = None
-    """What its tokens cost by the price list, where its own cost is recorded."""
+    """The cost of its tokens by the price list, if its cost is also recorded."""
 
     doubts: list[Doubt] = field(default_factory=list)
 
     priced_apart: bool = False
-    """Whether the price list does not say what it costs."""
+    """Whether the price list has no price for it."""
     writes_no_cache: bool = False
     """Whether its price list shows that nothing it writes to a cache is counted, and no span says otherwise."""
 
@@ -106,7 +106,7 @@ def llm_calls(run: RunSpans) -> list[LlmCall]:
 
 
 def _doubt_copied_models(run: RunSpans, calls: Sequence[LlmCall]) -> None:
-    """Make answering models unknown that may be copies of the requested names, which versions may have answered.
+    """Make answering models unknown if they may only repeat the requested name.
 
     That is where only general rules read the spans, and the scope writes another name than the requested one nowhere.
     """
@@ -129,7 +129,7 @@ def _doubt_copied_models(run: RunSpans, calls: Sequence[LlmCall]) -> None:
 
 
 def _doubt_one_of_two(run: RunSpans, calls: Sequence[LlmCall]) -> None:
-    """Make one of two calls that may be one uncertain: the one that used less."""
+    """Of two calls that may be one, make the one with less usage uncertain."""
     by_group = {call.group: call for call in calls}
     for one, other in run.doubtful.items():
         pair = [by_group[number] for number in (one, other) if number in by_group]
@@ -180,7 +180,7 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
 
 
 def _answer_recorded(run: RunSpans, index: int) -> bool:
-    """Return whether a span records something of an answer; a message without any part is nothing."""
+    """Return whether a span records anything of an answer; a message without parts does not count."""
     span = run.spans[index]
     facts = (span.response_id, span.response_model, span.output_tokens, span.finish_reason)
     return (
@@ -201,7 +201,7 @@ def _level(run: RunSpans, index: int) -> tuple[str, int, bool]:
 
 
 def _attempts(run: RunSpans, members: Sequence[int]) -> int:
-    """Return how many requests one call took: spans side by side within one scope and level."""
+    """Return the number of requests of one call: its spans side by side within one scope and level."""
     return max(Counter(_level(run, n) for n in members).values()) if len(members) > 1 else 1
 
 

@@ -1,4 +1,4 @@
-"""Cross-checks of agents: spans that may be what runs an agent, and not one."""
+"""Cross-checks of agents: find spans that may only be the code that runs an agent, not an agent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["check_agents"]
 
 _CALLS = frozenset(("llm", "tool"))
 _STEP = 2
-"""How far a model call is below its agent, where it is in one step of that."""
+"""The number of levels between a model call and its agent where one step lies between them."""
 
 
 def check_agents(
@@ -30,7 +30,7 @@ def check_agents(
     *,
     knows_tools: bool,
 ) -> None:
-    """Doubt the activations that may be none, or may have been delegated to, and find agents without a span.
+    """Doubt activations that may not be agents or may have been delegated to, and find agents without a span.
 
     Args:
         run: the spans.
@@ -92,7 +92,7 @@ def _may_be_of_another(run: RunSpans, index: int) -> bool:
 
 
 def _doubt(one: Activation, reason: str, findings: Findings) -> None:
-    """Make an activation uncertain, where a check holds."""
+    """Make an activation uncertain if a check holds."""
     if findings.holds(reason, one.index):
         one.doubt(reason)
 
@@ -104,7 +104,7 @@ def _find_unseen(
     rows: Mapping[int, Activation],
     findings: Findings,
 ) -> None:
-    """Find agents that calls or steps name, and no agent's span, where all those have names; who made such a tool call is unknown."""
+    """Find agents that only calls or steps name, if all agent spans have names; the caller of such a tool call is unknown."""
     names = {run.spans[index].agent_name for index in rows}
     if not names or None in names:
         return
@@ -129,7 +129,7 @@ def _find_unseen(
 
 
 def _doubt_given_up(run: RunSpans, models: Sequence[LlmCall], rows: Mapping[int, Activation]) -> None:
-    """Doubt agents that did nothing but what was given up, and those inside of others that did nothing before they were cancelled."""
+    """Doubt agents whose only work was given up, and agents inside others that did nothing before they were cancelled."""
     cancelled = {index for index, span in enumerate(run.spans) if span.tool_cancelled}
     unmade = {call.agent for call in models if not certain(call.doubts)}
     if not cancelled and not unmade:
@@ -144,7 +144,7 @@ def _doubt_given_up(run: RunSpans, models: Sequence[LlmCall], rows: Mapping[int,
 
 
 def _repeats(run: RunSpans, index: int, above: int) -> bool:
-    """Return whether an agent span is right inside of one of its name, not in a tool call."""
+    """Return whether an agent span is directly inside an agent of the same name, with no tool call between them."""
     inner, outer = run.spans[index], run.spans[above]
     return (
         run.tool[index] is None
@@ -184,7 +184,7 @@ def _doubt_handing(
 def _may_have_handed_over(
     run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCallRow], rows: Mapping[int, Activation]
 ) -> bool:
-    """Return whether a call that only messages show, or none does, may be a handoff to an agent that has no span."""
+    """Return whether a call without a span, recorded in messages or not at all, may be a handoff to an agent without a span."""
     if not _hears(models) and any(run.records(index, "agents") is False for index in rows):
         return True
     unseen = [(call.name, call.arguments) for call in tools if call.index is None and call.name]
@@ -195,14 +195,14 @@ def _may_have_handed_over(
 
 
 def _hears(models: Sequence[LlmCall]) -> bool:
-    """Return whether it is recorded what each model asked for."""
+    """Return whether the requests of every model call are recorded."""
     return bool(models) and all(call.voice is not None or call.asks is False for call in models)
 
 
 def _doubt_after_another(
     run: RunSpans, models: Sequence[LlmCall], rows: Mapping[int, Activation], findings: Findings, *, handing: bool
 ) -> None:
-    """Doubt who called the agents that another one may have handed over to, where nothing says what that one asked for."""
+    """Doubt the caller of agents that another agent may have handed over to, if that agent's requests are not recorded."""
     recorded = _hears(models)
     # What handed over in a trace of its own does not say for whom.
     apart = any(role == "handoff" and run.agent[index] is None for index, role in enumerate(run.role))
@@ -219,7 +219,7 @@ def _doubt_after_another(
 
 
 def _doubt_in_time_of_another(run: RunSpans, rows: Mapping[int, Activation]) -> None:
-    """Doubt who called the agents of separate traces that began while another one was at work, whose tool calls no span shows."""
+    """Doubt the caller of agents in separate traces that began while another agent, whose tool calls have no spans, was at work."""
     latest: dict[int, int] = {}
     """The latest ends of agents that have begun, of at most two trees."""
     for index, one in rows.items():  # in order of start

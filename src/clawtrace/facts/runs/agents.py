@@ -18,7 +18,7 @@ from clawtrace.facts.tools.tool_call import ToolCallRow
 __all__ = ["Activation", "activations", "doubt_parents"]
 
 _LAST = sys.maxsize
-"""Behind the index of every span."""
+"""Larger than the index of any span."""
 
 _NO_ACTIVATIONS = frozenset(("wrapper", "accounting"))
 
@@ -31,13 +31,13 @@ class Activation(Doubted):
     """Its span."""
     number: int
     parent: int | None
-    """Number of the activation that it works for."""
+    """Number of the activation that delegated to it."""
     via: Literal["root", "nesting", "tool", "handoff", "spawn", "link"] | None
-    """None: whether an agent delegated to it is not known."""
+    """None: it is not known whether an agent delegated to it."""
     seen: bool = True
-    """False: its span is the handoff's or the spawning tool's own, and no other shows whom that started."""
+    """False: its only span is that of the handoff or spawning tool; no other span shows the agent that was started."""
     stated: str | None = None
-    """Its name, where that span alone says it."""
+    """Its name, if only that span records it."""
     doubts: list[Doubt] = field(default_factory=list)
 
     def forget_parent(self, reason: str, span: int) -> None:
@@ -58,7 +58,7 @@ def doubt_parents(activations: Sequence[Activation]) -> None:
 
 
 def activations(run: RunSpans, requested: Mapping[int, int | None], calls: Sequence[ToolCallRow]) -> list[Activation]:
-    """Return the activations of a run, in order of start, none before the one that it is in.
+    """Return the activations of a run in order of start; an outer activation comes before those inside it.
 
     A named source (a handoff) goes before nesting.
 
@@ -244,7 +244,7 @@ def _starters(run: RunSpans, numbers: Mapping[int, int]) -> Callable[[int], list
 
 
 def _called_by_unknown(run: RunSpans, index: int, found: list[int]) -> bool:
-    """Return whether an activation is in a tool call of no agent, and one that began before it may have made the call."""
+    """Return whether an activation is in a tool call without an agent that an activation begun earlier may have made."""
     if run.tool[index] is None:
         return False
     began = run.spans[index].start_ns
@@ -281,7 +281,7 @@ def _spawned(run: RunSpans, found: list[int]) -> tuple[dict[int, int], list[int]
 
 
 def _handed(run: RunSpans, found: list[int]) -> tuple[dict[int, int], dict[int, int]]:
-    """Return who handed to whom, and who handed to an unknown agent.
+    """Return the handoffs between agents, and those to an unknown agent.
 
     The first are activations by the activation that a handoff names, the latest before it; the second
     activations by the handoff span whose target was at work in no span that says so.
@@ -315,7 +315,7 @@ def _handed(run: RunSpans, found: list[int]) -> tuple[dict[int, int], dict[int, 
 
 
 def _last_new_name_ns(run: RunSpans, found: Sequence[int]) -> int:
-    """Return when the last agent whose name was new came to work: a handoff before it may be to that one, whatever it states."""
+    """Return the start of the last agent with a new name: an earlier handoff may be to that agent, whatever target it states."""
     starts = dict[object, int]()
     for index in found:
         span = run.spans[index]
@@ -325,7 +325,7 @@ def _last_new_name_ns(run: RunSpans, found: Sequence[int]) -> int:
 
 
 class _Sought:
-    """The activations of a run by what handoffs say of them."""
+    """The activations of a run, indexed by what handoffs record of their targets."""
 
     def __init__(self, run: RunSpans, found: list[int]) -> None:
         self._run = run
@@ -343,7 +343,7 @@ class _Sought:
             entries.sort()
 
     def latest(self, key: Hashable, until_ns: int, except_for: int | None = None) -> int | None:
-        """Return the latest activation of a key that started by then, except for one."""
+        """Return the latest activation of a key that had started by `until_ns`, other than `except_for`."""
         entries = self._before.get(key, ())
         for place in range(bisect_right(entries, (until_ns, _LAST)) - 1, -1, -1):
             if entries[place][1] != except_for:

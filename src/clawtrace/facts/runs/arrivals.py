@@ -1,4 +1,4 @@
-"""What arrived for runs, and what was turned away: the receiver's counters, read where no trace of a run is there."""
+"""What the receiver accepted and rejected for runs without any trace, read from its counters."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ GROUP BY s.run_id, c.reason ORDER BY run_id, n DESC, reason
 """
 
 _REASONS = 3
-"""Reasons that are named."""
+"""The most reasons that a message names."""
 
 
 class Arrivals(NamedTuple):
@@ -60,15 +60,15 @@ class Arrivals(NamedTuple):
 
     accepted: int
     rejected: int
-    """Items that were taken out of requests, for instance spans without an id."""
+    """Items rejected within accepted requests, for instance spans without an id."""
     refused: int
-    """Items of requests that were turned away as a whole."""
+    """Items of requests that were rejected as a whole."""
     why: tuple[str, ...]
     """Reasons for either, the first ones."""
     strays: tuple[tuple[str, int], ...]
-    """Why requests that named no run were turned away while this run was at work, with the number of items; the first ones."""
+    """Why requests that named no run were rejected during this run, with the number of items; the first ones."""
     nameless_traces: int
-    """Other traces that name no run and arrived while this run was at work, or later: the store may hold those of earlier runs."""
+    """Traces that name no run and arrived during this run or later: the store may also hold those of earlier runs."""
     nameless_spans: int
     """Their spans."""
 

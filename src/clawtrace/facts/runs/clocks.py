@@ -1,4 +1,4 @@
-"""Spans of another process whose clock does not agree with that of the one that started them (spec: span-model.md §4)."""
+"""Spans of a process whose clock differs from that of the process that started it (spec: span-model.md §4)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def on_another_clock(run: RunSpans) -> Mapping[int, int]:
 
 
 def untimed(run: RunSpans, shifted: Mapping[int, int], rows: Iterable[int | None]) -> Set[int]:
-    """Return the topmost spans of another clock that hold some of `rows`, while others are neither in nor around them."""
+    """Return the topmost spans of another clock that contain some of `rows`, if other rows are neither inside nor around them."""
     if not shifted:
         return frozenset()
     known = [index for index in rows if index is not None]

@@ -51,7 +51,7 @@ JOIN (SELECT run_id, (record ->> '$.closed_at')::BIGINT AS closed_at FROM run_re
 WHERE c.request_no > k.closed_at AND c.accepted > 0 AND c.signal <> 'metrics' AND c.protocol <> 'file'
 GROUP BY r.run_id
 """
-"""How much came after a run was closed; what was read from the agent's own logs did not come."""
+"""Items received after a run was closed, without those read from the agent's own log files."""
 
 _RECORDS = """
 SELECT r.run_id, c.record
@@ -61,12 +61,12 @@ ORDER BY r.run_no
 """
 
 _KILLED_BELOW = range(128 + 1, 128 + 64 + 1)
-"""Exit codes by which a shell (POSIX, "Exit Status for Commands") or a container engine says that a signal killed what it ran."""
+"""Exit codes of a shell (POSIX, "Exit Status for Commands") or a container engine whose command was killed by a signal."""
 _TIMED_OUT_BELOW = 124
-"""By which the command `timeout` says that it ended what it ran."""
+"""Exit code of the command `timeout` after it has ended its command."""
 
 _NEAR = frozenset(("missing_parent", "open_span", "dropped"))
-"""Reasons by which nothing is missing but what is of a trace that was received."""
+"""Reasons that concern only traces of which some spans were received."""
 
 _CONFLICTS = "SELECT r.run_id, c.message FROM run_conflicts AS c JOIN fact_runs AS r ON r.run_no = c.run_no"
 
@@ -74,32 +74,32 @@ _EXPORTERS = f"""
 SELECT count(DISTINCT t."ResourceAttributes") FROM otel_traces AS t JOIN fact_runs AS r ON r.run_no = t.run_no
 WHERE t.run_rule NOT IN ({", ".join(map(repr, sorted(CARRIED)))})
 """
-"""How many processes of an agent that already ran have exported spans of the run, as their resources show."""
+"""The number of processes of an already running agent that exported spans of the run, counted by their resources."""
 
 
 class ClosingSigns(NamedTuple):
-    """What the spans of a run say of whether more is to come."""
+    """What a run's spans tell about whether more spans will arrive."""
 
     already_runs: bool = False
-    """They came from an agent that ran before the run's command did."""
+    """They came from an agent that was running before the run's command started."""
     worked: bool = False
-    """There is work of an agent among them: activations, calls of models or tools."""
+    """They show an agent's work: activations, model calls or tool calls."""
     whole: bool = False
     """The agent already ran, every turn's entry span is here, and nothing is known to be missing. Of an agent that is several
     processes this is never said: each has its own exporter, and what one sent says nothing about the others."""
     settle_ms: int = 0
-    """The least silence that the instrumentation asks for; 0 where it asks for none."""
+    """The silence, in milliseconds, that the instrumentation needs before a run is closed; 0 if it needs none."""
     lacking: tuple[str, ...] = ()
     """What is known to be missing, one sentence each."""
 
 
 class State(NamedTuple):
-    """What is known of a run's end."""
+    """What is known about the end of a run."""
 
     reasons: list[IncompleteReason]
     """Why it is not complete."""
     unfinished: Unfinished | None
-    """That more spans may come, or got lost; None of a complete run."""
+    """What may still arrive or was lost; None for a complete run."""
 
 
 class Completeness:
@@ -144,7 +144,7 @@ class Completeness:
         return State(reasons, None if first is None else Unfinished(first, is_open, frozenset(missing), near))
 
     def row(self, run_id: str, facts: RunFacts | None, state: State) -> dict[str, Any]:
-        """Return the run's row of the relation `runs`; `facts` are summed up."""
+        """Return the run's row of the relation `runs`; the totals of `facts` must be set."""
         record, reasons = self._records[run_id], state.reasons
         closed = record.closed_by is not None
         # Without any span, and without a reason, there is no trace that could be called whole or not.
@@ -172,7 +172,7 @@ class Completeness:
         }
 
     def signs(self, facts: RunFacts | None, record: RunRecord) -> ClosingSigns:
-        """Return what the spans of a run that is not closed yet say of its end; `record` says what was sent."""
+        """Return what the spans of a run that is still open tell about its end; `record` holds what was sent to the agent."""
         if facts is None:
             return ClosingSigns()
         run = facts.spans
@@ -192,7 +192,7 @@ class Completeness:
         return int(count)
 
     def diagnostics(self, run_id: str, facts: RunFacts | None) -> list[str]:
-        """Return what else there is to say of a run, one sentence each."""
+        """Return further notes about a run, one sentence each."""
         said: list[str] = []
         if facts is not None:
             run = facts.spans
@@ -257,7 +257,7 @@ class Completeness:
         return [*turns, *(reason for reason in found if reason is not None)]
 
     def _orphans(self, run: RunSpans, record: RunRecord) -> list[int]:
-        """Return the spans whose parent was not received, and is neither another process's nor one that is never exported."""
+        """Return the spans whose parent was not received, although it should have been: it is not remote and not exempt."""
         orphans: dict[str, list[int]] = {}
         for index, span in enumerate(run.spans):
             if span.parent_span_id is not None and not run.cut[index] and not span.outermost:
@@ -271,7 +271,7 @@ class Completeness:
         return missing
 
     def _never_exported(self, span: Span, siblings: Sequence[Span]) -> bool:
-        """Return whether a dialect or the project says that the parent of a span, and of its `siblings`, is not exported."""
+        """Return whether a dialect or the project exempts the parent of a span and its `siblings` from being exported."""
         if any(fnmatchcase(span.name, glob) for glob in self._project_globs):
             return True
         return any(
@@ -292,7 +292,7 @@ def _missing_parents(missing: Sequence[Span], record: RunRecord) -> IncompleteRe
 
 
 def _lost(spans: Mapping[str, str], record: RunRecord) -> IncompleteReason | None:
-    """Return that spans were lost, where log events name some that are not that of the process that started the agent."""
+    """Return a reason if log events name spans that were not received; the span of the process that started the agent is no loss."""
     ids = sorted(spans.keys() - record.injected)
     if not ids:
         return None
@@ -302,7 +302,7 @@ def _lost(spans: Mapping[str, str], record: RunRecord) -> IncompleteReason | Non
 
 
 def _reused(ids: Sequence[str]) -> IncompleteReason | None:
-    """Return that spans were left out, where the ids that came with them are those of others of the run."""
+    """Return a reason if spans were dropped because their ids belong to other spans of the run."""
     if not ids:
         return None
     text = (
@@ -342,7 +342,7 @@ def _from_record(record: RunRecord) -> list[IncompleteReason]:
 
 
 def _late(items: int) -> IncompleteReason:
-    """Return that the run was closed too early: spans or log records came after that, and more of them may."""
+    """Return a reason if spans or log records arrived after the run was closed: more may follow."""
     came = f"{items} spans or log records" if items > 1 else "a span or log record"
     return IncompleteReason(
         "late",
@@ -356,7 +356,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _contradicted(facts: RunFacts) -> Iterator[str]:
-    """Yield that recorded costs are not what their tokens cost: one of them, or the price list, is wrong."""
+    """Yield notes on recorded costs that differ from the price of their tokens: a cost, or the price list, is wrong."""
     off = [call for call in facts.models if call.contradicts_its_price]
     if off:
         recorded = sum(call.recorded_cost_usd or 0.0 for call in off)

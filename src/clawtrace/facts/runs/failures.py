@@ -1,4 +1,4 @@
-"""Causes of failure in the agent's work, one for each logical call however many spans record it (spec: span-model.md §4)."""
+"""Failures in the agent's work, one for each logical call, no matter how many spans record it (spec: span-model.md §4)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Failure(Doubted):
     """One row of the relation `errors`."""
 
     index: int | None
-    """Its span; of a tool call that only messages record, its agent's, where it has one."""
+    """Its span; for a tool call recorded only in messages, the span of its agent, if any."""
     start_ns: int
     name: str | None
     kind: str
@@ -60,7 +60,7 @@ def _of_messages(tools: Sequence[ToolCallRow]) -> list[Failure]:
 
 
 class _Later:
-    """When the last calls started that succeeded, or may have, by what makes calls alike; `""`: a tool without a name is any."""
+    """The latest start of calls that succeeded or may have, by what makes calls alike; `""` holds tools without a name, which may be any."""
 
     def __init__(self, calls: Iterable[tuple[Any, LlmCall | ToolCallRow]]) -> None:
         self._last: dict[Any, int] = {}
@@ -72,7 +72,7 @@ class _Later:
                 self._last[key] = max(self._last.get(key, -1), call.start_ns)
 
     def recovered(self, key: Any, since_ns: int) -> bool | None:
-        """Return whether a later call succeeded; None where one may have."""
+        """Return whether a later call succeeded; None if one may have."""
         if self._last.get(key, -1) >= since_ns:
             return True
         perhaps = max(self._perhaps.get(key, -1), self._perhaps.get("", -1))
@@ -80,7 +80,7 @@ class _Later:
 
 
 def _of_row(call: LlmCall | ToolCallRow | None) -> list[Doubt]:
-    """Return the doubts of a call that it may be none: then its failure may be none either."""
+    """Return the doubts whether a call was one at all: they are doubts of its failure, too."""
     return [] if call is None else [doubt for doubt in call.doubts if doubt.column is None]
 
 
@@ -102,7 +102,7 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
     layers: dict[tuple[str, int], list[int]] = {}
     failed_agents = _failed_agents(run)
     wrappers: dict[int, int] = {}
-    """By the failed activation that each is another span of."""
+    """Spans that repeat a failed activation, by that activation."""
     for index in sorted(failed):
         span = run.spans[index]
         if span.kind == "infra" or run.role[index] in _NO_WORK:
@@ -172,7 +172,7 @@ def _failed_agents(run: RunSpans) -> dict[str | None, list[int]]:
 
 
 def _activation_of(run: RunSpans, span: Span, failed_agents: Mapping[str | None, Sequence[int]]) -> int | None:
-    """Return the failed activation of the same name and time, whose failure a wrapper's span repeats."""
+    """Return the failed activation of the same name and time whose failure the span of a wrapper repeats."""
     for index in failed_agents.get(span.agent_name, ()):
         if run.spans[index].start_ns <= span.last_ns and span.start_ns <= run.spans[index].last_ns:
             return index
@@ -180,13 +180,13 @@ def _activation_of(run: RunSpans, span: Span, failed_agents: Mapping[str | None,
 
 
 def _made_again(run: RunSpans, index: int) -> bool:
-    """Return whether the agent did later what was attempted in a span that is no model call."""
+    """Return whether the agent later succeeded at what a span that is no model call attempted."""
     name, agent = run.spans[index].name, run.agent[index]
     return any(run.spans[n].name == name and run.agent[n] == agent for n in range(index + 1, len(run.spans)))
 
 
 def _without_echoes(run: RunSpans, failed: Sequence[int]) -> Sequence[int]:
-    """Return the failures without those that repeat the one of a call next to them, or around them.
+    """Return the failures without those that repeat the failure of a call beside or around them.
 
     A framework may write a step next to the call that it makes: one that holds the call's time, is itself no call, and failed
     with the same words: in its trace, or where one library writes each span as a separate trace. An agent may fail with the words
@@ -220,5 +220,5 @@ def _without_echoes(run: RunSpans, failed: Sequence[int]) -> Sequence[int]:
 
 
 def _words(message: str | None) -> str:
-    """Return what a failure says before its stack."""
+    """Return the text of a failure before its stack trace."""
     return "" if message is None else message.partition("Traceback (most recent call last)")[0].strip()

@@ -1,4 +1,4 @@
-"""What a run answered, as its spans record it."""
+"""The final answer of a run as its spans record it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from clawtrace.facts.tools.tool_calls import final_answers
 __all__ = ["ended_without_answer", "final_output"]
 
 _ASKING = frozenset(("system", "developer", "user"))
-"""Roles of messages that no agent answers with."""
+"""Roles of messages that are never an agent's answer."""
 
 _GOES_ON = re.compile(r"[\s.,;:!?)\]]")
-"""How a text begins that goes on with the sentence before it."""
+"""The beginning of a text that continues the sentence before it."""
 
 
 def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
@@ -32,7 +32,7 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     starts: dict[int, int] = {}
     ends: dict[int, int] = {}
     asks: dict[int, int] = {}
-    """When each asked a model for the last time."""
+    """The start of the last model call of each."""
     unended = set[int]()
     agents = run.kinds.get("agent", ())
     homes = _homes(run)
@@ -128,7 +128,7 @@ def ended_without_answer(run: RunSpans, models: Sequence[LlmCall]) -> bool:
 
 
 def _answers_a_tool(run: RunSpans, models: Sequence[LlmCall], call: LlmCall) -> bool:
-    """Return whether a call is work of a tool that another model called: its answer is the tool's, and that model's is missing."""
+    """Return whether a call is inside a tool that another model called: its answer is the tool's, and the other model's is missing."""
     inside = run.inside(run.kinds.get("tool", ()))
     return inside(call.index) and any(
         not inside(other.index) and run.root[other.index] == run.root[call.index] for other in models
@@ -136,14 +136,14 @@ def _answers_a_tool(run: RunSpans, models: Sequence[LlmCall], call: LlmCall) -> 
 
 
 def _failed_after(run: RunSpans, call: LlmCall) -> bool:
-    """Return whether a span of an answered call failed no earlier than the answer: the program could not use it."""
+    """Return whether a span of an answered call failed when the answer came or later: the program could not use the answer."""
     answered_ns = run.spans[call.index].last_ns
     members = (run.spans[index] for index in run.kinds["llm"] if run.group[index] == call.group)
     return any(span.failed and span.last_ns >= answered_ns for span in members)
 
 
 def _ended_in_failure(run: RunSpans, working: Sequence[int]) -> bool:
-    """Return whether the last of some spans is an agent that failed, or is inside of work that failed."""
+    """Return whether the last of some spans is a failed agent or inside failed work."""
     if not working:
         return False
     last, root = working[-1], run.root[working[-1]]
@@ -154,7 +154,7 @@ def _ended_in_failure(run: RunSpans, working: Sequence[int]) -> bool:
 
 
 def _own_word(run: RunSpans, index: int) -> str | None:
-    """Return what an agent says that it answered: in a separate field, else in the last of its messages.
+    """Return the answer that an agent's span records: a separate field, or else the last of its messages.
 
     Its messages are `gen_ai.output.messages`, or the conversation that its span holds.
     """
@@ -168,7 +168,7 @@ def _own_word(run: RunSpans, index: int) -> str | None:
 
 
 def _is_joined(run: RunSpans, models: Sequence[LlmCall], own: Sequence[LlmCall], word: str | None) -> bool:
-    """Return whether an agent's word is that of several answers: a program is given all of them, or the last alone.
+    """Return whether the answer on an agent's span is made of several answers: programs get all of them, or only the last.
 
     Of several of which the last has no text, it is the text of those before, of earlier turns as well.
     """
@@ -182,12 +182,12 @@ def _is_joined(run: RunSpans, models: Sequence[LlmCall], own: Sequence[LlmCall],
 
 
 def _asks(parts: Sequence[Part]) -> bool:
-    """Return whether a message asks for a tool: any other text in it is no answer."""
+    """Return whether a message requests a tool: its text is then no answer."""
     return any(part.type == "tool_call" for part in parts)
 
 
 def _answer(run: RunSpans, call: LlmCall, text: str | None) -> str | None:
-    """Return what a text says in the form that a framework had the model write it in (`DialectFile.answer_forms`)."""
+    """Return the answer within a text whose form a framework demands of the model (`DialectFile.answer_forms`)."""
     if text is None:
         return None
     tellers = {run.spans[index].dialect for index in run.kinds["llm"] if run.group[index] == call.group}
@@ -199,13 +199,13 @@ def _answer(run: RunSpans, call: LlmCall, text: str | None) -> str | None:
 
 
 def _is_error(run: RunSpans, models: Sequence[LlmCall], word: str | None) -> bool:
-    """Return whether an agent's word repeats what its last model call failed with, in place of an answer."""
+    """Return whether the text on an agent's span is not an answer but the failure of its last model call."""
     failure = run.spans[models[-1].index].error if models and models[-1].outcome != "ok" else None
     return bool(word) and word is not None and failure is not None and word in failure
 
 
 def _given(run: RunSpans, said: Sequence[Part]) -> str | None:
-    """Return the text that the call of a tool that is a final answer gives: its one argument."""
+    """Return the text passed to a tool that gives the final answer: its one argument."""
     calls = [part.text for part in said if part.type == "tool_call" and part.name in final_answers(run.spans)]
     if len(calls) != 1:
         return None
@@ -215,7 +215,7 @@ def _given(run: RunSpans, said: Sequence[Part]) -> str | None:
 
 
 def _text(parts: Sequence[Part]) -> str | None:
-    """Return the text of an answer, its parts as lines but for those that go on with a sentence; None without a part of text."""
+    """Return the text of an answer, each part on a line unless it continues a sentence; None if no part is text."""
     texts = [part.text or "" for part in parts if part.type == "text"]
     said: list[str] = []
     for text in filter(None, texts):
@@ -225,7 +225,7 @@ def _text(parts: Sequence[Part]) -> str | None:
 
 
 def _message(run: RunSpans, agents: Sequence[int], tellers: Sequence[int]) -> str | None:
-    """Return the last message of the agent that was last at work, as a span in another place records it."""
+    """Return the last message of the agent that worked last, as recorded by a span elsewhere."""
     if not agents:
         return None
     last = run.spans[max(agents)]
@@ -237,7 +237,7 @@ def _message(run: RunSpans, agents: Sequence[int], tellers: Sequence[int]) -> st
 
 
 def _homes(run: RunSpans) -> dict[int, int]:
-    """Return for each root that of its conversation: another one where that tree records one of its model calls, too."""
+    """Return the root of the conversation of each root: another one if that tree records one of its model calls, too."""
     found: dict[int | None, int] = {}
     models = run.kinds.get("llm", ())
     for index in sorted(models, key=lambda n: (run.spans[run.root[n]].kind == "llm", run.root[n])):

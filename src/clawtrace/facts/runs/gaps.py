@@ -1,4 +1,4 @@
-"""What the instrumentations of a run leave out: gaps, and why values are NULL (spec: certain-and-possible.md §2)."""
+"""Gaps of a run: what its instrumentations leave out, and why values are NULL (spec: certain-and-possible.md §2)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 _CALLS = frozenset(("llm", "tool"))
 
 UNFINISHED = ("llm_calls", "tool_calls", "commands", "agents", "errors", "spans", "messages")
-"""Relations that further spans may add rows to."""
+"""Relations to which later spans may add rows."""
 
 _MODEL_COLUMNS = (
     ("model", "model-not-recorded"), ("response_model", "model-not-recorded"), ("input_tokens", "tokens-not-recorded"), ("output_tokens", "tokens-not-recorded"),
@@ -49,19 +49,19 @@ class Found(Protocol):
 
 
 class Unfinished(NamedTuple):
-    """That more spans of a run may come, or got lost."""
+    """Spans of a run that may still arrive or were lost."""
 
     reason: str
     """The first of `runs.incomplete_because`, or ``run_open``."""
     is_open: bool
     orphans: frozenset[int]
-    """Spans whose parent was not received, and may be more than a frame around them."""
+    """Spans whose parent was not received and may be more than a wrapper."""
     near: bool = False
-    """Whether all of that is of traces that were received."""
+    """Whether all of them belong to traces of which some spans were received."""
 
 
 def add_gaps(facts: Found, stated: Stated) -> None:
-    """Add the gaps of what the instrumentations at work do not record."""
+    """Add the gaps for what the instrumentations of the run do not record."""
     run, models, tools, findings = facts.spans, facts.models, facts.tools, facts.findings
     turn = next((index for index, role in enumerate(run.role) if role == "turn"), None)
     if not models:
@@ -131,7 +131,7 @@ def _works_apart(run: RunSpans, tool: Span) -> bool:
 
 
 def add_unfinished(facts: Found, unfinished: Unfinished) -> None:
-    """Add the gaps of what may come or got lost, and doubt the rows that it may change."""
+    """Add the gaps for spans that may arrive or were lost, and doubt the rows that they may change."""
     run, models, tools, agents, failed = facts.spans, facts.models, facts.tools.calls, facts.agents, facts.failures
     for relation in UNFINISHED:
         facts.findings.gap(relation, unfinished.reason)
@@ -181,7 +181,7 @@ def add_unfinished(facts: Found, unfinished: Unfinished) -> None:
 
 
 def doubt_shortened(facts: Found) -> None:
-    """Doubt what may have stood in the ends of values that were cut: how a call ended, with which arguments, whose steps spans are."""
+    """Doubt what the cut ends of values may have held: outcomes, arguments, owners of steps."""
     run = facts.spans
     shortened = {index: span.cut_in_tool for index, span in enumerate(run.spans) if span.shortened}
     for call in facts.models if shortened else ():
@@ -250,7 +250,7 @@ def _below_a_root(run: RunSpans, index: int) -> bool:
 
 
 def _doubt_side_by_side(run: RunSpans, orphans: Collection[int], tools: Sequence[ToolCallRow]) -> None:
-    """Doubt tool calls of one name without ids below one parent that was not received: it may be the call that they all are."""
+    """Doubt tool calls of one name without ids below one missing parent: that parent may be the one call they all record."""
     seen: set[tuple[str | None, str | None]] = set()
     for call in tools if orphans else ():
         if call.index in orphans and call.index is not None and call.call_id is None:
@@ -263,9 +263,9 @@ def _doubt_side_by_side(run: RunSpans, orphans: Collection[int], tools: Sequence
 def null_reasons(
     models: Sequence[LlmCall], tools: Sequence[ToolCallRow], agents: Sequence[Activation], run: RunSpans
 ) -> Iterator[tuple[str, str, str, int | None]]:
-    """Yield the columns that are NULL where that matters: relation, column, reason, and the first span that shows it.
+    """Yield the columns whose NULLs matter: relation, column, reason, and the first span that shows it.
 
-    A row that has a doubt of a separate reason for its column is not meant.
+    Rows with a doubt for a separate reason about the column are left out.
     """
     used = [call for call in models if call.has_usage]
     asked: dict[str, tuple[Sequence[tuple[str, str]], Sequence[LlmCall | ToolCallRow]]] = {
@@ -289,12 +289,12 @@ def null_reasons(
 
 
 def _reason(row: LlmCall | ToolCallRow, column: str) -> str:
-    """Return the reason of the row's own doubt of a column, if any."""
+    """Return the reason of the row's doubt about a column, if any."""
     return next((doubt.reason for doubt in row.doubts if doubt.column == column), "")
 
 
 def _tells_attempts(run: RunSpans, models: Sequence[LlmCall]) -> bool:
-    """Return whether the spans of the model calls show every request, also those that an SDK makes again by itself."""
+    """Return whether the spans of the model calls show every request, including an SDK's automatic retries."""
     tellers = {
         run.group[index]
         for index in run.kinds.get("llm", ())

@@ -1,4 +1,4 @@
-"""What a trace shows to be missing: answers that a later request repeats, and what follows requests of which nothing came."""
+"""Losses that a trace shows: answers that a later request repeats, and requests for tools without any consequence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["missing_answers", "unanswered"]
 
 
 def missing_answers(run: RunSpans, models: Sequence[LlmCall]) -> list[int]:
-    """Return the requests that repeat an answer of which no span knows, one of each agent.
+    """Return the requests that repeat an answer without a span, one for each agent.
 
     Compared are the first and the last request of an agent, which must begin alike: what a conversation held before is no
     answer of this run. An answer is recognised by the ids of the tool calls in it, if they are of the kind that the recorded answers
@@ -44,7 +44,7 @@ def missing_answers(run: RunSpans, models: Sequence[LlmCall]) -> list[int]:
 
 
 def _asked(run: RunSpans, models: Sequence[LlmCall]) -> set[str]:
-    """Return the ids of the tool calls in all answers; nothing where the messages of an answer were not recorded."""
+    """Return the ids of the tool calls in all answers; nothing if the messages of an answer were not recorded."""
     found: set[str] = set()
     for call in models:
         said = run.said(call.voice, "output")
@@ -60,13 +60,13 @@ def _ids(parts: Sequence[Part]) -> set[str]:
 
 
 def _begins_with(parts: Sequence[Part], first: Sequence[Part]) -> bool:
-    """Return whether a conversation goes on from another; instructions may change."""
+    """Return whether a conversation continues another; instructions may change."""
     both = [[(part.role, part.type, part.text) for part in one if part.role != "system"] for one in (parts, first)]
     return both[0][: len(both[1])] == both[1]
 
 
 def unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> list[LlmCall]:
-    """Return the last model call below each root, and of each conversation of bare ones, that asked for tools in vain.
+    """Return the last model call of each root, or of each conversation of calls without a root, whose requested tools left no trace.
 
     Something must have come of it: an execution or a handoff after it, or the end of an agent or of the program around it. A
     span that stands for several requests (role `turn`) tells of the last answer, too; and who makes a model call a certain tool
@@ -112,20 +112,20 @@ def _ends(run: RunSpans, bare: Sequence[LlmCall]) -> Iterator[LlmCall]:
 
 
 def _forced(run: RunSpans, call: LlmCall, members: Sequence[int]) -> bool:
-    """Return whether a call asked for nothing but the tool that its request made it call; `members` are its spans."""
+    """Return whether a call requested only the tool that its request forced; `members` are its spans."""
     forced = {run.spans[index].forced_tool for index in members} - {None}
     said = run.said(call.voice, "output") if forced else ()
     return bool(forced) and {part.name for part in said if part.type == "tool_call"} == forced
 
 
 def _bare(run: RunSpans, call: LlmCall) -> bool:
-    """Return whether nothing is around a call but other spans of itself."""
+    """Return whether only spans of the call itself are around it."""
     root = run.root[call.index]
     return run.spans[root].kind == "llm" and run.group[root] == call.group
 
 
 class _After:
-    """What came of the model calls of a run: looked for once, asked for each call."""
+    """What followed the model calls of a run: computed once, queried for each call."""
 
     def __init__(self, run: RunSpans, tools: ToolCalls) -> None:
         self._run = run
@@ -141,7 +141,7 @@ class _After:
         self._in_ended = run.inside([*ended, *_programs(run)])
 
     def followed(self, call: LlmCall) -> bool:
-        """Return whether an execution or a handoff started after a call, or an agent or a program around it ended."""
+        """Return whether an execution or handoff started after a call, or an agent or program around it ended."""
         root = None if _bare(self._run, call) else self._run.root[call.index]
         started = max(self._executed.get(root, -1), self._handed)
         return started >= call.start_ns or self._in_ended(call.index)

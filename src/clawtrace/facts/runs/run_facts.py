@@ -35,7 +35,7 @@ PLACED = {
     "kind": "text", "agent_name": "text",
     "rule": "text",
 }  # fmt: skip
-"""What run facts say of each span, in addition to its row facts: columns of ``fact_placed``."""
+"""What run facts add to each span's row facts: columns of ``fact_placed``."""
 
 _OF_LLM_CALL: Callable[[LlmCall], tuple[Any, ...]] = attrgetter(
     "turn", "start_ns", "end_ns", "first_token_ns", "provider", "request_model", "response_model", "model", "input_tokens",
@@ -51,7 +51,7 @@ _OF_TOOL_CALL: Callable[[ToolCallRow], tuple[Any, ...]] = attrgetter(
 
 
 class RunFacts:
-    """The facts of one run; totals need prices, which are set from outside in between."""
+    """The facts of one run; `sum_up` is called once the prices are set."""
 
     def __init__(
         self, run_id: str, spans: RunSpans, lost: Mapping[str, str] | None = None, reused_ids: Sequence[str] = ()
@@ -59,9 +59,9 @@ class RunFacts:
         self.run_id = run_id
         self.spans = spans
         self.lost = lost or {}
-        """Spans that log events name and that were not received: their ids with the name of an event."""
+        """Spans named by log events that were not received: their ids, each with the name of an event."""
         self.reused_ids = reused_ids
-        """Ids that several spans were sent with; `spans` has the first of each."""
+        """Ids shared by several spans; `spans` holds the first of each."""
         self.models: list[LlmCall] = llm_calls(spans)
         self.findings = Findings(spans)
         """The gaps that the trace shows."""
@@ -79,20 +79,20 @@ class RunFacts:
         check_ends(spans, self.models, self.findings)
         check_failed_agents(spans, self.models, self.findings)
         self.shifted: Mapping[int, int] = on_another_clock(spans)
-        """Spans of which it is unknown when they ran, each with the topmost of them around it."""
+        """Spans whose time is unknown, each with the topmost such span around it."""
         self.unfinished: Unfinished | None = None
-        """That more spans may come, or got lost."""
+        """What may still arrive or was lost."""
         self.answer_unknown: str | None = None
-        """Why it is not known what the run answered."""
+        """Why the run's answer is unknown."""
         self.own_gaps = 0
         """The gaps that the spans show; those of what is not recorded at all come after them."""
         self.totals: dict[str, Any] = {}
         """The row of `run_totals` without its id."""
         self.unsplit_commands = 0
-        """How many commands could not be split; known with `rows`."""
+        """The number of commands that could not be split; set by `rows`."""
 
     def sum_up(self, unfinished: Unfinished | None) -> None:
-        """Set `totals`, once prices are known, and add the gaps of what is not recorded, may come or got lost."""
+        """Set `totals` once prices are known, and add the gaps for what is not recorded, may still arrive or was lost."""
         doubt_shortened(self)
         if unfinished is not None:
             self.unfinished, self.answer_unknown = unfinished, unfinished.reason
@@ -154,7 +154,7 @@ class RunFacts:
         return None if index is None else self.spans.spans[index].span_id
 
     def _untimed(self, rows: Sequence[ToolCallRow] | Sequence[Activation]) -> Set[int | None]:
-        """Return the spans of `rows` of which it is unknown when they ran, as far as that matters for their order."""
+        """Return the spans of `rows` whose time is unknown, as far as it matters for their order."""
         if not self.shifted:
             return frozenset()
         tops = untimed(self.spans, self.shifted, (row.index for row in rows))
@@ -241,7 +241,7 @@ class RunFacts:
 
 
 def message_rows(run_id: str, run: RunSpans) -> Iterator[tuple[Any, ...]]:
-    """Return the rows of `messages` of a run, which need nothing else of it."""
+    """Return the rows of `messages` of a run; they depend on nothing else of it."""
     first, messages = run.spans[0].sid, run.messages
     ids = [span.span_id for span in run.spans]
     speaker = {"output": "assistant"}  # of what names none
@@ -253,7 +253,7 @@ def message_rows(run_id: str, run: RunSpans) -> Iterator[tuple[Any, ...]]:
 
 
 def _counted_as(run: RunSpans, index: int, call: LlmCall | Execution | None) -> str:
-    """Return what a span is in the ledger (the column `spans.counted_as`)."""
+    """Return how a span is counted (the column `spans.counted_as`)."""
     span, role = run.spans[index], run.role[index]
     if role == "accounting":
         return "accounting"
@@ -269,5 +269,5 @@ def _counted_as(run: RunSpans, index: int, call: LlmCall | Execution | None) -> 
 
 
 def in_order(relation: str, row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return a row that names its values in the order of the relation's columns."""
+    """Return a row with its values in the order of the relation's columns."""
     return tuple(row[name] for name in RELATIONS[relation].column_names)

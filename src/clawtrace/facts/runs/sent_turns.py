@@ -32,7 +32,7 @@ def already_runs(run: RunSpans, record: RunRecord) -> bool:
 
 
 class SentTurns:
-    """The turns that were sent to an agent that already runs, each with what came of it.
+    """The turns sent to an agent that already runs, each with what arrived of it.
 
     Args:
         run: the spans of the run.
@@ -57,7 +57,7 @@ class SentTurns:
         self._without_spans = [turn for turn in range(len(self._turns)) if turn not in seen]
 
     def reasons(self) -> list[IncompleteReason]:
-        """Return which turns are not here, or not whole."""
+        """Return the turns that did not arrive, or not completely."""
         found = []
         if self._without_spans and any(span.carried and span.kind in _WORK for span in self._run.spans):
             text = "the agent's spans came from the run's own command; if it starts the agent, remove `agent: running`."
@@ -76,7 +76,7 @@ class SentTurns:
         return found
 
     def are_here(self) -> bool:
-        """Return whether an ended entry span of each turn is here, and has the agent's work below it, or is it.
+        """Return whether the ended entry span of each turn arrived and is the agent's work or contains it.
 
         An entry without any is a request that was only the way to the agent, or that was answered before it worked; one
         that failed, of a request that the client may have sent again with the same context. Where no turn is known, as of a run
@@ -90,14 +90,14 @@ class SentTurns:
         return bool(self._entries) and all(any(map(has_work, entries)) for entries in self._entries)
 
     def _turn(self, span: Span) -> int | None:
-        """Return the turn that a span is of: its trace's, else the last that had been sent when it started."""
+        """Return the turn of a span: its trace's, else the last one sent before it started."""
         turn = self._of_trace.get(span.trace_id)
         if turn is None and (sent := bisect_right(self._starts, span.start_ns)):
             turn = sent - 1
         return turn
 
     def _is_local_root(self, span: Span, injected: Iterable[str]) -> bool:
-        """Return whether nothing that the agent's process exports is above a span."""
+        """Return whether no span of the agent's process is above a span."""
         if span.parent_sid is not None:
             return self._run.spans[span.parent_sid - self._run.spans[0].sid].carried  # an instrumented client of ours
         remote = (span.flags or 0) & REMOTE_PARENT == REMOTE_PARENT

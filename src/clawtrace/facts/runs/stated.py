@@ -1,4 +1,4 @@
-"""What spans state that they used altogether, where model calls do not record it (spec: span-model.md §4)."""
+"""Usage totals stated by spans, for runs whose model calls do not record usage (spec: span-model.md §4)."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tok
 
 
 class Stated(NamedTuple):
-    """What is stated, by the name of the sum, which may be ``llm_calls`` or ``cost``."""
+    """Stated totals, by the name of the sum, which may be ``llm_calls`` or ``cost``."""
 
     low: dict[str, float]
-    """At least so much was used by all model calls together."""
+    """The least that all model calls used together."""
     high: dict[str, float]
-    """Of the sums that are stated as a whole: at most so much."""
+    """The most, for sums that are stated completely."""
     turns: dict[str, tuple[int, bool]]
-    """What whole turns used beside the model calls, and whether each of them states it."""
+    """What whole turns used besides the model calls, and whether each of them states it."""
     inner: int | None = None
-    """A span that states sums inside of another one that does, where it is not known whether the outer ones include them."""
+    """A span that states totals inside another one that does, if it is not known whether the outer totals include them."""
 
 
 def stated(run: RunSpans, models: Sequence[LlmCall], contradicted: Set[int], findings: Findings) -> Stated:
-    """Return what spans of a run state; `contradicted` are those whose own conversation contradicts them."""
+    """Return the totals stated in a run; `contradicted` are spans whose own conversation contradicts their totals."""
     turns = [span for span, role in zip(run.spans, run.role, strict=True) if role == "turn"] if models else []
     used = [call for call in models if call.has_usage]
     silent = all(call.input_tokens is None and call.output_tokens is None for call in used)
@@ -40,7 +40,7 @@ def stated(run: RunSpans, models: Sequence[LlmCall], contradicted: Set[int], fin
 
 
 def _turns(turns: Sequence[Span]) -> dict[str, tuple[int, bool]]:
-    """Return what turns of other programs used."""
+    """Return the usage of turns of other programs."""
     found = {}
     for name in TOKENS if turns else ():
         values = [getattr(span, f"rollup_{name}") for span in turns]
@@ -53,7 +53,7 @@ def _turns(turns: Sequence[Span]) -> dict[str, tuple[int, bool]]:
 
 
 def states_uncounted_usage(run: RunSpans) -> bool:
-    """Return whether a span states usage that no model call records: an agent around none, a step where none is near.
+    """Return whether a span states usage that no model call records: an agent without calls, a step without a call near it.
 
     Such calls were made and are not recorded, while others are.
     """
@@ -75,7 +75,7 @@ def states_uncounted_usage(run: RunSpans) -> bool:
 
 
 def _rollup(run: RunSpans, used: Sequence[LlmCall], contradicted: Set[int], findings: Findings) -> Stated:
-    """Return what the topmost roll-up spans state, for a run whose model calls record none.
+    """Return the totals of the topmost roll-up spans, for a run whose model calls record no usage.
 
     Only the least where one of them states what its agent's conversation contradicts, where some of the work is in none, or
     where an answer without usage may be left out.
@@ -123,7 +123,7 @@ def _rollup(run: RunSpans, used: Sequence[LlmCall], contradicted: Set[int], find
 
 
 def _at_least(run: RunSpans, stated: Sequence[int], *names: str) -> dict[str, float]:
-    """Return what spans state together: their sum, of running totals the largest, which may include the others."""
+    """Return the total of some spans: their sum, or the largest of running totals, which may include the others."""
     low: dict[str, float] = {}
     for name in names:
         values = [(index, getattr(run.spans[index], f"rollup_{name}") or 0) for index in stated]
@@ -133,14 +133,14 @@ def _at_least(run: RunSpans, stated: Sequence[int], *names: str) -> dict[str, fl
 
 
 def _all_state(run: RunSpans, stated: Sequence[Span]) -> bool:
-    """Return whether each agent is among those that state their own totals, or that a span of such totals names."""
+    """Return whether each agent states its own totals or is named by a span that does."""
     sids, names = {span.sid for span in stated}, {span.owner_agent for span in stated} - {None}
     agents = (index for index in run.kinds.get("agent", ()) if run.role[index] not in ("wrapper", "accounting"))
     return all(run.spans[index].sid in sids or run.spans[index].agent_name in names for index in agents)
 
 
 def _all_inside(run: RunSpans, found: Sequence[int]) -> bool:
-    """Return whether each agent states totals or is inside of a span that does: another one's are missing.
+    """Return whether each agent states totals or is inside a span that does: else totals are missing.
 
     One around such a span, in which no tool works apart from it, is its frame. Records without an agent are of all of them.
     """

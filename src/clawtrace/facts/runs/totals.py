@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 __all__ = ["times", "totals"]
 
 _LARGEST = 2**62 - 1
-"""The largest sum that is kept: two of them still are a number of 64 bits."""
+"""The largest sum that is stored: two of them still fit in 64 bits."""
 
 _STATED = frozenset(("llm-calls-not-recorded", "whole-turn"))
-"""Reasons of gaps in `llm_calls` whose usage spans around them may state."""
+"""Reasons of gaps in `llm_calls` for which surrounding spans may state the usage."""
 
 
 def totals(facts: Found, stated: Stated) -> dict[str, Any]:
-    """Return the run's row of the relation `run_totals`, without its id and its times; `stated` is what spans state that was used."""
+    """Return the run's row of the relation `run_totals` without its id and times; `stated` holds the totals that spans state."""
     run, models, tools, agents, failed = facts.spans, facts.models, facts.tools.calls, facts.agents, facts.failures
     gaps = facts.findings.gaps
     of = {
@@ -81,7 +81,7 @@ def totals(facts: Found, stated: Stated) -> dict[str, Any]:
 
 
 def _failed_at_least(call: LlmCall) -> int:
-    """Return how many requests of a call got no answer: what several instrumentations record may be one."""
+    """Return the number of failed requests of a call: those recorded by several instrumentations may be the same."""
     failed = max(call.failed_attempts, call.outcome == "error") - (call.outcome is None)
     return max(min(failed, call.attempts), 0)
 
@@ -97,13 +97,13 @@ def _certain(rows: Iterable[Doubted]) -> int:
 
 
 def _most(rows: int, gaps: Sequence[Gap]) -> int | None:
-    """Return how many rows there are at most; None where nothing bounds them."""
+    """Return the largest possible number of rows; None if nothing bounds it."""
     more = [gap.at_most for gap in gaps]
     return None if None in more else rows + sum(count or 0 for count in more)
 
 
 def _tokens(run: RunSpans, used: Sequence[LlmCall], name: str) -> tuple[int, int | None]:
-    """Return the least and the most tokens of the model calls; None where one of them may have used any number."""
+    """Return the least and the most tokens of the model calls; None if a call may have used any number."""
     known = [(call, value) for call in used if (value := getattr(call, name)) is not None]
     low = sum(value for call, value in known if certain(call.doubts))
     is_detail = name not in ("input_tokens", "output_tokens")
@@ -131,7 +131,7 @@ def _leaves_out_none(run: RunSpans, used: Sequence[LlmCall], name: str) -> bool:
 
 
 def _storable(name: str, value: Any) -> Any:
-    """Return a count as a column holds it: a larger one is unbounded, a lower bound is cut."""
+    """Return a count as a column stores it: above the limit an upper bound is None, and a lower bound is the limit."""
     if not isinstance(value, int) or value <= _LARGEST:
         return value
     return _LARGEST if name.endswith("_low") else None

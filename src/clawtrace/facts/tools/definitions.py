@@ -16,15 +16,15 @@ _NAMES = (
     "(?:enterprise_)?web_search|web_fetch|file_search|code_interpreter|code_execution|image_generation|google_search"
     "|google_maps|url_context|x_search|browser_search|mcp"
 )
-"""What OpenAI, Anthropic, Google and xAI call the tools that they run."""
+"""Names of the tools that OpenAI, Anthropic, Google and xAI run themselves."""
 _PROVIDED = re.compile(rf"(?:\w+\.)?({_NAMES})(?:_[a-z]+)*(?:_[0-9]+)*")
 _LIKELY = re.compile(rf'{_NAMES}|"name": ?null')
 FROM_A_PROVIDER = ("srvtoolu_", "mcptoolu_")
-"""How the ids of Anthropic's calls of such tools begin."""
+"""Prefix of the ids of Anthropic's calls of such tools."""
 
 
 def listed(text: str) -> list[Any]:
-    """Return the definitions of an offer; none where it is in no form that is known."""
+    """Return the tool definitions offered to a model; none if their form is unknown."""
     found = read_json(text)
     if isinstance(found, dict):
         found = _numbered(found)

@@ -1,4 +1,4 @@
-"""Requests that handed over to another agent: no tool calls (spec: span-model.md §4)."""
+"""Requests that handed over to another agent are no tool calls (spec: span-model.md §4)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def answered_by_handoffs(run: RunSpans, waiting: Sequence[ToolRequest]) -> set[i
         return set()
     asked: dict[tuple[int | None, int], list[ToolRequest]] = defaultdict(list)
     times: dict[int | None, list[int]] = defaultdict(list)
-    """When each agent requested something, in order."""
+    """The times of each agent's requests, in order."""
     for request in sorted(waiting, key=lambda r: r.asked_ns):
         asked[request.agent, request.asked_ns].append(request)
         times[request.agent].append(request.asked_ns)
@@ -83,6 +83,6 @@ def transfers(run: RunSpans, waiting: Sequence[ToolRequest]) -> dict[int, int]:
 
 
 def _next_of(agents: Sequence[tuple[int, int]], request: ToolRequest) -> int | None:
-    """Return the first activation that started when a request had been answered, or later."""
+    """Return the first activation that started when the request had been answered or later."""
     place = bisect_left(agents, (request.start_ns,))
     return agents[place][1] if place < len(agents) else None

@@ -19,10 +19,10 @@ class RecordedCall(NamedTuple):
 
     agent: int
     request: ToolRequest
-    """Its times are not those of the call, which are not recorded: later messages are later, calls of one are at the same time."""
+    """The call's times are not recorded: these only keep the order of messages; calls of one message share a time."""
     answer: Result | None
     refused: bool
-    """The framework itself recorded that it ran no tool for it."""
+    """The framework recorded that it ran no tool for it."""
 
 
 class Histories(NamedTuple):
@@ -35,7 +35,7 @@ class Histories(NamedTuple):
     agents: frozenset[int]
     """The activations all of whose tool calls are among `calls`."""
     contradicted: frozenset[int]
-    """Spans that state another number of model calls than their conversation has answers."""
+    """Spans whose stated number of model calls differs from the answers in their conversation."""
 
 
 def histories(run: RunSpans) -> Histories:

@@ -1,4 +1,4 @@
-"""Which tools models were offered, and whether a span is written for every execution of one (spec: certain-and-possible.md §4)."""
+"""The tools offered to models, and whether every execution of one has a span (spec: certain-and-possible.md §4)."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ __all__ = ["Offers", "Written"]
 
 
 class Offers:
-    """The names of the tools that the model calls of a run were offered, read where a request is in doubt."""
+    """The names of the tools offered to the model calls of a run, read only if a request is in doubt."""
 
     def __init__(self, run: RunSpans) -> None:
         self._run = run
         self._of_group: dict[int, frozenset[str]] | None = None
 
     def lack(self, request: ToolRequest) -> bool:
-        """Return whether the offer to the model is recorded, and the tool that it asked for is not in it."""
+        """Return whether the model's offer is recorded and lacks the requested tool."""
         if request.served or request.asked_as != request.name:
             return False
         offered = self._groups().get(request.group)
         return bool(offered) and request.name not in (offered or ())
 
     def hold(self, request: ToolRequest) -> bool:
-        """Return whether the tool that a model asked for is in the recorded offer to it."""
+        """Return whether the model's offer is recorded and holds the requested tool."""
         return request.name in self._groups().get(request.group, ())
 
     def _groups(self) -> Mapping[int, frozenset[str]]:
@@ -46,7 +46,7 @@ class Offers:
 
 
 def _names(text: str) -> frozenset[str]:
-    """Return the names of the tools of an offer; none where one of them is in no form that is known."""
+    """Return the names of the offered tools; none if the form of one is unknown."""
     found: set[str] = set()
     for value in listed(text):
         inners = (value.get(key) for key in ("function", "data")) if isinstance(value, dict) else ()
@@ -58,7 +58,7 @@ def _names(text: str) -> frozenset[str]:
 
 
 class Written:
-    """What a run shows of requests that no span executes.
+    """What a run shows about requests without a span of their execution.
 
     Args:
         run: the spans.
@@ -74,7 +74,7 @@ class Written:
         self._writers = run.groups("llm")
         """The spans of each model call."""
         self._named: dict[str, int] = {}
-        """The latest starts of spans by names that may be tools': only general rules read them, as nothing in particular."""
+        """The latest starts of spans of no known kind, by names that may be tools'."""
         for index in run.every("other", "chain") if run.messages else ():
             if run.unproven(index):
                 span = run.spans[index]

@@ -1,4 +1,4 @@
-"""What became of the tool calls that models requested, as later requests to a model show it (spec: span-model.md §4)."""
+"""Results of requested tool calls, as later requests to a model show them (spec: span-model.md §4)."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _ANYBODY = "anybody"
 
 
 class Result(NamedTuple):
-    """What became of a tool call, as messages show it."""
+    """The result of a tool call as messages show it."""
 
     text: str | None
     failed: bool | None = None
     """Whether a field of the result says that the tool failed; None where none says."""
     inside: bool = True
-    """It was told to the agent that asked, and not to another activation."""
+    """It was sent to the agent that made the request, not to another activation."""
 
 
 def results(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[ToolRequest]) -> dict[int, Result]:
-    """Return by request number the result that the messages carry: a key says that the call was answered."""
+    """Return the result in the messages by request number; a key means that the call was answered."""
     found = _by_id(run, asked)
     if len(found) < len(asked):
         found |= _by_name(run, [request for request in asked if request.number not in found])
@@ -92,7 +92,7 @@ def _by_id(run: RunSpans, asked: Sequence[ToolRequest]) -> dict[int, Result]:
 
 
 def _first_said(said: Sequence[tuple[int, Part]], request: ToolRequest, until: int | None) -> Part | None:
-    """Return the first result that was said after a request, and not after `until`, and that names no other tool."""
+    """Return the first result that came after a request, not after `until`, and names no other tool."""
     for place in range(bisect_right(said, request.asked_ns, key=itemgetter(0)), len(said)):
         start_ns, part = said[place]
         if until is not None and start_ns > until:
@@ -179,7 +179,7 @@ def _nameless(run: RunSpans, index: int, name: str | None, known: Set[str | None
 
 
 def _served(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[ToolRequest]) -> dict[int, Result]:
-    """Return the results of what the provider executed itself, which the same answer may carry."""
+    """Return the results of tools that the provider ran, which the same answer may hold."""
     voices = {call.group: call.voice for call in models}
     found: dict[int, Result] = {}
     for request in asked:

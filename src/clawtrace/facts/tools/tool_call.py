@@ -1,4 +1,4 @@
-"""An attempt of a run, one that spans record, and a request that nothing was attempted for (spec: certain-and-possible.md §4)."""
+"""Rows of attempted tool calls, executions recorded by spans, and requests without an attempt (spec: certain-and-possible.md §4)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ToolCallRow(Doubted):
     """One row of the relation `tool_calls`: an attempt, or what may have been one."""
 
     index: int | None
-    """Its span; None when it is known from messages only."""
+    """Its span; None if only messages show it."""
     call_id: str | None
     name: str | None
     agent: int | None
@@ -28,18 +28,18 @@ class ToolCallRow(Doubted):
     arguments: str | None
     result: str | None
     outcome: Outcome | None
-    """None: how it ended is not known."""
+    """None: its outcome is unknown."""
     error: str | None
     source: Literal["span", "message", "log"]
     exit_code: int | None
     command: str | None
-    """The shell command, where its span records it apart from the arguments."""
+    """The shell command, if its span records it separately from the arguments."""
     doubts: list[Doubt] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class ToolRequestRow:
-    """One row of the relation `tool_requests`: asked for, and not attempted."""
+    """One row of the relation `tool_requests`: a request without an attempt."""
 
     index: int
     """The span of the model call that asked, or of the agent whose conversation records it."""
@@ -50,14 +50,14 @@ class ToolRequestRow:
     asked_ns: int
     arguments: str | None
     result: str | None
-    """What the model got for it."""
+    """The result that the model received."""
     reason: RequestReason
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class Execution(ToolCallRow):
-    """Tool spans that are one call, and the row itself where no request adds more. Its outcome is the worst of the layers."""
+    """Tool spans that are one call, and its row before a request adds to it. Its outcome is the worst of the layers."""
 
     index: int
-    """The outermost layer: it names the call as the model did."""
+    """The outermost layer, which has the name that the model used."""
     group: int = -1

@@ -1,4 +1,4 @@
-"""Attempts of a run: executions first, then what models asked for and nothing executed (spec: certain-and-possible.md §4)."""
+"""Attempts of a run: executions first, then requests without an execution (spec: certain-and-possible.md §4)."""
 
 from __future__ import annotations
 
@@ -33,41 +33,41 @@ _LIKE_A_FAILURE = re.compile(
     | not\s(found|allowed|permitted|available|supported) | (can|could)\s?(not|n't) | timed?\s?out | abort(ed)? | cancell?ed
     | exit(ed)?\W(with\W)?(code|status)\W{1,4}[1-9] )"""
 )
-"""The beginning of a result that may be a failure's."""
+"""The beginning of a result that may describe a failure."""
 
 
 _WRAPPERS = frozenset((
     "action", "args", "arguments", "input", "inputs", "kwargs", "parameters", "params", "properties", "tool_args", "tool_input",
 ))  # fmt: skip
-"""Names of a function's own parameters that hold those of a tool."""
+"""Parameters of a wrapping function that hold the arguments of a tool."""
 
 _NO_NAME = re.compile(r"\s|^[A-Z]\w*Tool$|\.(__call__|a?call|a?run|a?invoke|execute|forward)$")
-"""What may be no name that a model calls a tool by: a class, a method or words."""
+"""Names by which no model may call a tool: a class, a method or words."""
 
 _SCHEMA_TYPES = frozenset(("string", "number", "integer", "boolean", "object", "array"))
 
 
 class ToolCalls(NamedTuple):
-    """The attempts of a run, and what they were made from."""
+    """The attempts of a run and their sources."""
 
     calls: list[ToolCallRow]
     """In order of start."""
     requests: list[ToolRequestRow]
-    """What was asked for and not attempted, in order of asking."""
+    """Requests without an attempt, in order."""
     executions: list[Execution]
-    """Those of the calls that spans record."""
+    """The calls that spans record."""
     unasked: list[Execution]
-    """Those of them that carry out no request."""
+    """The calls among them that carry out no request."""
     asked: set[str]
-    """The names of the tools that models asked for."""
+    """The names of the requested tools."""
     asking: set[int]
-    """Groups of the model calls that requested a tool which the program has to execute."""
+    """Groups of the model calls that requested a tool that the program executes."""
     pending: list[ToolRequest]
-    """Requests of which nothing tells what became of them: each is one of the calls, and not certain."""
+    """Requests whose fate is unknown: each is an uncertain call."""
     handed: dict[int, int | None]
-    """Activations that a request alone handed to, by whom: both as the index of an agent span."""
+    """Handoffs that only a request shows: the agent span handed to and the one that handed over, by index."""
     histories: Histories
-    """What conversations record."""
+    """The calls and results that conversations record."""
 
 
 def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
@@ -178,12 +178,12 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
 
 
 def background_calls(run: RunSpans) -> list[ToolCallRow]:
-    """Return the tool calls in work that a timer started, in order of start; nothing that counts calls knows of them."""
+    """Return the tool calls of work started by a timer, in order of start; they are not counted."""
     return [_execution(run, -1, [index]) for index in run.emitting if run.spans[index].emits == "background"]
 
 
 def final_answers(spans: Sequence[Span]) -> set[str]:
-    """Return the names of tools that are said to be final answers or handoffs: they are no tool calls, executed or not."""
+    """Return the names of tools that stand for final answers or handoffs: their calls are no tool calls."""
     names: set[str] = set()
     for text in {span.pseudo_tools for span in spans} - {None}:
         try:
@@ -214,7 +214,7 @@ def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
 
 
 def _outcome(layers: Sequence[Span]) -> tuple[Outcome | None, str | None]:
-    """Return how an execution ended, the worst of its layers; where it is unknown, why, unless a message may tell it."""
+    """Return the outcome of an execution, the worst of its layers, and why it is unknown, unless a message may tell it."""
     if any(span.tool_refused for span in layers):
         return "error", None
     if any(span.tool_cancelled for span in layers):
@@ -230,7 +230,7 @@ def _outcome(layers: Sequence[Span]) -> tuple[Outcome | None, str | None]:
 
 
 def _are_wrapped(arguments: str) -> bool:
-    """Return whether arguments may be those of a function that the framework put around the tool, or a schema of them."""
+    """Return whether arguments may be those of a function that wraps the tool, or a schema."""
     values = read_json(arguments)
     return isinstance(values, dict) and any(
         key == "input_str"
@@ -253,14 +253,14 @@ def _shows_its_end(run: RunSpans, execution: Execution, marking: Container[str])
 
 
 def _without_resumed(executions: Sequence[Execution]) -> list[Execution]:
-    """Leave out what waits for someone where a later span carries the same call out: both are one call."""
+    """Leave out calls that wait for approval if a later span carries out the same call: both are one call."""
     paused = {one.group for one in executions if any(doubt.reason == "tool-paused" for doubt in one.doubts)}
     carried_out = {(one.call_id, one.name) for one in executions if one.call_id is not None and one.group not in paused}
     return [one for one in executions if one.group not in paused or (one.call_id, one.name) not in carried_out]
 
 
 def _fill_from_request(execution: Execution, request: ToolRequest, answer: Result) -> None:
-    """Add what the request says of an execution, and the answer to it."""
+    """Add to an execution what its request and the answer to it record."""
     # As the model called it; but what ran is the truth where it was another tool.
     if execution.name is None or same_tool(execution.name, request.name):
         execution.name = request.name
@@ -277,7 +277,7 @@ def _fill_from_request(execution: Execution, request: ToolRequest, answer: Resul
 
 
 def _fill_from_history(execution: Execution, conversations: Histories) -> None:
-    """Add the arguments and the result that a conversation records, where nothing nearer does."""
+    """Add arguments and result from a conversation if nothing closer records them."""
     if execution.call_id is None or execution.call_id not in conversations.parts:
         return
     asked, answered = conversations.parts[execution.call_id]
@@ -307,7 +307,7 @@ def _not_run(request: ToolRequest, index: int, answer: Result | None, reason: Re
 
 
 def _given(request: ToolRequest) -> str | None:
-    """Return the arguments of a request; of a JSON object that was begun and is none a tool gets what its program chooses."""
+    """Return the arguments of a request; None for a broken JSON object, of which the program decides what a tool gets."""
     arguments = _unwrapped(request.arguments)
     text = (arguments or "").lstrip()
     return None if text.startswith("{") and read_json(text) is None else arguments

@@ -1,4 +1,4 @@
-"""Tool calls that models requested, and which of them were executed (spec: span-model.md §4)."""
+"""Requested tool calls, and the executions that carried them out (spec: span-model.md §4)."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class ToolRequest(NamedTuple):
     name: str
     arguments: str | None
     served: bool
-    """The provider executes it itself, as its request or the offer to the model says."""
+    """The provider executes it, as the request or the model's offer shows."""
     asked_as: str
-    """The name that the model wrote: `name`, or that of the tool by which it called this one."""
+    """The name that the model wrote: `name`, or that of a dispatching tool."""
 
 
 def requests(run: RunSpans, models: Sequence[LlmCall]) -> list[ToolRequest]:
@@ -126,7 +126,7 @@ def _anything(call: ToolRequest | Execution) -> Hashable:  # noqa: ARG001 - comp
 
 
 _KEYS = (_agent_and_arguments, _arguments, _agent, _anything)
-"""What requests and executions of one name have in common, the surest first; None says nothing."""
+"""Keys shared by requests and executions of one name, the surest first; None matches nothing."""
 
 
 def _paired(
@@ -243,14 +243,14 @@ def _kind(call_id: str | None) -> str | None:
 
 
 class Readers:
-    """Model spans with input messages, by agent and in order of start: what an agent's next request shows of the calls before it."""
+    """Model spans with input messages by agent, in order of start: an agent's next request shows the results of earlier calls."""
 
     def __init__(self, run: RunSpans) -> None:
         self._run = run
         self._of: dict[int | None, list[int]] = defaultdict(list)
         self._starts: dict[int | None, list[int]] = defaultdict(list)
         self._first: dict[tuple[int | None, int | None], int] = {}
-        """The first one of each model call, by agent and group."""
+        """The first span of each model call, by agent and group."""
         for index in run.kinds.get("llm", ()):
             if run.said(index, "input"):
                 agent = run.agent[index]
@@ -259,7 +259,7 @@ class Readers:
                 self._first.setdefault((agent, run.group[index]), index)
 
     def asking(self, agent: int | None, group: int) -> int | None:
-        """Return the one of a model call."""
+        """Return the span of a model call."""
         return self._first.get((agent, group))
 
     def after(self, agent: int | None, at_ns: int, group: int) -> int | None:

@@ -1,1 +1,1 @@
-"""Spans of agents and handoffs that are no agents or no tool calls."""
+"""Agent spans that are no agents, and tool spans that are handoffs."""

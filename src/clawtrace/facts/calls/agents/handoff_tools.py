@@ -47,7 +47,7 @@ def handoff_tools(
         return {}
     at_work: dict[tuple[str, str | None], list[tuple[int, int]]] = defaultdict(list)
     asking: dict[int | None, list[int]] = defaultdict(list)
-    """When each agent asked a model."""
+    """The times at which each agent called a model."""
     for index, span in enumerate(spans):
         if span.kind == "agent" and role[index] not in ("wrapper", "accounting"):
             for trace in (span.trace_id, ""):

@@ -18,7 +18,7 @@ from clawtrace.facts.spans.span import Span
 __all__ = ["without_inferred", "without_runners"]
 
 _CODE = re.compile(r"[A-Z]\w*\.[a-z_]\w*|(\w+\.)+(a?(run|invoke|call)(_\w+)?|__call__)")
-"""A method of a class, or a path to what runs: what instrumentations call a span by where nothing else is known."""
+"""A method of a class or a path to code: the name of a span for which an instrumentation knows no other."""
 
 
 def without_inferred(spans: Sequence[Span], parents: Sequence[int | None]) -> Sequence[Span]:
@@ -47,7 +47,7 @@ def without_inferred(spans: Sequence[Span], parents: Sequence[int | None]) -> Se
 
 
 def _path(parents: Sequence[int | None], index: int, known: Container[int]) -> set[int]:
-    """Return the spans around a span, up to one that is known."""
+    """Return the spans around a span, up to the first one in `known`."""
     found: set[int] = set()
     at = parents[index]
     while at is not None and at not in known and at not in found:
@@ -86,7 +86,7 @@ def _is_code(span: Span) -> bool:
 
 
 class _Runners:
-    """What each agent span of a run does itself, and what the agents right inside of it do."""
+    """The work of each agent span of a run, and of the agents directly inside it."""
 
     def __init__(self, spans: list[Span], parents: Sequence[int | None], agents: Sequence[int]) -> None:
         self._spans = spans
@@ -103,7 +103,7 @@ class _Runners:
             if span.kind in ("llm", "tool") and not _is_agent(span):
                 self._works |= self._workers(self._above[index], span.owner_agent)
         self._busy: set[int] = set()
-        """Agents that work, or inside of which one works."""
+        """Agents that work or contain one that does."""
         for index in self._works:
             at: int | None = index
             while at is not None and at not in self._busy:
@@ -111,7 +111,7 @@ class _Runners:
                 at = self._above[at]
 
     def _workers(self, above: int | None, owner: str | None) -> Set[int]:
-        """Return whose work a call is: the agent's around it, or those's right inside of that one whose name the call names."""
+        """Return the agents whose work a call is: the one around it, or those directly inside that one that the call names."""
         if above is None:
             return frozenset()
         if owner is None or owner == self._spans[above].agent_name:
@@ -119,7 +119,7 @@ class _Runners:
         return {inner for inner in self._inner[above] if self._spans[inner].agent_name == owner} or {above}
 
     def gone(self) -> tuple[list[Span], Set[int]]:
-        """Return the spans without those that run agents, and which these are."""
+        """Return the spans without those that only run agents, and the latter."""
         spans = self._spans
         gone = {index for index in self._agents if self._runs_others(index)}
         for index in self._agents:
@@ -144,11 +144,11 @@ class _Runners:
         return span.role is None and bool(busy) and all(self._same(span, self._spans[other]) for other in inner)
 
     def _same(self, outer: Span, inner: Span) -> bool:
-        """Return whether two agent spans of one instrumentation inside of each other have one name."""
+        """Return whether two nested agent spans of one instrumentation have the same name."""
         return inner.scope == outer.scope and inner.role is None and inner.agent_name == outer.agent_name is not None
 
     def _has_busy_sibling(self, index: int) -> bool:
-        """Return whether an agent of the same caller worked in the time of a span that holds nothing."""
+        """Return whether an agent of the same caller worked during an empty span."""
         span = self._spans[index]
         return any(
             other != index

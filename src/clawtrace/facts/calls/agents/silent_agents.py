@@ -1,4 +1,4 @@
-"""Agent spans that record no work: the caller's side of an agent that works elsewhere, and what else left nothing behind."""
+"""Agent spans that record no work, such as the caller's side of a remote agent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NO_WORK = frozenset(("agent", "chain", "infra", "other"))
 
 
 def silent_agents(spans: Sequence[Span], agent: Sequence[int | None], role: Sequence[str | None]) -> Set[int]:
-    """Return the agent spans with no work below them, no content, no usage and no failure, where others have any of these.
+    """Return the agent spans without work, content, usage and failure, if other agent spans have any of these.
 
     Args:
         spans: of the run.

@@ -1,4 +1,4 @@
-"""Spans that are read as nothing in particular, and are called like a tool that a model had asked for: its executions.
+"""Spans of no known kind that are named after a requested tool: they are its executions.
 
 Programs trace the functions that are their tools as they trace any other function, by a decorator that knows no kinds.
 """
@@ -17,7 +17,7 @@ from clawtrace.facts.spans.span import Span
 __all__ = ["with_called_tools"]
 
 _FUNCTION = re.compile(r"(?:[Cc]alling )?(?:(?:[\w<>]+\.){2,}|__main__\.)?([\w-]+)(?:\(\))?")
-"""A function, as tracers name its spans: with the path of its module, or as a call. `policy.search` is about one, or another one."""
+"""A function as tracers name it: with the path of its module, or as a call. `policy.search` is about one, or another one."""
 
 
 def with_called_tools(

@@ -1,4 +1,4 @@
-"""Tools by which a model calls another tool: the span of the one and that of the other are one call, of the other.
+"""Tools through which a model calls another tool: both spans are one call, of the other tool.
 
 Which tools these are is dialect data (`dispatchers`). The span of the tool that was called is a child or a sibling of the
 dispatcher's, lies in its time, and failed or was blocked if the dispatcher failed. Where there is none (no tool has that name, or the call was refused
@@ -23,7 +23,7 @@ __all__ = ["dispatched", "with_dispatchers"]
 
 
 def dispatched(rules: Sequence[DispatcherRule], name: str | None, arguments: str | None) -> tuple[str, str] | None:
-    """Return the tool that a call of a dispatcher names, and its arguments as JSON; None where it is none, or names none."""
+    """Return the tool named in a dispatcher's call and its arguments as JSON; None if the call is no dispatcher's or names no tool."""
     rule = next((rule for rule in rules if rule.tool == name), None)
     given = None if rule is None else _object(arguments)
     if rule is None or given is None:
@@ -41,7 +41,7 @@ def dispatched(rules: Sequence[DispatcherRule], name: str | None, arguments: str
 def with_dispatchers(
     spans: Sequence[Span], dialects: Mapping[str, Dialect]
 ) -> tuple[Sequence[Span], Mapping[int, CallRule]]:
-    """Return the spans of one run, in order, dispatchers as layers of the calls that they made, and these layers by `Span.sid`."""
+    """Return the spans of one run in order, with dispatchers as layers of the calls that they made, and these layers by `Span.sid`."""
     of = {name: rules for name in {span.dialect for span in spans} if (rules := dialects[name].file.dispatchers)}
     outer = [
         index
@@ -119,7 +119,7 @@ def _called(spans: Sequence[Span], named: Mapping[int, tuple[str, str] | None]) 
 
 
 def _home(span: Span) -> tuple[str, int | None, str | None]:
-    """Return what siblings have in common."""
+    """Return the key that siblings share."""
     return span.trace_id, span.parent_sid, span.parent_span_id
 
 

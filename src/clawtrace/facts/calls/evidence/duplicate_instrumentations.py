@@ -1,4 +1,4 @@
-"""Two instrumentations of one program: where one recorded every model call of the other, their tools and agents are the same.
+"""Two instrumentations of one program: if one recorded every model call of the other, their tools and agents are the same.
 
 When every model call of one scope is also recorded by another scope, a tool span (agent span) in the one is that of the same
 name in the other which ran at the same time, and else, provided the other has all of them, the next one of that name (spec:
@@ -41,7 +41,7 @@ def join_duplicates(spans: Sequence[Span], walked: Walked, ledger: Ledger) -> tu
 
 
 def _inside_of_their_own(spans: Sequence[Span], walked: Walked) -> dict[int, int]:
-    """Return the activation that an agent span repeats: it is right inside of one of its name.
+    """Return the activation that an agent span repeats: the one directly around it, which has the same name.
 
     Another scope wrote that one, or it is the caller's side of a remote agent, which the other side records as well, or both
     are steps of it.
@@ -156,7 +156,7 @@ def _at_once(spans: Sequence[Span], mine: Sequence[int], others: Sequence[int]) 
 
 
 def _beyond(others: Sequence[int], mine: Sequence[int], group: Sequence[int | None]) -> list[int]:
-    """Return those of `mine` that are not in one call with any of the `others` already."""
+    """Return those of `mine` that do not share a call with any of the `others` yet."""
     theirs = {group[index] for index in others} - {None}
     return [index for index in mine if group[index] not in theirs]
 

@@ -53,7 +53,7 @@ class _ScopedCall:
     named: bool = False
     """It has the provider's response id."""
     models: set[str] = field(default_factory=set)
-    """Bare names: the one instrumentation writes `openai/gpt-4o` where the other writes `gpt-4o`."""
+    """Bare names: one instrumentation writes `openai/gpt-4o`, another `gpt-4o`."""
     tokens: tuple[int | None, int | None] = (None, None)
     asked: frozenset[str] = frozenset()
     """Ids of the tool calls that the model requested."""
@@ -66,7 +66,7 @@ class _ScopedCall:
         return not self.failed and not any(self.tokens)
 
     def add(self, span: Span, said: Sequence[Part]) -> None:
-        """Take in one more span of the call."""
+        """Add one more span of the call."""
         self.start_ns, self.last_ns = min(self.start_ns, span.start_ns), max(self.last_ns, span.last_ns)
         self.failed = self.failed and span.failed
         self.named = self.named or span.response_id is not None
@@ -97,7 +97,7 @@ class _Calls:
         self.of_scope: dict[str, dict[int, _ScopedCall]] = defaultdict(dict)
         """Its calls, in order of start, by their numbers."""
         self.doubtful: list[list[int]] = []
-        """The spans of calls that were joined and may not be what they were joined with."""
+        """The spans of calls that were joined with a call that may be another one."""
         self._ledger = ledger
         several = len({span.scope for span in spans if span.kind == "llm"}) > 1
         for span, number in zip(spans, ledger.group, strict=True) if several else ():
@@ -121,7 +121,7 @@ class _Calls:
                     self.doubtful.append(members)
 
     def _left(self, scope: str, other: str) -> list[_ScopedCall]:
-        """Return the calls of a scope that the other one is not known to record."""
+        """Return the calls of a scope that have no certain counterpart in the other scope."""
         found = []
         for number, call in self.of_scope[scope].items():
             now = self._ledger.of(number)
@@ -132,11 +132,11 @@ class _Calls:
 
 _Pairs = list[tuple[_ScopedCall, _ScopedCall, CallRule]]
 _Match = Callable[[Sequence[_ScopedCall], Sequence[_ScopedCall], bool], tuple[_Pairs, _Pairs]]
-"""From what two scopes recorded, and whether they share other calls, to the pairs that are one call, and those that may be."""
+"""Maps the calls of two scopes, and whether they share other calls, to the pairs that are one call and those that may be."""
 
 
 def _asked_about(calls: Sequence[_ScopedCall], others: Sequence[_ScopedCall]) -> list[_ScopedCall]:
-    """Return the calls whose model the other scope may have recorded: one that it names, or any where it names none."""
+    """Return the calls whose model the other scope may have recorded: a model that it names, or any if it names none."""
     models = {model for call in others for model in call.models}
     nameless = any(not call.models for call in others)
     return [call for call in calls if nameless or not call.models or call.models & models]
@@ -208,7 +208,7 @@ def _pairs(
 
 
 def _by_answer(pairs: _Pairs) -> tuple[_Pairs, _Pairs]:
-    """Return the pairs of which both sides do not say different things, and those of which they do."""
+    """Return the pairs whose two sides agree, and the pairs whose sides contradict each other."""
     differ = [_say_otherwise(one, other) for one, other, _ in pairs]
     agreeing = [pair for pair, other in zip(pairs, differ, strict=True) if not other]
     return agreeing, [pair for pair, other in zip(pairs, differ, strict=True) if other]
@@ -246,7 +246,7 @@ def _overlap(one: _ScopedCall, other: _ScopedCall) -> bool:
 
 
 def _may_be_one(one: _ScopedCall, other: _ScopedCall) -> bool:
-    """Return whether nothing that both recorded says that these are two calls."""
+    """Return whether nothing recorded on both sides shows that these are two calls."""
     if (one.named and other.named) or one.failed != other.failed:
         return False
     if one.models and other.models and one.models.isdisjoint(other.models):
@@ -264,12 +264,12 @@ def _no_other_answer(one: _ScopedCall, other: _ScopedCall) -> bool:
 
 
 def _say_otherwise(one: _ScopedCall, other: _ScopedCall) -> bool:
-    """Return whether both recorded what was answered, and not the same: no text of one is in the other's, or one requested tools."""
+    """Return whether both recorded different answers: no text of one is in the other's, or only one requested tools."""
     if not one.answer or not other.answer:
         return bool((one.answer and not one.asked and other.asked) or (other.answer and not other.asked and one.asked))
     return one.answer not in other.answer and other.answer not in one.answer
 
 
 def _without_usage(one: _ScopedCall, other: _ScopedCall) -> bool:
-    """Return whether both recorded an answer, no two models, and one of them at least no usage."""
+    """Return whether both recorded an answer, not two different models, and at least one of them no usage."""
     return _may_be_one(one, other) and (one.silent or other.silent)

@@ -1,4 +1,4 @@
-"""What spans next to a model call say of it.
+"""Spans next to a model call that tell more about it.
 
 A request's span that ends when its stream begins knows nothing of the answer; another span of its scope, written when the
 stream has ended, repeats the request and adds the rest (dialect role `answer`): the two are one call. And a step after the

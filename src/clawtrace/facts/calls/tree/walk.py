@@ -19,7 +19,7 @@ __all__ = ["Walked", "walk"]
 
 
 class Walked(NamedTuple):
-    """One entry a span, by index; spans are named by their index."""
+    """Lists with one entry per span; spans are identified by their index."""
 
     enter: list[int]
     leave: list[int]
@@ -31,13 +31,13 @@ class Walked(NamedTuple):
     tool: list[int | None]
     """Nearest enclosing tool span below that agent, not the span itself."""
     cause: list[bool]
-    """The span failed, and the failure did not merely travel up from a span below it."""
+    """The span failed, and not only because a span below it did."""
     cut: list[bool]
     """The reference to the parent closed a cycle and was cut."""
 
 
 class _Context(NamedTuple):
-    """What a span hands down to its children."""
+    """The context that a span passes to its children."""
 
     agent: int | None
     tool: int | None
@@ -117,7 +117,7 @@ class _Walker:
         self._named: dict[tuple[str, int | None, str], int] = {}
         """Latest activation of a name: below one parent, and (None) anywhere in the trace."""
         self._around: dict[int | None, _Context] = {}
-        """What holds below a parent apart from the steps of agents there."""
+        """The context below a parent, apart from the steps of agents there."""
 
     def visit(self, top: int) -> None:
         """Visit the tree below `top`."""
@@ -125,7 +125,7 @@ class _Walker:
         spans, children, failures, position = self._spans, self._children, self._failures, self._position
         failing, level = failures.any, 0
         above: list[tuple[Iterator[int], int | None, _Context]] = []
-        """Of each span that was entered and not left: its children to come, itself, and what it hands down."""
+        """For each span that was entered and not left: its remaining children, its index and its children's context."""
         siblings, parent, context = iter((top,)), None, _TOP
         while True:
             for index in siblings:
@@ -162,7 +162,7 @@ class _Walker:
         self._position = position
 
     def _enter(self, index: int, span: Span, context: _Context, *, leaf: bool) -> _Context:
-        """Return what a span hands down; for a leaf it is not made."""
+        """Return the context that a span passes to its children; not called for leaves."""
         kind = span.kind
         if span.owner_agent is not None and kind != "agent":
             context = self._owned(index, span, context)
@@ -222,7 +222,7 @@ def _same_words(one: str | None, other: str | None) -> bool:
 
 
 class FailureCauses:
-    """Separates the causes of failure from spans that only pass a failure on to their parents."""
+    """Separates failed spans that are a cause from those that only failed because a span below them did."""
 
     def __init__(self, spans: Sequence[Span]) -> None:
         self._spans = spans
@@ -233,7 +233,7 @@ class FailureCauses:
         self.any = any(span.failed for span in spans)
 
     def leave(self, index: int, parent: int | None) -> bool:
-        """Take note of a span whose children have all been left; return whether it is a cause."""
+        """Record a span whose children have all been left; return whether it is a cause."""
         span = self._spans[index]
         below = self._below.pop(index, [])
         last = max(self._last_start.pop(index, span.start_ns), span.start_ns)

@@ -83,6 +83,24 @@ class TestOthers:
         ]
         assert lab.rows(ACTIVATIONS) == [("assistant", None, "root")]
 
+    def test_a_workflow_of_openais_agents_in_mlflow_is_no_agent(self, lab: Lab) -> None:
+        """A streamed run's outermost span is called after the workflow, and is given an empty input."""
+        lab.put(
+            S("w", "", 0, 99, "Agent workflow", {"mlflow.spanType": '"AGENT"', "mlflow.spanInputs": '""'}),
+            S("a", "w", 1, 98, "assistant", {"mlflow.spanType": '"AGENT"', "mlflow.spanInputs": "null"}),
+            S("m", "a", 2, 9, "Generation", {"mlflow.spanType": '"CHAT_MODEL"', "mlflow.llm.model": '"gpt-4o"'}),
+        )
+
+        assert lab.rows(ACTIVATIONS) == [("assistant", None, "root")]
+
+    def test_langsmith_writes_a_failure_as_an_event(self, lab: Lab) -> None:
+        """Its status is OK. The model answered, and its answer was not read."""
+        said = {"langsmith.span.kind": "llm", "gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o"}
+        failed = {"exception.type": "ValidationError", "exception.message": "2 validation errors for AIMessage"}
+        lab.put(S("m", "", 0, 9, "ChatOpenAI", said, [("exception", failed)], scope="langsmith"))
+
+        assert lab.rows("SELECT outcome FROM llm_calls") == [(None,)]
+
     def test_genkit(self, lab: Lab) -> None:
         said = {"message": {"role": "model", "content": [{"toolRequest": {"name": "pay", "ref": "r1", "input": {"eur": 5}}}]},
                 "usage": {"inputTokens": 100, "outputTokens": 10, "thoughtsTokens": 5, "totalTokens": 115}}  # fmt: skip

@@ -34,7 +34,7 @@ class ForbiddenTool(Assertion):
         return {"never": self.tool.text}
 
     def explain(self, outcome: Outcome) -> str:
-        """Say how often the tool was attempted."""
+        """Return how often the tool was attempted."""
         row = outcome.row
         if outcome.holds is None:
             return f"`{self.tool}` may have been attempted, and must not be: no attempt of it is certain."

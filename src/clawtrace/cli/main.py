@@ -263,7 +263,7 @@ _REMEDIES = {
 
 
 def _of_the_system(error: OSError) -> str:
-    """Say which path the operating system refused, why, and what to do."""
+    """Return which path the operating system refused, why, and what to do."""
     remedy = _REMEDIES.get(error.errno or 0, "")
     if not error.filename:
         return f"{error.strerror or error}. {remedy}" if remedy else str(error)

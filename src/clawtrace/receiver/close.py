@@ -1,4 +1,4 @@
-"""When a run is closed: nothing more can come (spec: span-model.md §3, the waiting half).
+"""When a run is closed: no more spans can arrive (spec: span-model.md §3, the waiting half).
 
 (a) the processes have exited and no connection that carried the run's spans is open, (b) the end was stated explicitly,
 (c) nothing arrived for `settle_ms` after the last arrival and after the command's end, at most `trace_timeout_ms`.
@@ -23,23 +23,23 @@ _REST_SECONDS = 0.5
 """Shortest time given to what is half-way in, also when everything else has run out: a busy machine is no reason to
 say that spans were still arriving."""
 _SAY_SECONDS = 1.0
-"""A wait that may take longer is reported."""
+"""Waits that may take longer, in seconds, are reported."""
 
 Waiting = Callable[[str, float], None]
 """Called with what is waited for, and for how many seconds nothing may arrive until then; again when that changes."""
 
 
 class Outlook(NamedTuple):
-    """What can be said of the end of a run from what arrived so far."""
+    """What the spans received so far tell about the end of a run."""
 
     exit_closes: bool
-    """The exit of the runner's processes says that nothing more can come."""
+    """Whether nothing more can arrive after the runner's processes have exited."""
     settle_ms: int
-    """How long nothing may arrive before silence closes the run."""
+    """Milliseconds without data after which the run is closed."""
     whole: bool = False
     """The agent already ran, and every turn's entry span is here."""
     awaited: str = "the spans of processes that may still run"
-    """What is waited for."""
+    """What the wait is for, in words."""
 
 
 def wait_closed(

@@ -1,4 +1,4 @@
-"""Requests in, one batch for one commit out: decode, redact, decide the run, drop what was there before (in a window of the latest ids)."""
+"""Turn requests into the batch of one commit: decode, redact, attribute to runs, drop repetitions (in a window of recent ids)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Intake", "Taken", "Window", "digest_of"]
 
 
 class Window:
-    """What came last, in groups: the spans of a run and trace, a request. The store dedupes spans over everything when it computes facts."""
+    """The most recent ids, grouped by run and trace or by request. The store removes all other duplicates when it computes facts."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -31,7 +31,7 @@ class Window:
         self._staged: list[tuple[Hashable, str]] = []
 
     def stage(self, groups: Iterable[Hashable], names: Iterable[str]) -> set[int]:
-        """Note what a request brings, and return the rows that were seen before.
+        """Stage the ids of a request, and return the rows that were seen before.
 
         Args:
             groups: by row; the oldest group is forgotten first.
@@ -53,13 +53,13 @@ class Window:
         return repeated
 
     def keep(self) -> None:
-        """What was staged is committed; the oldest groups make room."""
+        """Keep the staged ids after a commit; the oldest groups are evicted."""
         self._staged.clear()
         while self._size > self._limit:
             self._size -= len(self._seen.pop(next(iter(self._seen))))
 
     def undo(self) -> None:
-        """What was staged is not committed."""
+        """Discard the staged ids after a failed commit."""
         for group, name in self._staged:
             seen = self._seen.get(group, set())
             if name in seen:
@@ -124,7 +124,7 @@ class Intake:
         return self._enter(request, self._decoder.decode(request))
 
     def take(self) -> Taken:
-        """Return what is to be committed, and start the next batch."""
+        """Return the batch to commit, and start the next one."""
         taken = Taken(
             joined([one for one in self._parts if isinstance(one, SpanBatch)] or [SpanBatch()]),
             joined([one for one in self._parts if isinstance(one, LogBatch)] or [LogBatch()]),
@@ -135,12 +135,12 @@ class Intake:
         return taken
 
     def committed(self) -> None:
-        """What was taken is durable."""
+        """Mark the last batch as durable."""
         self._span_window.keep()
         self._request_window.keep()
 
     def failed(self, taken: Taken) -> None:
-        """What was taken could not be committed; its retry counts as new."""
+        """Undo the last batch, whose commit failed; a retry counts as new."""
         self._span_window.undo()
         self._request_window.undo()
         self._attribution.give_back(taken.adopted)
@@ -148,7 +148,7 @@ class Intake:
     # --------------------------------------------------------------------------------------------------------------
 
     def _enter(self, request: Request, decoded: Decoded) -> RequestAnswer:
-        """Give the rows of a request to their runs, and drop those that came before."""
+        """Attribute the rows of a request to their runs, and drop repetitions."""
         sent: list[Any] = [item for section in decoded.sections for item in section.items]
         count, traces = len(sent), [item.trace_id for item in sent]
         given = self._attribution.number(request.given_run) if request.given_run else None
@@ -186,7 +186,7 @@ class Intake:
         return RequestAnswer(RequestOutcome.ACCEPTED, sum(decoded.rejected.values()), _rejections(decoded.rejected))
 
     def _of_deleted(self, runs: list[int]) -> dict[int, str]:
-        """Return the rows whose run was deleted, each with the reason; they belong to no run from here on."""
+        """Return the rows whose run was deleted, each with the reason, and detach them from the run."""
         deleted = self._attribution.deleted
         late = {row: deleted.by_number[run] for row, run in enumerate(runs) if run in deleted}
         for row in late:
@@ -200,7 +200,7 @@ class Intake:
         return NO_RUN if given in self._attribution.deleted else given
 
     def _repeated(self, request: Request, items: Sequence[Any], runs: list[int], rules: list[str]) -> Collection[int]:
-        """Return which rows of a request came before; log records without a time look alike, so they are kept."""
+        """Return the rows of a request that are repetitions; log records without a time look alike, so they are kept."""
         if request.signal == "traces":
             groups = zip(runs, [item.trace_id for item in items], strict=True)
             return self._span_window.stage(groups, map(_version, items))
@@ -216,7 +216,7 @@ def digest_of(body: bytes, context: str) -> bytes:
 
 
 def _fill(batch: SpanBatch | LogBatch, request: Request, number: int, decided: list[tuple[int, str]]) -> None:
-    """Fill in what the receiver itself knows of the rows of a request."""
+    """Fill in the receiver's own columns of a request's rows."""
     count = len(decided)
     batch.run_no, batch.run_rule = [run for run, _ in decided], [rule for _, rule in decided]
     batch.arrival_ns = [request.arrival_ns] * count
@@ -225,7 +225,7 @@ def _fill(batch: SpanBatch | LogBatch, request: Request, number: int, decided: l
 
 
 class _Counts:
-    """What one request did, by run."""
+    """The effects of one request, by run."""
 
     def __init__(self, runs: list[int], rules: list[str], repeated: Collection[int], dropped: Collection[int]) -> None:
         """Count rows.
@@ -242,7 +242,7 @@ class _Counts:
         self._foreign = {run for run, rule in zip(runs, rules, strict=True) if rule not in CARRIED}
 
     def notes(self, request: Request, number: int) -> list[Note]:
-        """Return a note for each run that the request did anything for."""
+        """Return a note for each run that the request affected."""
         notes = []
         for run in {**self.accepted, **self.duplicates, **self.rejected}:
             reasons = self.rejected.get(run, Counter())
@@ -273,7 +273,7 @@ def _version(span: SpanItem) -> str:
 
 
 def _rejections(rejected: Counter[tuple[Claim, str]]) -> str:
-    """Say why items were rejected, the most frequent reasons first."""
+    """Return the reasons why items were rejected, the most frequent first."""
     if not rejected:
         return ""
     reasons: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""The receiver's settings: where it listens, who may send, how much it holds."""
+"""The receiver's settings: addresses, authentication, limits."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class TeeSettings(NamedTuple):
-    """Where everything received is also sent."""
+    """An endpoint to which everything received is also sent."""
 
     endpoint: str
     """Base URL of an OTLP/HTTP endpoint, without ``/v1/traces``."""
     headers: tuple[tuple[str, str], ...] = ()
     """Headers of every request, such as the endpoint's key."""
     queue_bytes: int = 64 << 20
-    """Most bytes that wait; what comes beyond is dropped."""
+    """The most bytes that wait; more are dropped."""
     timeout_s: float = 10.0
     """How long the endpoint may stay silent before a request is given up, in seconds."""
     drain_s: float = 5.0
@@ -33,7 +33,7 @@ class TeeSettings(NamedTuple):
 
 
 def endpoint_problem(endpoint: str) -> str:
-    """Say why `endpoint` is no base URL of an OTLP/HTTP endpoint; empty when it is one."""
+    """Return why `endpoint` is no base URL of an OTLP/HTTP endpoint; empty when it is one."""
     try:
         url = urlsplit(endpoint)
         known = url.scheme in ("http", "https") and bool(url.hostname) and (url.port is None or url.port > 0)
@@ -52,7 +52,7 @@ def endpoint_problem(endpoint: str) -> str:
 
 
 def header_problem(name: str, value: str) -> str:
-    """Say why HTTP cannot carry a header; empty when it can."""
+    """Return why HTTP cannot carry a header; empty when it can."""
     if not _NAME.fullmatch(name):
         return f"{name!r} is not the name of a header"
     if not (value.isascii() and value.isprintable()):
@@ -75,7 +75,7 @@ class Endpoints(NamedTuple):
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether only this machine can reach `host`."""
+    """Return whether only this machine can reach `host`."""
     if host == "localhost":
         return True
     try:
@@ -97,7 +97,7 @@ class ReceiverSettings:
     token: str | None = None
     """When set, every request must carry it, or a producer's (``authorization: Bearer …`` or ``x-clawtrace-token``)."""
     producers: tuple[tuple[str, str], ...] = ()
-    """Name and token of each producer, which may be taken away one by one (`Receiver.admit`)."""
+    """Name and token of each producer; each can be revoked (`Receiver.admit`)."""
     tls_certificate: Path | None = None
     """PEM file with the certificate chain, for both ports."""
     tls_key: Path | None = None
@@ -111,9 +111,9 @@ class ReceiverSettings:
     max_request_bytes: int = 64 * MEBIBYTE
     """Largest request after decompression."""
     queue_bytes: int = 256 * MEBIBYTE
-    """Most bytes that wait for the writer; beyond, requests are turned away and may be retried."""
+    """The most bytes that wait for the writer; further requests are refused and may be retried."""
     group_bytes: int = 32 * MEBIBYTE
-    """Most bytes that one commit takes together."""
+    """The most bytes of one commit."""
     retry_after_s: int = 1
     """How long the sender of a rejected request is asked to wait, in seconds."""
     body_timeout_s: float = 30.0
@@ -123,7 +123,7 @@ class ReceiverSettings:
     span_window: int = 262_144
     """Span ids kept for recognising retried spans."""
     trace_window: int = 250_000
-    """Traces whose run is remembered; announced ones are always."""
+    """The number of traces whose run is remembered, in addition to announced ones."""
     run_key: str | None = None
     """Attribute that carries the run id in foreign data (rule 8)."""
     session_keys: tuple[str, ...] = ()

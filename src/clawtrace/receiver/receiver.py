@@ -1,4 +1,4 @@
-"""The embedded receiver: both servers, the writer, and what is known of each run."""
+"""The embedded receiver: both servers, the writer, and the state of each run."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Receiver:
     # -- start and stop --------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Take in what this process hands over (`take`), without listening; `start` may follow. Safe to call twice."""
+        """Accept spans of this process (`take`) without listening; `start` may follow. Safe to call twice."""
         if not self._writing:
             self._writing = True
             self._writer.start()
@@ -123,7 +123,7 @@ class Receiver:
         return self.endpoints
 
     def stop(self) -> None:
-        """Take no more requests, commit, answer and forward what was received, and end."""
+        """Stop accepting requests; commit, answer and forward what was received."""
         if self._writing:
             self._writing = False
             if self._questions is not None:
@@ -148,7 +148,7 @@ class Receiver:
 
     @property
     def endpoints(self) -> Endpoints:
-        """What exporters are pointed at.
+        """The addresses for exporters.
 
         Raises:
             ReceiverError: the receiver has not been started.
@@ -184,21 +184,21 @@ class Receiver:
         return number
 
     def close_run(self, run_id: str) -> None:
-        """Say that nothing more is expected of a run; what comes nevertheless is stored."""
+        """Mark a run as closed; spans that still arrive are stored."""
         self._desk.run_closed(self._attribution.number(run_id))
 
     def adopt(self, run_id: str, trace_ids: Iterable[str]) -> None:
-        """Give unattributed traces to a run, and return when that is committed."""
+        """Attribute traces without a run to this run; return when that is committed."""
         self._attribution.adopt(run_id, trace_ids)
         self.flush()
 
     def forget(self, runs: Mapping[str, int]) -> None:
-        """Store nothing more of these runs, by id, and return when what came before is committed: they are about to be deleted."""
+        """Stop storing items of these runs, by id, before they are deleted; return when earlier items are committed."""
         self._attribution.forget(runs)
         self.flush()
 
     def forgotten(self, runs: Mapping[str, int], *, deleted: bool) -> None:
-        """Say whether the runs that were to be deleted are."""
+        """Finish or undo `forget`, depending on whether the runs were deleted."""
         if deleted:
             self._counters.forget(runs.values())
         else:
@@ -209,7 +209,7 @@ class Receiver:
         return self._attribution.number(run_id)
 
     def take(self, run_id: str, body: bytes) -> RequestAnswer:
-        """Take in spans of this process, through the same queue, decoder and redaction as any other.
+        """Accept spans of this process through the same queue, decoder and redaction as all others.
 
         Args:
             body: one serialised ``ExportTraceServiceRequest``.
@@ -230,11 +230,11 @@ class Receiver:
         return answers.get()
 
     def admit(self, producers: Mapping[str, str]) -> None:
-        """Let in who carries the token of one of these producers, by name, from now on; no other producer."""
+        """Accept, of all producers, only these from now on: tokens by name."""
         self._desk.producers = dict(producers)
 
     def suspect_store(self) -> None:
-        """Have the sink mended, if it needs that: a question failed on it."""
+        """Repair the sink if needed; called after a query failed on it."""
         self._writer.suspect()
 
     # -- what was counted ------------------------------------------------------------------------------------------
@@ -280,13 +280,13 @@ class Receiver:
         )
 
     def is_carried(self, run_id: str) -> bool:
-        """Say whether a connection is open that carried spans or log records of a run."""
+        """Return whether a connection is open that carried spans or log records of a run."""
         return self._connections.carry(self.run_no(run_id))
 
     def forwarder_ended(self, run_id: str) -> bool:
-        """Say whether the Collectors that passed spans on have closed their connections since a run was announced."""
+        """Return whether the Collectors that passed spans on have closed their connections since a run was announced."""
         return self._connections.forwarder_ended(self.run_no(run_id))
 
     def is_forwarded(self, run_id: str) -> bool:
-        """Say whether spans or log records of a run came over a connection that its own processes cannot hold."""
+        """Return whether spans or log records of a run came over a connection that its own processes cannot hold."""
         return self._connections.forwarded(self.run_no(run_id))

@@ -274,7 +274,7 @@ def _meaning(report: CampaignReport) -> str:
 
 
 def _all_passed(results: Sequence[RunResult]) -> str:
-    """Say how many assertions passed, and of which types, the most frequent first."""
+    """Return how many assertions passed, and of which types, the most frequent first."""
     number = sum(len(result.verdicts) for result in results)
     said = "the only assertion passed" if number == 1 else f"all {count(number)} assertions passed"
     if not 0 < number <= _MOST_READ:

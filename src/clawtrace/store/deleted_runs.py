@@ -29,7 +29,7 @@ class DeletedRun(NamedTuple):
     trace_ids: Sequence[str]
 
     def sentence(self) -> str:
-        """Say what became of it."""
+        """Return what became of it."""
         when = datetime.fromtimestamp(self.deleted_ns // 10**9, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return f"the run {self.run_id!r} was deleted at {when} ({self.why})"
 

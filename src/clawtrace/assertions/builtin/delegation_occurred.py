@@ -57,7 +57,7 @@ class DelegationOccurred(LogSource):
         )
 
     def say(self, outcome: Outcome) -> str:
-        """Say how often work was delegated to the agent."""
+        """Return how often work was delegated to the agent."""
         row = outcome.row
         if outcome.holds:
             often = (

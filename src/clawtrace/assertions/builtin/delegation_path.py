@@ -195,7 +195,7 @@ class DelegationPath(Assertion):
         return found | ({"routing": routing["source"] or None, "decisions": len(routing["agents"])} if routing else {})
 
     def explain(self, outcome: Outcome) -> str:
-        """Say how far the expected agents were found, and which one was not."""
+        """Return how far the expected agents were found, and which one was not."""
         row = outcome.row
         seen = interval(row["low"], row["high"], "agent activation")
         routing = row.get("routing")

@@ -121,7 +121,7 @@ class FinalResponse(Assertion):
         return {"answer": shortened(answer), "length": len(answer), **score}
 
     def explain(self, outcome: Outcome) -> str:
-        """Say which of the conditions the answer does not meet."""
+        """Return which of the conditions the answer does not meet."""
         answer = outcome.row["value"]
         if answer is None:
             return UNKNOWN if outcome.holds is None else NONE

@@ -49,7 +49,7 @@ class FinalResponsePresent(Assertion):
         return {"answer": answer and shortened(answer), "run_status": outcome.row["run_status"]}
 
     def explain(self, outcome: Outcome) -> str:
-        """Say whether there is an answer, or why there is none."""
+        """Return whether there is an answer, or why there is none."""
         answer, status = outcome.row["value"], outcome.row["run_status"]
         if status not in (None, "success"):
             return f"The run ended as `{status}`, so what it answered is not final."

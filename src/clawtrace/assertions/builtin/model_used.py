@@ -131,7 +131,7 @@ class ModelUsed(Assertion):
         return found | ({"answered_by": True} if self.answered_by else {})
 
     def explain(self, outcome: Outcome) -> str:
-        """Say how many calls used which models."""
+        """Return how many calls used which models."""
         row = outcome.row
         if row.get("seen") == 0:
             return "No model call is recorded for sure, so which models were used is unknown."

@@ -36,6 +36,6 @@ class NotRan(CommandPattern):
         return {"never": self.pattern}
 
     def match_words(self, row: Row) -> str:
-        """Say which command matches."""
+        """Return which command matches."""
         more = "1 match" if row["low"] == 1 else f"first of {row['low']} matches"
         return f"{listed(row['text'])} matches `{self.pattern}`, which must not be run ({more})."

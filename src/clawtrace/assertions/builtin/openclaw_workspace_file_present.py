@@ -82,7 +82,7 @@ class OpenclawWorkspaceFilePresent(Probe):
         return (self.contains, self.contains_all, self.contains_any) != (None, None, None)
 
     def _lacking(self, text: str) -> str:
-        """Say what the file does not contain; empty when it contains everything."""
+        """Return what the file does not contain; empty when it contains everything."""
         if self.contains is not None and one_form(self.contains) not in one_form(text):
             return repr(self.contains)
         plain = _plain(text)

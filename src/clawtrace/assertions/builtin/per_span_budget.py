@@ -125,7 +125,7 @@ class PerSpanBudget(Assertion):
         return {"spans": row["seen"], "largest": row["largest"], "over": number_or_bounds(row["low"], row["high"])}
 
     def explain(self, outcome: Outcome) -> str:
-        """Say how many spans are over the budget."""
+        """Return how many spans are over the budget."""
         row = outcome.row
         if not row["seen"]:
             return f"There is no {self.span_type} span{self._spans} for sure, so its tokens are unknown."

@@ -46,6 +46,6 @@ class Ran(CommandPattern):
         return super().explain(outcome)
 
     def match_words(self, row: Row) -> str:
-        """Say which command matches."""
+        """Return which command matches."""
         succeeded = " and succeeded" if self.status == "ok" else ""
         return f"{listed(row['text'])} matches `{self.pattern}`{succeeded}."

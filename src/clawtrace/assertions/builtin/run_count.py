@@ -49,7 +49,7 @@ class RunCount(CallCount):
         return {"matching": number_or_bounds(outcome.row["low"], outcome.row["high"])}
 
     def explain(self, outcome: Outcome) -> str:
-        """Say how many commands match."""
+        """Return how many commands match."""
         row = outcome.row
         low, high = row["low"], row["high"]
         found = interval(low, high, "command")

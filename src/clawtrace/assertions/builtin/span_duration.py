@@ -108,7 +108,7 @@ class SpanDuration(Assertion):
         return found | {"longest_ms": None if longest is None else longest / 1e6}
 
     def explain(self, outcome: Outcome) -> str:
-        """Say how many spans were within the limit."""
+        """Return how many spans were within the limit."""
         row = outcome.row
         if not row["seen"]:
             return f"There is no {self._noun}{self._spans} for sure, so its duration is unknown."

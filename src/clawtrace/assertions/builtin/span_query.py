@@ -121,7 +121,7 @@ class SpanQuery(Assertion):
         return {**shown, **nth, "count": self.count.model_dump(exclude_none=True)}
 
     def explain(self, outcome: Outcome) -> str:
-        """Say how many spans are selected, and how many of them do not satisfy `where`."""
+        """Return how many spans are selected, and how many of them do not satisfy `where`."""
         row = outcome.row
         if self.share is not None:
             return self.question().sentence(outcome)

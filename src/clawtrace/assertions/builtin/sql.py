@@ -182,7 +182,7 @@ FROM (
         return {"rows": row["rows"][: self._shown]}
 
     def sentence(self, outcome: Outcome) -> str:
-        """Say how many rows were found, and which of them are wrong."""
+        """Return how many rows were found, and which of them are wrong."""
         rows = outcome.row["rows"]
         found = len(rows)
         all_known = found <= self._shown

@@ -83,7 +83,7 @@ FROM (
         return {"matching": number_or_bounds(row["low"], row["high"]), "calls": row["low_named"]}
 
     def sentence(self, outcome: Outcome) -> str:
-        """Say how many calls were as described, of how many of the tool."""
+        """Return how many calls were as described, of how many of the tool."""
         row, (described, named) = outcome.row, self.tallies
         low, high, calls = row["low"], row["high"], interval(row["low_named"], row["high_named"], "call")
         expected = f"{described.of}, expected {words(described.min, described.max)}.{self.asked_words(row)}"
@@ -182,7 +182,7 @@ class ToolCall(Assertion):
         return {name: value for name, value in given.items() if value is not None}
 
     def _described(self) -> str:
-        """Say what is expected of a call in addition to its name."""
+        """Return what is expected of a call in addition to its name."""
         said = []
         if self._asks_arguments:
             written = json.dumps(self.args, ensure_ascii=False, default=str)

@@ -257,7 +257,7 @@ class ToolSequence(Assertion):
         return self._partial.edits(row.get("rows", ()))
 
     def explain(self, outcome: Outcome) -> str:
-        """Say what was called against what was expected."""
+        """Return what was called against what was expected."""
         row = outcome.row
         names = " → ".join(map(text, self._steps)) or "no tool call"
         seen = interval(row["low"], row["high"], "tool call")

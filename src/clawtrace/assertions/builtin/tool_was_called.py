@@ -34,7 +34,7 @@ class ToolWasCalled(LogSource):
         return attempts(name_is(self.tool), min=1, of=f" of `{self.tool}`", noun="call")
 
     def say(self, outcome: Outcome) -> str:
-        """Say how often the tool was called."""
+        """Return how often the tool was called."""
         if outcome.holds:
             return f"`{self.tool}` was called {split(outcome.row)}."
         if outcome.holds is None:

@@ -105,7 +105,7 @@ def _plain(number: str) -> str:
 
 
 def _because(row: Row) -> str:
-    """Say which models have no price (the first and the last by name), or unknown tokens."""
+    """Return which models have no price (the first and the last by name), or unknown tokens."""
     if not row["unpriced"]:
         return "there may be calls without a cost" if row["priced"] else "no model call with a cost is recorded"
     names = dict.fromkeys(row[name] or "unknown model" for name in ("first_model", "last_model"))

@@ -115,7 +115,7 @@ class CommandPattern(Assertion):
         return {"matching": row["low"], "commands": row["low_ran"], "first": row["text"]}
 
     def explain(self, outcome: Outcome) -> str:
-        """Say which command matches, or may."""
+        """Return which command matches, or may."""
         row = outcome.row
         if outcome.holds is None:
             which = f"one of {row['low_ran']} commands" if row["low_ran"] > 1 else "a command"
@@ -128,10 +128,10 @@ class CommandPattern(Assertion):
         return f"No command matches `{self.pattern}`: {ran}."
 
     def match_words(self, row: Row) -> str:
-        """Say which command matches for sure."""
+        """Return which command matches for sure."""
         raise NotImplementedError
 
 
 def open_words(row: Row) -> str:
-    """Say what may match, behind a colon; empty where only rows that nothing records may."""
+    """Return what may match, behind a colon; empty where only rows that nothing records may."""
     return "" if row["kind"] is None else f": {may_be(row['kind'], row['text'])}"

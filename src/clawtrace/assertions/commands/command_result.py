@@ -168,7 +168,7 @@ class CommandResult(Assertion):
         return f"the {which}, {listed(row['text'])},"
 
     def explain(self, outcome: Outcome) -> str:
-        """Say what the command that decided shows."""
+        """Return what the command that decided shows."""
         row, pattern = outcome.row, self._pattern
         if row["kind"] is None:
             found = "No command was run" if pattern is None else f"No command matches `{pattern}`"
@@ -257,7 +257,7 @@ class CommandText(CommandResult):
         return {"command": row["text"], self.what: None if text is None else shown(text)}
 
     def says(self, outcome: Outcome) -> str:
-        """Say what the text of the command that decided is."""
+        """Return what the text of the command that decided is."""
         row = outcome.row
         text = self.found(row)
         if text is None:

@@ -137,7 +137,7 @@ def other_calls(calls: str = "tool_calls", commands: str = "") -> str:
 
 
 def may_be(kind: int, text: str | None) -> str:
-    """Say why a row may be what is asked for, as a sentence without its full stop."""
+    """Return why a row may be what is asked for, as a sentence without its full stop."""
     return {
         MATCH: f"{listed(text)} may not have run",
         NO_TEXT: "a command whose text was not captured may",

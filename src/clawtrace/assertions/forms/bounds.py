@@ -132,7 +132,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def interval(low: int, high: int | None, noun: str) -> str:
-    """Say how many there are: "3 calls", "2 to 3 calls", "at least 2 calls" or "0 or more calls" where nothing bounds them."""
+    """Return how many there are: "3 calls", "2 to 3 calls", "at least 2 calls" or "0 or more calls" where nothing bounds them."""
     if high is None:
         return f"at least {plural(low, noun)}" if low else f"0 or more {noun}s"
     return plural(low, noun) if low == high else f"{low} to {plural(high, noun)}"

@@ -122,7 +122,7 @@ async def explain_verdict(
     campaign: Campaign = "",
     offset: Offset = 0,
 ) -> str:
-    """Say why a verdict is as it is: expected and found, the spans that decided, a hint, and its SQL, asked again."""
+    """Return why a verdict is as it is: expected and found, the spans that decided, a hint, and its SQL, asked again."""
     return _page(await _printed("query", f"--verdict={_results_file(campaign)}#{verdict_id}"), offset)
 
 

@@ -64,7 +64,7 @@ def _row(planned: PlannedRun, decision: Decision) -> tuple[Any, ...]:
 
 
 def _estimate(plan: Plan, to_run: Sequence[PlannedRun]) -> str:
-    """Say what the runs may take, from stored runs of the same case and model: typical, and least where several are."""
+    """Return what the runs may take, from stored runs of the same case and model: typical, and least where several are."""
     folders = [(plan.folder / planned.folder).parent for planned in to_run]
     earlier = {folder: _stored_runs(folder, plan.folder) for folder in dict.fromkeys(folders)}
     known = [found for folder in folders if (found := earlier[folder])]

@@ -104,7 +104,7 @@ def _of_project(project: Project) -> tuple[list[str], list[Step]]:
 
 
 def _why(results: Mapping[str, Any]) -> list[str]:
-    """Say what made the campaign red: the gravest of what did not pass, and each threshold that was missed."""
+    """Return what made the campaign red: the gravest of what did not pass, and each threshold that was missed."""
     said = [
         (_BAD.index(status), f"{case['case_id']} · {name}: {message}")
         for case in results["cases"]

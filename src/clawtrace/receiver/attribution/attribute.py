@@ -21,20 +21,20 @@ RUN_ID = "clawtrace.run_id"
 """Resource and span attribute that names the run (rules 1 and 2)."""
 
 NO_RUN = 0
-"""Run number of what names no run and has no trace that could be a run (a log record outside of traces)."""
+"""Run number of items that name no run and have no trace (a log record outside of traces)."""
 
 _CACHE_LIMIT = _DELETED_LIMIT = 10_000
 _CONFLICT_LIMIT = 1_000
 _ORDER = {rule.value: place for place, rule in enumerate(RunRule)}
 
 Clue = tuple[RunRule, str]
-"""What may attribute a trace later: one of its sessions, or a trace that it links to."""
+"""Evidence that may attribute a trace later: one of its sessions, or a trace that it links to."""
 Decision = tuple[str, int]
 """Rule and run number."""
 
 
 class Claim(NamedTuple):
-    """What one span or log record says about its run; empty text says nothing."""
+    """The values of one span or log record that may name its run; empty if absent."""
 
     resource: str = ""
     """Rule 1."""
@@ -47,10 +47,10 @@ class Claim(NamedTuple):
     links: tuple[str, ...] = ()
     """Rule 6: trace ids that the span links to."""
     trace: str = ""
-    """Of what was rejected: the trace that it names, as far as it can be read."""
+    """The trace of a rejected item, as far as it can be read."""
 
     def clues(self) -> list[Clue]:
-        """Return what may attribute its trace later."""
+        """Return the evidence that may attribute its trace later."""
         return [(RunRule.SESSION, one) for one in self.sessions] + [(RunRule.LINK, one) for one in self.links]
 
 
@@ -66,15 +66,15 @@ class ClaimReader:
         self._run_key = run_key
         self._session_keys = session_keys
         self.keys = frozenset({RUN_ID, *session_keys, *([run_key] if run_key else [])})
-        """Attributes that matter here; others need not be shown."""
+        """The attributes that this reads; callers may leave out others."""
         self.of_item = lru_cache(_CACHE_LIMIT)(self._of_item)
 
     def of_resource(self, attributes: Mapping[str, str]) -> Claim:
-        """Return what a resource says for everything below it."""
+        """Return the claim of a resource, for everything below it."""
         return Claim(attributes.get(RUN_ID, ""), "", self._sessions(attributes), self._key(attributes))
 
     def _of_item(self, base: Claim, said: tuple[tuple[str, str], ...], links: tuple[str, ...] = ()) -> Claim:
-        """Return what a span or log record says by those of its attributes that matter, in addition to its resource (`base`)."""
+        """Return the claim of a span or log record from its relevant attributes, added to that of its resource (`base`)."""
         attributes = dict(said)
         sessions = tuple(dict.fromkeys((*base.sessions, *self._sessions(attributes))))
         key = self._key(attributes) or base.key
@@ -99,7 +99,7 @@ class RunNumbers:
         return number in self.by_number
 
     def add(self, runs: Mapping[str, int]) -> set[int]:
-        """Add runs; return the numbers of those that are forgotten for them."""
+        """Add runs; return the numbers of those that are evicted."""
         self.by_id.update(runs)
         self.by_number.update((number, run_id) for run_id, number in runs.items())
         dropped = list(islice(self.by_number, max(0, len(self.by_number) - self._most)))
@@ -108,7 +108,7 @@ class RunNumbers:
         return set(dropped)
 
     def remove(self, runs: Mapping[str, int]) -> None:
-        """Take runs out."""
+        """Remove runs."""
         for run_id, number in runs.items():
             self.by_id.pop(run_id, None)
             self.by_number.pop(number, None)
@@ -153,7 +153,7 @@ class Attribution:
         """Called when a trace that stood for itself under the first number turns out to be of the run of the second, with the
         lock held: it must not call back."""
         self.deleted = RunNumbers(deleted, _DELETED_LIMIT)
-        """Runs that items may still name, or belong to by their trace: they are not stored any more."""
+        """Deleted runs whose items may still arrive, by name or trace; those items are not stored."""
         self._lock = threading.RLock()
         self._register = run_no
         self._limit = trace_limit
@@ -165,7 +165,7 @@ class Attribution:
         """Numbers of unattributed traces, each a run by itself until evidence comes."""
         self._clues: dict[str, set[Clue]] = {}
         self._waiting: dict[Clue, set[str]] = {}
-        """What may attribute them, by trace and the other way round."""
+        """The evidence that may attribute them, by trace, and the traces by evidence."""
         self._forgot = False
         self._adopted: list[tuple[str, int, str]] = []
         self._conflicts: dict[tuple[str, int, str, int], Conflict] = {}
@@ -194,7 +194,7 @@ class Attribution:
             return {number: trace_id for trace_id, number in self._loose.items()} | self._runs.by_number
 
     def announce(self, run_id: str, trace_id: str | None = None, session_ids: Iterable[str] = ()) -> int:
-        """Say that a trace (injected ``traceparent``) and sessions are those of a run; return the run's number.
+        """Register the trace (injected ``traceparent``) and sessions of a run; return the run's number.
 
         Unattributed traces that fit are adopted at once (`take_adopted`).
         """
@@ -212,7 +212,7 @@ class Attribution:
             return number
 
     def adopt(self, run_id: str, trace_ids: Iterable[str]) -> None:
-        """Give unattributed traces to a run; those that are of a run by now stay with it."""
+        """Attribute traces that have no run to this run; traces with a run keep it."""
         with self._lock:
             number = self.number(run_id)
             for trace_id in trace_ids:
@@ -220,7 +220,7 @@ class Attribution:
                     self._settle(trace_id, number, RunRule.GIVEN)
 
     def forget(self, runs: Mapping[str, int]) -> None:
-        """Have what comes of these runs, by id, recognised as late; sessions that they announced are free again."""
+        """Treat items of these runs, by id, as late from now on, and release the sessions that the runs announced."""
         with self._lock:
             dropped = self.deleted.add(runs)
             numbers = set(runs.values())
@@ -235,19 +235,19 @@ class Attribution:
                 self._traces = {trace: number for trace, number in self._traces.items() if number not in dropped}
 
     def restore(self, runs: Mapping[str, int]) -> None:
-        """Take back that runs were deleted: the store could not do it."""
+        """Undo `forget` for runs that the store could not delete."""
         with self._lock:
             self.deleted.remove(runs)
             self._runs.add(runs)
 
     def take_adopted(self) -> list[tuple[str, int, str]]:
-        """Return (trace id, run number, rule) of traces that were stored unattributed and are not any more."""
+        """Return (trace id, run number, rule) of traces that were stored without a run and have one now."""
         with self._lock:
             adopted, self._adopted = self._adopted, []
             return adopted
 
     def give_back(self, adopted: list[tuple[str, int, str]]) -> None:
-        """Take back adoptions whose commit failed; the next `take_adopted` returns them first."""
+        """Put back adoptions whose commit failed; the next `take_adopted` returns them first."""
         with self._lock:
             self._adopted = adopted + self._adopted
 
@@ -282,7 +282,7 @@ class Attribution:
         return [number for _, number in rows], [rule for rule, _ in rows]
 
     def _own(self, claim: Claim, trace_id: str, sent: list[Decision]) -> Decision | None:
-        """Return what the item itself and its request say; disagreement is noted."""
+        """Return the run that the item and its request name; record a conflict if they disagree."""
         found = self._named((RunRule.RESOURCE, claim.resource), (RunRule.SPAN, claim.span)) + sent
         if trace_id in self._announced:
             found.append((RunRule.TRACE.value, self._announced[trace_id]))
@@ -347,7 +347,7 @@ class Attribution:
         return trace
 
     def _stand_alone(self, trace_id: str, claim: Claim) -> int:
-        """Keep an unattributed trace in mind, with what may attribute it later."""
+        """Remember a trace without a run and the evidence that may attribute it later."""
         if trace_id not in self._loose:
             if len(self._loose) >= self._limit:
                 self._forget(next(iter(self._loose)))
@@ -359,7 +359,7 @@ class Attribution:
         return self._loose[trace_id]
 
     def _settle(self, trace_id: str, number: int, rule: RunRule) -> None:
-        """Give a trace to a run, and with it what was waiting for that (iterative: chains of links may be long)."""
+        """Attribute a trace to a run, and with it the traces that depended on it (iterative: chains of links may be long)."""
         todo = [(trace_id, rule)]
         while todo:
             trace, because = todo.pop()

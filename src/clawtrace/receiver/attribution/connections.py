@@ -1,4 +1,4 @@
-"""What is known of runs while they are received: the connections that carried their spans, a way to wait until that changes, and counts.
+"""State of runs while they are received: the connections that carried their spans, a way to wait for changes, and counts.
 
 A "no trace" message is written from the counts.
 """
@@ -22,13 +22,13 @@ __all__ = ["Changes", "Connection", "Connections", "Counters", "Note", "Tally"]
 
 _JOINED_LIMIT = 100_000
 _IDLE_SECONDS = 60.0
-"""A connection over which nothing came for so long may have been closed for that (Go's HTTP client: after 90 s)."""
+"""Seconds without data after which a client may have closed its connection (Go's HTTP client: 90 s)."""
 _PROMPT_SECONDS = 0.2
 """What opens a connection for each request (curl, many proxies) closes it as soon as it has its answer."""
 
 
 class Changes:
-    """A counter that grows when something happened that a waiting run may care about."""
+    """A counter that grows with each event that a waiting run may depend on."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -36,12 +36,12 @@ class Changes:
 
     @property
     def version(self) -> int:
-        """Take this before looking at anything; `wait` then misses nothing."""
+        """Read this before checking any state; `wait` then misses no event."""
         with self._condition:
             return self._version
 
     def tell(self) -> None:
-        """Something happened."""
+        """Count an event and wake those who wait."""
         with self._condition:
             self._version += 1
             self._condition.notify_all()
@@ -59,15 +59,15 @@ class Connection:
     port: int
     """Which of our ports it came to."""
     runs: set[int] = field(default_factory=set)
-    """Runs that it carried spans or log records of."""
+    """Runs whose spans or log records it carried."""
     order: int = 0
-    """Its place among the connections that were opened and the runs that were announced."""
+    """Its position in the sequence of opened connections and announced runs."""
     passes_on: bool = False
     """Whether a Collector or a proxy holds it, as a rule (`Request.passed_on`)."""
     last: float = -math.inf
-    """When it last carried something, in seconds of the monotonic clock."""
+    """Time of its last request, in seconds of the monotonic clock."""
     requests: int = 0
-    """How many requests it carried."""
+    """The number of requests it carried."""
     by_collector: bool = False
     """Whether a Collector holds it, as its requests say: that keeps its connections open."""
 
@@ -84,7 +84,7 @@ class Connections:
         their last calls may be handed out later."""
         self._order = itertools.count()
         self._announced: dict[int, int] = {}
-        """Place of the announcement of a run among the connections."""
+        """Position of each run's announcement in the sequence of connections."""
         self._forwarded: set[int] = set()
         self._forwarder_ended = -1
         """Place at which the last connection of a Collector ended that had just been in use."""
@@ -92,14 +92,14 @@ class Connections:
         """Run of a trace that stood for itself → the run that it has turned out to be of."""
 
     def opened(self, port: int) -> Connection:
-        """Note a connection to our `port`."""
+        """Register a connection to our `port`."""
         with self._lock:
             connection = Connection(port, order=next(self._order))
             self._open.add(connection)
         return connection
 
     def closed(self, connection: Connection) -> None:
-        """Note that a connection has ended and that everything it sent was read."""
+        """Record that a connection has ended and that everything it sent was read."""
         with self._lock:
             self._open.discard(connection)
             idle = time.monotonic() - connection.last
@@ -110,7 +110,7 @@ class Connections:
         self._changes.tell()
 
     def relayed(self, connection: Connection, port: int) -> None:
-        """Note that the gRPC server sees the bytes of a connection come from the local `port`."""
+        """Record the local `port` from which the gRPC server receives the bytes of a connection."""
         with self._lock:
             self._relayed[port] = connection
 
@@ -126,14 +126,14 @@ class Connections:
             return self._relayed.get(int(port)) if port.isdigit() else None
 
     def announced(self, run_no: int) -> None:
-        """Note that a run begins: its processes can hold no connection that was opened before."""
+        """Record the start of a run: its processes hold no connection opened earlier."""
         with self._lock:
             self._announced.setdefault(run_no, next(self._order))
 
     def carried(
         self, connection: Connection, runs: Iterable[int], *, passed_on: bool = False, by_collector: bool = False
     ) -> None:
-        """Note that a connection carried something of `runs`, and whether something stood between, a Collector or a proxy."""
+        """Record that a connection carried items of `runs`, and whether through a Collector or a proxy."""
         with self._lock:
             connection.passes_on |= passed_on
             connection.by_collector |= by_collector
@@ -157,7 +157,7 @@ class Connections:
                     self._note_forwarded(connection)
 
     def forwarded(self, run_no: int) -> bool:
-        """Say whether a connection that the run's own processes cannot hold carried something of it.
+        """Return whether a connection that the run's own processes cannot hold carried something of it.
 
         It was opened before the run was announced, or carried another announced run, too.
         """
@@ -165,22 +165,22 @@ class Connections:
             return run_no in self._forwarded
 
     def forwarder_ended(self, run_no: int) -> bool:
-        """Say whether, since a run was announced, every Collector that had just passed something on has closed its connections."""
+        """Return whether, since a run was announced, every Collector that had just passed something on has closed its connections."""
         with self._lock:
             return self._announced.get(run_no, math.inf) < self._forwarder_ended
 
     def _note_forwarded(self, connection: Connection) -> None:
-        """Note the announced runs of a connection that are not the only one, or began later; the lock is held."""
+        """Record the announced runs of a connection that carried several, or that was opened before the run; the lock is held."""
         begun = [(run_no, self._announced[run_no]) for run_no in connection.runs if run_no in self._announced]
         self._forwarded.update(run_no for run_no, order in begun if len(begun) > 1 or connection.order < order)
 
     def carry(self, run_no: int) -> bool:
-        """Say whether a connection that carried something of the run is open."""
+        """Return whether a connection that carried something of the run is open."""
         with self._lock:
             return any(run_no in one.runs for one in self._open)
 
     def runs_of(self, connection: Connection) -> set[int]:
-        """Return the runs that a connection carried something of, so far."""
+        """Return the runs whose items a connection has carried so far."""
         with self._lock:
             return set(connection.runs)
 
@@ -189,13 +189,13 @@ _REASONS_LIMIT = 200
 
 
 class Note(NamedTuple):
-    """A receipt, which says what a request did for one run, and what else is counted."""
+    """The receipt of a request for one run, with further facts to count."""
 
     receipt: Receipt
     port: int
     """Which of our ports it came through."""
     unattributed: bool = False
-    """Whether its items belong to no run but their own trace."""
+    """Whether its items are attributed to no run, only to their trace."""
     foreign: bool = False
     """Whether an item of it came without the run's own environment (`clawtrace.model.run.CARRIED`)."""
     unnamed: bool = False
@@ -211,17 +211,17 @@ class Tally:
     rejected: int = 0
     """Items that will never be accepted."""
     refused: int = 0
-    """Items (requests, where nothing could be read) that were turned away under pressure or by a failed commit."""
+    """Items (requests, if unreadable) that were refused under load or by a failed commit."""
     unattributed: int = 0
     """Accepted items that no rule gave to a run."""
     foreign: int = 0
-    """Items that no rule of the run's own environment gave to it: of an agent that already ran, as a rule."""
+    """Items not attributed by the run's own environment: usually of an agent that already ran."""
     unnamed: int = 0
-    """Items of requests whose header and path named no run, and that no SDK's own exporter sent: passed on, as a rule."""
+    """Items of requests without a run in header or path that no SDK's exporter sent: usually forwarded."""
     channels: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     """Accepted items by (protocol, signal, port)."""
     reasons: Counter[str] = field(default_factory=Counter)
-    """Why items or requests were rejected, refused or turned away, with how many."""
+    """Reasons why items or requests were rejected or refused, with their numbers."""
     last_arrival_ns: int | None = None
     """Unix time of the last request that brought spans or log records; None when none did."""
     last_request_no: int = 0
@@ -232,7 +232,7 @@ class Tally:
 
 
 def _reason(tally: Tally, reason: str, count: int) -> None:
-    """Count a reason; reasons hold words of the sender, so their number is bounded."""
+    """Count a reason; reasons contain text of the sender, so their number is bounded."""
     known = reason in tally.reasons or len(tally.reasons) < _REASONS_LIMIT
     tally.reasons[reason if known else "other reasons"] += count
 
@@ -245,10 +245,10 @@ class Counters:
         self._total = Tally()
         self._runs: dict[int, Tally] = {}
         self._strays = Tally()
-        """Requests of no run that are in no receipt yet."""
+        """Requests without a run that are in no receipt yet."""
 
     def add(self, note: Note) -> None:
-        """Count one receipt; items of a run that is but their own trace count in the total only."""
+        """Count one receipt; items without a run count in the total only."""
         receipt = note.receipt
         now = time.monotonic()
         with self._lock:
@@ -274,7 +274,7 @@ class Counters:
                         tally.last_request_no = max(tally.last_request_no, receipt.request_no)
 
     def turned_away(self, reason: str) -> None:
-        """Count a request that no run can be named for (wrong path, wrong port, no token)."""
+        """Count a request without a run (wrong path, wrong port, no token)."""
         with self._lock:
             _reason(self._total, reason, 1)
             _reason(self._strays, reason, 1)
@@ -287,7 +287,7 @@ class Counters:
         return [Receipt(NO_RUN, 0, now, "", "", refused=count, reason=why) for why, count in strays.reasons.items()]
 
     def forget(self, run_nos: Iterable[int]) -> None:
-        """Drop the counts of runs that are no more; the total keeps them."""
+        """Drop the counts of deleted runs; the total keeps them."""
         with self._lock:
             for run_no in run_nos:
                 self._runs.pop(run_no, None)

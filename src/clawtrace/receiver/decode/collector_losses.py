@@ -1,4 +1,4 @@
-"""What an OpenTelemetry Collector says of its losses, where it exports its own metrics here (`service.telemetry.metrics`)."""
+"""Losses that an OpenTelemetry Collector reports if it exports its own metrics here (`service.telemetry.metrics`)."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _LOST = {
     "otelcol_processor_tail_sampling_sampling_trace_dropped_too_early": "left their traces out, having no room to keep them",
     "otelcol_processor_groupbytrace_traces_evicted": "left their traces out, having no room to keep them",
 }
-"""Counters of what did not get through (Collector, "Internal telemetry"; its processors' documentation.yaml), and what they mean."""
+"""Counters of lost items (Collector, "Internal telemetry"; its processors' documentation.yaml) and their meaning."""
 _OURS = "clawtrace"
-"""Where an exporter of a Collector has this in its name, the others send elsewhere."""
+"""If the name of a Collector's exporter contains this, its other exporters send elsewhere."""
 _SERIES_LIMIT = 10_000
 
 
 class CollectorLosses:
-    """Reads counters that only grow, and returns by how much; used by one thread."""
+    """Reads monotonic counters and returns their growth; used by one thread."""
 
     def __init__(self) -> None:
         self._since_ns = time.time_ns()
@@ -45,7 +45,7 @@ class CollectorLosses:
         self._collectors: set[str] = set()
 
     def in_request(self, request: Request) -> Iterator[tuple[int, str]]:
-        """Yield how many items were lost since the last request of the same Collector, and how."""
+        """Yield the number of items lost since the last request of the same Collector, and the reason."""
         if request.signal != "metrics" or request.json or _MARK not in request.body:
             return
         from google.protobuf.message import DecodeError
@@ -67,7 +67,7 @@ class CollectorLosses:
             self._collectors.add(str(group.resource))
 
     def _more(self, series: tuple[str, ...], point: Any) -> int:
-        """Return by how much a counter has grown; what a Collector lost before we listened is nothing to us."""
+        """Return the growth of a counter; losses before the first request do not count."""
         value = point.as_double if point.HasField("as_double") else point.as_int
         ours = series[0] in self._collectors or point.start_time_unix_nano >= self._since_ns
         before = self._known.get(series, 0 if ours else value)

@@ -1,4 +1,4 @@
-"""Requests to columns, redacted, from any encoding."""
+"""Decode requests of any encoding into redacted columns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["RequestDecoder"]
 
 
 class RequestDecoder:
-    """Decodes requests; used by one thread at a time, because it remembers attributes it has seen."""
+    """Decodes requests; used by one thread at a time, because it caches attributes."""
 
     def __init__(self, redactor: Redactor, claims: ClaimReader) -> None:
         self._redactor = redactor
@@ -83,7 +83,7 @@ class RequestDecoder:
         return batch
 
     def _from_protobuf(self, request: Request, suspect: bool) -> Decoded:
-        """Decode a request in protobuf; of one that makes no sense say which signal the body is of."""
+        """Decode a request in protobuf; the error names the signal if the body is one of another signal."""
         signal, body = request.signal, request.body
         try:
             decoded = self._read(self._protobuf, signal, body, suspect)
@@ -122,7 +122,7 @@ class RequestDecoder:
         return decoded
 
     def _resource(self, reader: JsonItems | ProtobufItems, given: Any, suspect: bool) -> tuple[Attributes, Claim]:
-        """Return the attributes of a resource, cleaned if they are `suspect`, and what they say about the run."""
+        """Return the attributes of a resource, redacted if they are `suspect`, and its claim about the run."""
         values, letters = reader.attributes(given)
         claim = self._claims.of_resource(values)
         if suspect:
@@ -132,7 +132,7 @@ class RequestDecoder:
     def _items(
         self, read: Callable[[Any], SpanItem | LogItem], scope: ScopeItems, base: Claim, decoded: Decoded
     ) -> list[Any]:
-        """Return the spans or log records that make sense; the others are counted."""
+        """Return the valid spans or log records; the others are counted."""
         items = []
         for given in scope.items:
             try:
@@ -151,7 +151,7 @@ class RequestDecoder:
 
 
 def _without(base: Claim, given: Any) -> Claim:
-    """Return what a rejected span or log record says about its run: what its resource says, and its trace."""
+    """Return the claim of a rejected span or log record: its resource's, and its trace."""
     trace = given.get("traceId", given.get("trace_id")) if isinstance(given, dict) else given.trace_id.hex()
     if not isinstance(trace, str) or len(trace) != 32 or not trace.strip("0"):
         return base

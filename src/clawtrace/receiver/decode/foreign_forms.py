@@ -1,4 +1,4 @@
-"""Traces in another form than OTLP, recognised by content: which are read (`recordings/imports/`), and what to do about the rest."""
+"""Formats of traces other than OTLP, recognised by content: which are read (`recordings/imports/`), and advice for the rest."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ class ForeignForm(NamedTuple):
 
     name: str
     fits: Callable[[dict[str, Any]], bool]
-    """Whether an object has it: a trace, a span, a run."""
+    """Tells whether an object (a trace, a span, a run) has this form."""
     advice: str
-    """What to do, where it was sent to the receiver or is not read."""
+    """Advice if it was sent to the receiver or is not read."""
     reader: str = ""
     """The module of `recordings/imports/` that reads it; empty where none does."""
     lacks: str = ""
-    """What it cannot say that OTLP does."""
+    """What it lacks compared to OTLP."""
 
     @property
     def sentence(self) -> str:
-        """What a message says of it."""
+        """Its description in a message."""
         return f"this is {self.name}, not OTLP: {self.advice}"
 
 
@@ -50,13 +50,13 @@ def foreign_rows(document: Any) -> Iterator[tuple[ForeignForm | None, Any]]:
 
 
 def foreign_form(document: Any) -> str:
-    """Say which form of traces a JSON document has and what to do about it; empty where it is none that is known."""
+    """Return which form of traces a JSON document has and what to do about it; empty where it is none that is known."""
     form, _ = next(foreign_rows(document), (None, None))
     return form.sentence if form else ""
 
 
 def has_more(document: Any) -> bool:
-    """Say whether a document is one page of an API's answer that has more."""
+    """Return whether a document is one page of an API's answer that has more."""
     if not isinstance(document, dict):
         return False
     meta, cursors = document.get("meta"), document.get("cursors")
@@ -70,7 +70,7 @@ def _has(*names: str) -> Callable[[dict[str, Any]], bool]:
 
 
 def _first(document: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the first object of a list, empty when there is none."""
+    """Return the first object of a list; an empty one if there is none."""
     found = document.get(name)
     return found[0] if isinstance(found, list) and found and isinstance(found[0], dict) else {}
 
@@ -120,7 +120,7 @@ def _is_single_span(document: dict[str, Any]) -> bool:
 
 
 _LISTS = ("data", "runs", "events", "traces", "spans", "rows")
-"""What the lists are called in answers of APIs."""
+"""Names of the lists in answers of APIs."""
 _GIVE = "write it to a file and give that as a recording (`--traces FILE`), or send OTLP"
 _FORMS: tuple[ForeignForm, ...] = (
     ForeignForm(
@@ -159,4 +159,4 @@ _FORMS: tuple[ForeignForm, ...] = (
         "OTLP wraps them in `resourceSpans`, `scopeSpans`, `spans`; export them with an OTLP exporter",
     ),
 )  # fmt: skip
-"""The first that fits."""
+"""The first that matches is used."""

@@ -75,7 +75,7 @@ MAX_DEPTH = 100
 
 
 def double_text(value: float) -> str:
-    """Return `value` in its shortest form: no trailing ``.0``, an exponent only beyond 1e-6 and 1e21."""
+    """Return `value` in its shortest form: no trailing ``.0``, an exponent only below 1e-6 and from 1e21."""
     if not math.isfinite(value):
         return str(finite(value))
     text = repr(value)
@@ -163,7 +163,7 @@ class LogItem(NamedTuple):
 
 
 class ScopeItems(NamedTuple):
-    """The items of a scope, not yet read, and what they share."""
+    """The unread items of a scope and their shared values."""
 
     name: str
     version: str
@@ -181,7 +181,7 @@ class GroupItems(NamedTuple):
 
 
 class Section(NamedTuple):
-    """The spans or log records of one scope, and what they share."""
+    """The spans or log records of one scope and their shared values."""
 
     items: Sequence[Any]
     resource: Attributes
@@ -201,11 +201,11 @@ class Decoded:
         self.sections: list[Section] = []
         """The spans or log records of each scope."""
         self.claims: list[Claim] = []
-        """What each span or log record says about its run."""
+        """The claim of each span or log record about its run."""
         self.points: Counter[Claim] = Counter()
         """Metric data points, counted only."""
         self.rejected: Counter[tuple[Claim, str]] = Counter()
-        """Items that were rejected, by what they say about their run, and why."""
+        """Rejected items: their claims about the run, and the reason."""
 
 
 def append(batch: SpanBatch | LogBatch, items: Sequence[Any], section: Section) -> None:
@@ -247,7 +247,7 @@ def _add_nested(batch: SpanBatch, spans: Sequence[Any]) -> None:
 
 
 def _laid_out(lists: Sequence[Sequence[Any]]) -> tuple[list[Any], list[int]]:
-    """Return the items of lists one after the other, and where those of each list end."""
+    """Return the concatenated items of lists, and the end of each list in them."""
     return [item for one in lists for item in one], [*accumulate(map(len, lists))]
 
 

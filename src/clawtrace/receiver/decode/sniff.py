@@ -1,4 +1,4 @@
-"""Find out from the content what a payload is: which signal, in which encoding; those that hold OTLP in an envelope are unwrapped."""
+"""Detect the signal and encoding of a payload from its content, and unwrap OTLP in an envelope."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from clawtrace.receiver.request import SIGNALS, Signal
 __all__ = ["JSON_KEYS", "document_signals", "protobuf_signal", "unwrapped"]
 
 JSON_KEYS = {key: signal for signal, word in SIGNALS.items() for key in (f"resource{word}", f"resource_{word.lower()}")}
-"""The key that makes a JSON object a request of a signal."""
+"""The key of each signal's requests in JSON."""
 
 _SAMPLE = 20
 
@@ -53,7 +53,7 @@ def protobuf_signal(data: bytes) -> Signal | None:
 
 
 def _plausible(signal: Signal, item: Any) -> bool:
-    """Say whether an item has what its signal needs and no field of another type at a known number."""
+    """Return whether an item has what its signal needs and no field of another type at a known number."""
     from google.protobuf.unknown_fields import UnknownFieldSet
 
     known = item.DESCRIPTOR.fields_by_number
@@ -85,7 +85,7 @@ def unwrapped(document: Any) -> Any:
 
 
 def _is_tempo(batches: Any) -> bool:
-    """Say whether these are `ResourceSpans`, as Grafana Tempo's API of version 1 writes them."""
+    """Return whether these are `ResourceSpans`, as Grafana Tempo's API of version 1 writes them."""
     return isinstance(batches, list) and all(
         isinstance(one, dict) and not one.keys().isdisjoint(("scopeSpans", "instrumentationLibrarySpans"))
         for one in batches

@@ -109,7 +109,7 @@ def _requests(name: str, stream: io.BufferedReader[Any]) -> Iterator[RecordedReq
 
 
 def _no_otlp(row: object) -> str:
-    """Say which JSON is no OTLP: an answer without traces, such as `{"message": "Unauthorized"}`, is known by its keys."""
+    """Return which JSON is no OTLP: an answer without traces, such as `{"message": "Unauthorized"}`, is known by its keys."""
     from clawtrace.support.figures import listed
 
     found = listed([f"`{key[:40]}`" for key in row], most=4) if isinstance(row, dict) else ""

@@ -147,7 +147,7 @@ class _Rule:
         return re.compile(self.kind.expression(bounded=True), re.DOTALL)
 
     def may_stand(self, data: bytes, position: int) -> bool:
-        """Say whether the secret may be around the literal at `position`; False is certain."""
+        """Return whether the secret may be around the literal at `position`; False is certain."""
         before = self.kind.before
         if before is None:
             return True
@@ -235,7 +235,7 @@ class Redactor:
         return found, escapes
 
     def suspects(self, data: bytes) -> bool:
-        """Say whether any text of the request `data` (decompressed) may hold a secret; False is certain."""
+        """Return whether any text of the request `data` (decompressed) may hold a secret; False is certain."""
         if not self._settings.enabled:
             return False
         found, escapes = self._scan(data)

@@ -65,7 +65,7 @@ def _boundary(place: re.Match[str]) -> str:
 
 
 def _holds_credentials(text: str) -> bool:
-    """Say whether `text` is base64 of ``user:password``."""
+    """Return whether `text` is base64 of ``user:password``."""
     try:
         plain = base64.b64decode(text + "=" * (-len(text) % 4), validate=True).decode("utf-8")
     except (binascii.Error, ValueError):

@@ -60,7 +60,7 @@ class Desk:
             self._open_runs.discard(run_no)
 
     def allowed(self, authorization: str, token: str) -> bool:
-        """Say whether a request may come in, by its two headers (empty when absent)."""
+        """Return whether a request may come in, by its two headers (empty when absent)."""
         tokens = (*filter(None, (self.settings.token,)), *self.producers.values())
         if not tokens:
             return not self.settings.producers  # the last one was taken away
@@ -125,7 +125,7 @@ class Visitor(Protocol):
         """Whether something that was read of it has not been handed on."""
 
     def has_unread(self) -> bool:
-        """Say whether the socket holds bytes, or an end, that the event loop is about to read."""
+        """Return whether the socket holds bytes, or an end, that the event loop is about to read."""
 
     def shutdown(self) -> None:
         """Take no more requests."""
@@ -149,23 +149,23 @@ class Site:
         """Where relayed bytes are between being read and being written."""
 
     def matters(self, link: Connection, run_no: int) -> bool:
-        """Say whether a connection may still bring something of the run: it did before, or is of no run so far."""
+        """Return whether a connection may still bring something of the run: it did before, or is of no run so far."""
         runs = self.connections.runs_of(link)
         return not runs or run_no in runs
 
     def relaying(self) -> bool:
-        """Say whether a connection is open whose bytes go to the gRPC server."""
+        """Return whether a connection is open whose bytes go to the gRPC server."""
         return any(one.relayed for one in self.visitors)
 
     def unsettled(self, run_no: int) -> tuple[bool, bool]:
-        """Say whether anything of the run may be on its way, and whether some of that waits in a socket."""
+        """Return whether anything of the run may be on its way, and whether some of that waits in a socket."""
         visitors = [one for one in self.visitors if self.matters(one.link, run_no)]
         waiting = any(one.has_unread() for one in visitors)
         return waiting or any(one.halfway for one in visitors), waiting
 
 
 def unread(socket: Any) -> bool:
-    """Say whether a socket has bytes, an end or a new connection to be read."""
+    """Return whether a socket has bytes, an end or a new connection to be read."""
     if socket is None or (descriptor := socket.fileno()) < 0:
         return False
     if not hasattr(select, "poll"):

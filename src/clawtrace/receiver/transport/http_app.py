@@ -202,7 +202,7 @@ def _encoding(headers: Mapping[str, str]) -> str:
 
 
 def _unreadable(media: str, encoding: str) -> str:
-    """Say why a body of this type and encoding is not read; empty when it is."""
+    """Return why a body of this type and encoding is not read; empty when it is."""
     if media != _JSON and media not in _PROTOBUF:
         given = f"`content-type` is {media!r}" if media else "`content-type` is missing"
         return f"{given}; OTLP/HTTP is `application/x-protobuf` or `application/json`"

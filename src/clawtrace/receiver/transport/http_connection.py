@@ -93,7 +93,7 @@ class HttpConnection(asyncio.Protocol):
         return bool(self.wire.trailing_data[0]) or (self._exchange is not None and self._exchange.reading)
 
     def has_unread(self) -> bool:
-        """Say whether the socket holds bytes, or an end, that the event loop is about to read."""
+        """Return whether the socket holds bytes, or an end, that the event loop is about to read."""
         deaf = self.transport.is_closing() or self._ended or self._ahead > _HIGH
         return not deaf and unread(self.transport.get_extra_info("socket"))
 

@@ -118,7 +118,7 @@ class Questions:
         await exchange.answer(reply.status, reply.body, reply.content_type, (*reply.headers, *later))
 
     def answers(self, method: str, path: str) -> bool:
-        """Say whether a request is for this endpoint; what it is not is OTLP."""
+        """Return whether a request is for this endpoint; what it is not is OTLP."""
         if path == PAGE_PATH:
             return self._page is not None and method in ("GET", "HEAD")
         return path.startswith(PREFIX) or path == METRICS_PATH
@@ -138,7 +138,7 @@ class Questions:
         return None if self._calls is None else self._calls(method, metadata, self)
 
     def allowed(self, headers: Mapping[str, str]) -> bool:
-        """Say whether a request carries the token."""
+        """Return whether a request carries the token."""
         scheme, _, given = headers.get("authorization", "").partition(" ")
         same = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self._token.encode())
         return same and scheme.lower() == "bearer"

@@ -57,7 +57,7 @@ class Relay(asyncio.BufferedProtocol):
         return not self._over and (self._held or self._ended)
 
     def has_unread(self) -> bool:
-        """Say whether the socket holds bytes, or an end, that the event loop is about to read."""
+        """Return whether the socket holds bytes, or an end, that the event loop is about to read."""
         deaf = self._held or self._ended or self.transport.is_closing()
         return not deaf and unread(self.transport.get_extra_info("socket"))
 
@@ -67,7 +67,7 @@ class Relay(asyncio.BufferedProtocol):
     # -- the exporter's side ---------------------------------------------------------------------------------------
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 (asyncio's signature)
-        """Say where to put what comes."""
+        """Return where to put what comes."""
         return self.site.chunk
 
     def buffer_updated(self, nbytes: int) -> None:

@@ -89,7 +89,7 @@ def is_of_the_store(error: Exception) -> bool:
 
 
 def log_is_unread(db: DuckDBPyConnection, path: str) -> bool:
-    """Say whether the engine took nothing of the write-ahead log of a file it has just opened.
+    """Return whether the engine took nothing of the write-ahead log of a file it has just opened.
 
     One whose beginning is damaged it takes for none, and writes over it; what a process wrote that was killed in its first
     commit looks the same.

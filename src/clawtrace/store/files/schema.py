@@ -26,7 +26,7 @@ _TEXT_COMPRESSION = " USING COMPRESSION dict_fsst"
 
 
 def holds_store(db: DuckDBPyConnection, path: str) -> bool:
-    """Say whether the file holds a store of this version; False where it holds no table at all.
+    """Return whether the file holds a store of this version; False where it holds no table at all.
 
     Raises:
         StoreSchemaError: it holds something else, or a store of another version.

@@ -251,7 +251,7 @@ _INTEGERS = {
 
 
 def problem(batch: SpanBatch | LogBatch) -> str:
-    """Say why the tables would refuse a batch; empty when they take it.
+    """Return why the tables would refuse a batch; empty when they take it.
 
     A span that was acknowledged is not sent again, so that this is found before. Decoding leaves none of it.
     """

@@ -57,7 +57,7 @@ class KnownFailure(NamedTuple):
         return Status.WARN if found is Status.FAIL else Status.FAIL
 
     def sentence(self, found: Status) -> str:
-        """Say what that means of a pass or a fail."""
+        """Return what that means of a pass or a fail."""
         if not self.lasts:
             return f"This was a known failure until {self.until} ({self.reason}); that day has passed."
         if found is Status.FAIL:

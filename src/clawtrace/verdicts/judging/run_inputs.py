@@ -217,7 +217,7 @@ def no_trace_hints(store: QueryableStore, run_ids: Sequence[str]) -> dict[str, s
 
 
 def _no_trace_hint(came: Arrivals, ended: str) -> str:
-    """Say what came for the run, and what came for none; where nothing came, how its agent ended if not well."""
+    """Return what came for the run, and what came for none; where nothing came, how its agent ended if not well."""
     if came.rejected or came.refused:
         counts = ((came.rejected, "rejected"), (came.refused, "refused"))
         items = " and ".join(f"{amount(count, 'item')} {word}" for count, word in counts if count)
@@ -250,7 +250,7 @@ def _no_trace_hint(came: Arrivals, ended: str) -> str:
 
 
 def _end(status: str, exit_code: int | None, closed_by: str | None) -> str:
-    """Say how an agent ended that did not end well, or what was waited for in vain."""
+    """Return how an agent ended that did not end well, or what was waited for in vain."""
     if status == "success":
         return _LATER if closed_by == ClosedBy.SETTLED else ""
     if status == "timed_out":

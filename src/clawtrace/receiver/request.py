@@ -32,7 +32,7 @@ __all__ = [
 
 Signal = Literal["traces", "logs", "metrics"]
 SIGNALS: Mapping[Signal, str] = {"traces": "Spans", "logs": "Logs", "metrics": "Metrics"}
-"""What the names of a signal's fields in OTLP end in."""
+"""The suffix of each signal's field names in OTLP."""
 
 
 class BadPayloadError(Exception):
@@ -63,7 +63,7 @@ def sender_of(user_agent: str) -> Sender:
 
 
 class RequestOutcome(Enum):
-    """What happened to a request; each protocol has its own words for it."""
+    """The outcome of a request; each protocol maps it to its own status."""
 
     ACCEPTED = "accepted"
     """Durable, apart from the items counted as rejected."""
@@ -95,13 +95,13 @@ class Request:
     """Whether the body is JSON (else protobuf)."""
     arrival_ns: int
     port: int = 0
-    """Which of our ports it came through; 0 for a file and for this process."""
+    """The port on which it arrived; 0 for a file and for this process."""
     header_run: str = ""
     """Run id of the header or metadata `x-clawtrace-run-id`."""
     path_run: str = ""
     """Run id of the path ``/run/<id>/v1/…``."""
     sender: Sender = "other"
-    """What sent it, as its User-Agent says."""
+    """The sender, from the User-Agent."""
     connection: Connection | None = None
     answer: Callable[[RequestAnswer], None] = field(default=lambda _: None)
     """Called once, from the writer's thread, when everything that was accepted is durable."""

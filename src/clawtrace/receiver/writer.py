@@ -65,7 +65,7 @@ class Inbox:
         self._waiting: deque[Request | threading.Event] = deque()
         self._closed = False
         self._wanted = 1
-        """How many requests the next group waits for."""
+        """The number of requests that the next group waits for."""
 
     def put(self, item: Request | threading.Event) -> bool:
         """Queue a request, or an event that is set when all before it is committed; False after `close`."""
@@ -80,13 +80,13 @@ class Inbox:
             return True
 
     def expect(self, senders: int) -> None:
-        """Say that so many senders are about to be answered: they may send again, as those that wait already have."""
+        """Record that this many senders are about to be answered: they may send again soon."""
         with self._condition:
             if all(isinstance(item, Request) for item in self._waiting):
                 self._wanted = max(len(self._waiting) + senders, 1)
 
     def close(self) -> None:
-        """Take no more; what is queued is still handed out."""
+        """Accept no more requests; queued ones are still handed out."""
         with self._condition:
             self._closed = True
             self._condition.notify()
@@ -199,7 +199,7 @@ class Writer:
         return done.wait(seconds) if self._inbox.put(done) else True
 
     def suspect(self) -> None:
-        """Have the sink mended, if it needs that: a question failed on it."""
+        """Repair the sink if needed; called after a query failed on it."""
         self._suspected = True
         self._inbox.put(threading.Event())
 

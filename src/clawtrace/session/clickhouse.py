@@ -62,7 +62,7 @@ class ClickHouseSession(Session):
         self._there = self._asked = ClickHouseRelations(connection, self._store)
         self._run_ids: list[str] = []
         self.notes: list[str] = []
-        """What reading the tables had to say, one sentence each."""
+        """Notes from reading the tables, one sentence each."""
 
     @classmethod
     def open_at(
@@ -94,7 +94,7 @@ class ClickHouseSession(Session):
         return list(self._run_ids)
 
     def close(self) -> None:
-        """Let go of the server and of what was read."""
+        """Close the connection and drop what was read."""
         self._there.close()
         super().close()
 

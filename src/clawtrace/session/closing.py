@@ -1,4 +1,4 @@
-"""What a session expects of the end of a run: whether its agent was started or already runs (spec: span-model.md §3)."""
+"""The expected end of a run, depending on whether its agent was started or already runs (spec: span-model.md §3)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Expected:
         self._signs: tuple[tuple[int, int], ClosingSigns] | None = None
         self._gone = gone
         self._at_exit: int | None = None
-        """What had arrived when the run was first looked at."""
+        """The number of accepted items when the run was first checked."""
         self.forwarded = False
         """Whether spans came from others than the run's processes, and these may hold more, when the run was last looked at."""
 

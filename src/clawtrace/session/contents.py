@@ -1,4 +1,4 @@
-"""What a session's store holds: recordings, logs and runs that are put into it, runs that are taken out, and traces that are given to a run."""
+"""The contents of a session's store: loading recordings, logs and runs, deleting runs, and attributing traces to a run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MANY_SPANS = 10_000
 
 
 class SessionContents(SessionQuestions):
-    """What can be put into one store and taken out of it; see `clawtrace.session.session`."""
+    """Operations that change the contents of one store; see `clawtrace.session.session`."""
 
     def __init__(self, store: DuckStore, settings: SessionSettings) -> None:
         super().__init__(store, settings)
@@ -95,7 +95,7 @@ class SessionContents(SessionQuestions):
                 return None
 
     def delete_runs(self, run_ids: Collection[str], why: str, *, strays_before_ns: int = 0) -> None:
-        """Take runs out of the store, which may receive meanwhile: what comes of them later is rejected.
+        """Delete runs from the store, which may receive meanwhile: items of them that arrive later are rejected.
 
         Args:
             run_ids: which ones; those that it does not have are passed over.
@@ -121,7 +121,7 @@ class SessionContents(SessionQuestions):
             self._store.checkpoint(whole=True)
 
     def adopt(self, run_id: str, trace_ids: Sequence[str]) -> None:
-        """Give unattributed traces to a run (see `clawtrace.session.adoption.adopt_traces`)."""
+        """Attribute traces without a run to this run (see `clawtrace.session.adoption.adopt_traces`)."""
         adopt_traces(self._store, run_id, trace_ids, self._receiver)
 
     def surplus(self, keep: Keep) -> list[Surplus]:
@@ -136,7 +136,7 @@ class SessionContents(SessionQuestions):
         return sum(path.stat().st_size for path in map(Path, self._store.files()) if path.exists())
 
     def forget_runs(self, run_ids: Collection[str]) -> None:
-        """Take runs out of the store as if they had never been; meant for while nothing is received.
+        """Delete runs from the store without a record of them; only while nothing is received.
 
         Raises:
             StoreError: they could not be taken out.
@@ -146,7 +146,7 @@ class SessionContents(SessionQuestions):
 
 
 def adopt_traces(store: DuckStore, run_id: str, trace_ids: Sequence[str], receiver: Receiver | None = None) -> None:
-    """Give unattributed traces to a run; what a span said of its run is never overruled.
+    """Attribute traces without a run to this run; a run named by a span is never overruled.
 
     Args:
         trace_ids: all of them are adopted, or none.

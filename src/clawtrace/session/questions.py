@@ -39,19 +39,19 @@ __all__ = ["SessionQuestions"]
 
 
 class SessionQuestions:
-    """What can be asked of the runs of one store; see `clawtrace.session.session`."""
+    """Queries of the runs of one store; see `clawtrace.session.session`."""
 
     def __init__(self, store: DuckStore, settings: SessionSettings) -> None:
         self.settings = settings
         self._store = store
         self._asked: QueryableStore = store
-        """Where the questions of verdicts and of users are asked."""
+        """The connection for queries of verdicts and users."""
         self.progress: Progress = unseen
         """Called while recordings are read, facts computed and questions asked, with what is being done and how far it is."""
         self._engine: _Engine | None = None
         self._waiting = Waiting()
         self._redactor: Redactor | None = None
-        """For what probes report; made when it is first needed."""
+        """Redacts what probes report; created when first needed."""
 
     def run_ids(self) -> list[str]:
         """Return every run of the store, in the order of first sight."""

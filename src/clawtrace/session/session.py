@@ -47,10 +47,10 @@ class Session(SessionContents):
         """Use `open`; a session made here owns `store` and does not receive."""
         super().__init__(store, settings)
         self._token = ""
-        """Of questions from other processes; made when they can come."""
+        """The token for queries of other processes; created when they can arrive."""
         self._owner_file: Path | None = None
         self._control: Questions | None = None
-        """What `serve` was given."""
+        """The service passed to `serve`."""
 
     @classmethod
     def open(
@@ -126,7 +126,7 @@ class Session(SessionContents):
         return Questions(partial(answer_question, self), self._token)
 
     def stop_receiving(self) -> None:
-        """Take nothing more in, and commit what was taken: the store holds what it will hold. Safe to call twice."""
+        """Stop receiving, and commit everything: the store does not change afterwards. Safe to call twice."""
         if self._receiver is not None:
             self._receiver.stop()
         if self._owner_file is not None:
@@ -155,7 +155,7 @@ class Session(SessionContents):
 
     @property
     def endpoints(self) -> Endpoints:
-        """Where agents export to.
+        """The addresses for agents' exporters.
 
         Raises:
             ReceiverError: the session does not receive.
@@ -180,11 +180,11 @@ class Session(SessionContents):
         return self._store.record(run_id)
 
     def admit(self, producers: Mapping[str, str]) -> None:
-        """Let in who carries the token of one of these producers, by name, from now on; no other producer."""
+        """Accept, of all producers, only these from now on: tokens by name."""
         self._receiving().admit(producers)
 
     def announce_trace(self, run_id: str, trace_id: str) -> None:
-        """Say that a further trace belongs to a run: a context that a child process was given (rule 5)."""
+        """Register a further trace of a run: the context given to a child process (rule 5)."""
         self._receiving().open_run(run_id, trace_id)
 
     def take(self, run_id: str, body: bytes) -> None:
@@ -216,7 +216,7 @@ class Session(SessionContents):
         return receiver.counters(), receiver.forwarded(), receiver.waiting_bytes()
 
     def suspect_store(self) -> None:
-        """Have the store mended, if it needs that: a question failed on it."""
+        """Repair the store if needed; called after a query failed on it."""
         if self._receiver is not None:
             self._receiver.suspect_store()
 

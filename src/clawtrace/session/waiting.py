@@ -25,7 +25,7 @@ class Waiting:
 
     @contextmanager
     def waits(self, question: WaitingQuestion) -> Iterator[None]:
-        """Let others see the question while its caller waits."""
+        """Let other threads see the query while its caller waits."""
         with self._lock:
             self._questions.append(question)
         try:

@@ -155,7 +155,7 @@ class FactStore(FactSide, RawSink, Protocol):
 
     @property
     def path(self) -> str:
-        """Where the store is, for messages."""
+        """The location of the store, for messages."""
 
     def run_ids(self) -> list[str]:
         """Return every run, in the order of first sight."""

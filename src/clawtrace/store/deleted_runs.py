@@ -1,4 +1,4 @@
-"""What is remembered of runs that were taken out of a store: late spans must not make them again."""
+"""The record of runs deleted from a store: late spans must not create them again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class DeletedRun(NamedTuple):
 
 
 def remember(db: DuckDBPyConnection, runs: Collection[tuple[int, str]], why: str, now_ns: int) -> None:
-    """Note runs that are taken out, in the caller's transaction, before their spans go; forget the oldest.
+    """Record deleted runs in the caller's transaction, before their spans are deleted; drop the oldest records.
 
     Args:
         runs: number and id of each.

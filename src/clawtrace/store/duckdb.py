@@ -101,7 +101,7 @@ class DuckStore(QuestionSide):
             return reader
 
     def _know(self, numbers: Sequence[tuple[str, int]]) -> None:
-        """Take in the numbers of runs that the file holds; new ones that it does not are written with the next commit."""
+        """Load the numbers of the runs in the file; new ones that it lacks are written with the next commit."""
         held = {number for _, number in numbers}
         self._unsaved = [pair for pair in self._unsaved if pair[0] not in held]
         self._numbers = {run_id: number for run_id, number in numbers if run_id != RETIRED}
@@ -117,9 +117,9 @@ class DuckStore(QuestionSide):
         self._blocks = CachedBlocks(self._writer, self._reader_lock)
 
     def mend(self) -> None:
-        """Have the store work again after it failed: open it again if its engine has stopped, and move what waits.
+        """Recover the store after a failure: reopen it if its engine has stopped, and write what waits.
 
-        What another thread asks meanwhile is refused. It is called again until it succeeds.
+        Queries of other threads are refused meanwhile. It is called again until it succeeds.
 
         Raises:
             StoreError: it still does not work; what was acknowledged is as durable as before.
@@ -148,7 +148,7 @@ class DuckStore(QuestionSide):
         return False
 
     def _open_again(self) -> None:
-        """Let go of the file and open it anew: DuckDB does nothing more with one whose checkpoint failed."""
+        """Close and reopen the file: DuckDB rejects all work on one whose checkpoint failed."""
         import duckdb
 
         self._lost = f"the store {self.path!r} is being opened again"
@@ -275,7 +275,7 @@ class DuckStore(QuestionSide):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[DuckDBPyConnection]:
-        """Give the writing side, with everything that was acknowledged in its tables, for one transaction.
+        """Yield the writing side for one transaction, once all acknowledged rows are in its tables.
 
         Raises:
             StoreError: it could not be written; nothing of it is then there.
@@ -289,7 +289,7 @@ class DuckStore(QuestionSide):
             del self._unsaved[: len(unsaved)]
 
     def forget_numbers(self, run_ids: Collection[str]) -> None:
-        """Give up the numbers of runs that were taken out of every table."""
+        """Drop the numbers of runs that were deleted from every table."""
         with self._writer_lock:
             for run_id in run_ids:
                 del self._numbers[run_id]
@@ -369,7 +369,7 @@ class DuckStore(QuestionSide):
                 self._db.cursor().execute("SET allocator_background_threads = false")
 
     def _merge_when_small(self) -> None:
-        """Let the last checkpoint merge row groups, where that takes little memory."""
+        """Let the last checkpoint merge row groups if that takes little memory."""
         import duckdb
 
         with contextlib.suppress(OSError, duckdb.Error):  # closed before, or the file is gone

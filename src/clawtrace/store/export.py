@@ -40,7 +40,7 @@ _CODES = {"Ok": 1, "Error": 2}
 _AS_JSON: Mapping[str, Callable[[str], Any]] = {
     "i": int, "d": float, "b": "true".__eq__, "a": json.loads, "m": json.loads, "n": lambda _: None
 }  # fmt: skip
-"""What reads a value of each type but text and bytes."""
+"""Functions that parse a value of each type but text and bytes."""
 
 
 def export_run(store: DuckStore, run_id: str) -> Iterator[str]:

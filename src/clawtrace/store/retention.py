@@ -1,4 +1,4 @@
-"""How much a store keeps: which runs are too many."""
+"""Retention: which runs exceed the limits of a store."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["Keep", "Limit", "Surplus", "store_bytes", "surplus"]
 
 _QUIET_NS = {"unannounced": 600 * 10**9, "unended": 86_400 * 10**9}
-"""How long nothing came until a run that was not ended counts as over: of one that was not announced, and of one that was."""
+"""Silence, in nanoseconds, after which a run counts as over: an unannounced one, and an announced one without a stated end."""
 _ROOM = 0.9
 """Part of the allowed size that is left, so that not every span makes one more run too many."""
 
@@ -31,7 +31,7 @@ ORDER BY last_ns, n.run_no
 
 
 class Keep(NamedTuple):
-    """What a store may hold; None is no limit."""
+    """The limits of a store; None is no limit."""
 
     hours: float | None = None
     """Since anything came of a run."""

@@ -1,4 +1,4 @@
-"""What can be read of a damaged store, its log and its journal, written into a new store.
+"""Salvage: writes the readable rows of a damaged store, its log and its journal into a new store.
 
 Rows that cannot be read are lost; every run that may have had one of them is incomplete in the new store, so that nothing
 passes for what is missing.
@@ -33,7 +33,7 @@ _TABLES = (
     *("run_numbers", "run_records", "run_conflicts", "deleted_runs", "judge_scores"),
     *("receipts", "otel_traces", "otel_logs"),
 )
-"""What is not computed from other tables."""
+"""Tables that are not computed from others."""
 _OF_RUNS = ("receipts", "otel_traces", "otel_logs", "run_conflicts")
 """Tables without whose rows a run looks more complete than it is."""
 _ROWS = 2_048
@@ -43,16 +43,16 @@ _WHY = "a part of its store was damaged and is lost"
 
 
 class Salvaged(NamedTuple):
-    """What became of a damaged store."""
+    """The result of a salvage."""
 
     rows: dict[str, tuple[int, int]]
-    """By table: rows in the new store, and rows lost."""
+    """Rows in the new store and lost rows, by table."""
     lost: list[str]
-    """What else could not be read, one sentence each."""
+    """Other losses, one sentence each."""
     runs: int
-    """How many runs the new store has."""
+    """The number of runs in the new store."""
     incomplete: int
-    """How many of them may lack something."""
+    """The number of runs among them that may be incomplete."""
 
 
 def salvage(path: Path, target: Path) -> Salvaged:
@@ -88,7 +88,7 @@ def salvage(path: Path, target: Path) -> Salvaged:
 
 
 def _refuse_held(path: Path) -> None:
-    """Look whether another process holds a store.
+    """Check that no other process holds a store.
 
     Raises:
         StoreLockedError: it does.
@@ -110,13 +110,13 @@ class _Salvage:
         self._rows: dict[str, tuple[int, int]] = {}
         self._lost: list[str] = []
         self._missing: dict[int, int] = {}
-        """How many rows each run lost, by its number."""
+        """The number of lost rows by run number."""
         self._any_run = False
         """Whether something is lost of which it is not known whose it was."""
         self._moved = 0
 
     def tables(self, path: Path, copy: Path) -> None:
-        """Take over the rows of every table that can be read, from a copy of the file and its log."""
+        """Copy the readable rows of every table from a copy of the file and its log."""
         if not self._attach(path, copy):
             return
         names = self._db.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = 'damaged'").fetchall()
@@ -172,7 +172,7 @@ class _Salvage:
         self._rows[table] = (taken, count - taken)
 
     def _copy(self, table: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Take over rows, in smaller parts where they cannot be read; yield the parts that are lost."""
+        """Copy rows, in smaller parts where they cannot be read; yield the lost parts."""
         import duckdb
 
         try:
@@ -188,7 +188,7 @@ class _Salvage:
             yield from self._copy(table, middle, end)
 
     def _whose(self, table: str, start: int, end: int) -> None:
-        """Note the runs of rows that are lost."""
+        """Record the runs of lost rows."""
         import duckdb
 
         try:
@@ -204,7 +204,7 @@ class _Salvage:
         self._any_run = True
 
     def journal(self, path: Path) -> None:
-        """Take over what was acknowledged and is in no table."""
+        """Copy acknowledged rows that are in no table."""
         groups, damaged = Journal(str(path)).whole_groups()
         if damaged:
             self._lose(f"a part of `{path.name}.journal` cannot be read")

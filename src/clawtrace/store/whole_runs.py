@@ -1,4 +1,4 @@
-"""Whole runs, moved between stores or taken out of one: what a campaign reuses, and what nothing names any more."""
+"""Moves whole runs between stores, and deletes them: runs that a campaign reuses, and runs that are no longer needed."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def received_rows(store: DuckStore, run_ids: Sequence[str]) -> dict[str, int]:
 
 
 def forget_runs(store: DuckStore, run_ids: Collection[str], why: str = "", *, strays_before_ns: int = 0) -> None:
-    """Take runs out of a store with everything that it holds of them.
+    """Delete runs from a store with all their rows.
 
     Args:
         store: its lock is the caller's; a receiver at work knows of it (`Receiver.forget`).

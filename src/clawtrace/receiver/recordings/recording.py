@@ -58,7 +58,7 @@ class Grouping(NamedTuple):
 
 @dataclass(slots=True)
 class LoadReport:
-    """What was loaded."""
+    """The result of loading recordings."""
 
     run_ids: list[str] = field(default_factory=list)
     """In order: by path where runs were given, else as first seen."""
@@ -219,7 +219,7 @@ def _head(content: IO[bytes]) -> bytes:
 
 
 class _Bytes:
-    """How many bytes of the recordings were read."""
+    """The number of bytes of the recordings that were read."""
 
     def __init__(self, files: Sequence[_RecordingFile], progress: Progress) -> None:
         self._sizes = {file.path: file.path.stat().st_size for file in files if file.path.is_file()}
@@ -229,12 +229,12 @@ class _Bytes:
         progress("reading recordings", 0, self._total)
 
     def so_far(self, content: IO[bytes]) -> None:
-        """Take note of what was read of a file."""
+        """Record how much of a file was read."""
         done = self._before + content.tell() if self._total else 0
         self._progress("reading recordings", min(done, self._total), self._total)
 
     def whole(self, file: _RecordingFile) -> None:
-        """Take note of a file that was read."""
+        """Record that a file was read."""
         self._before += self._sizes.get(file.path, 0)
 
 
@@ -332,7 +332,7 @@ class _RecordingLoader:
                 yield content
 
     def add(self, name: str, recorded: RecordedRequest, run_id: str | None) -> None:
-        """Take one request in.
+        """Accept one request.
 
         Raises:
             InputError: it is damaged.

@@ -31,7 +31,7 @@ _GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 _HEAD = 64 * 1024
 _OTLP_KEY = re.compile(rb'(?<!\\)"(?:' + "|".join(JSON_KEYS).encode() + rb')"\s*:')
 _SPANS_A_REQUEST = 1000
-"""Of another tool's form."""
+"""The most spans of one request made of another tool's spans."""
 _MOST_AT_ONCE = 1 << 30
 """Bytes of JSON that is not written line by line; reading it takes many times as much memory."""
 _KEYS = "`resourceSpans`, `resourceLogs` or `resourceMetrics`"

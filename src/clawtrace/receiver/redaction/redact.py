@@ -90,13 +90,13 @@ _BREAKS = re.compile(r"(?:[\r\n\t]|\\+(?:[nrt]|u000[9aAdD]))+")
 """Line breaks as they are and as JSON writes them: a key has one hash however its lines were broken."""
 _ESCAPES = re.compile(r"\\+(?:u00([2-7][0-9A-Fa-f])|/)")
 _ESCAPE_LITERALS = ("\\/", *(f"\\u00{digit}" for digit in "234567"))
-"""How an ordinary character can be hidden inside of JSON text."""
+"""Ways in which JSON text can hide an ordinary character."""
 _KEPT_ESCAPES = frozenset({0x22, 0x5C, 0x7F})
 """Written out, a quote or a backslash would end the JSON text that contains it."""
 
 
 class RedactionSettings(NamedTuple):
-    """What is redacted; everything by default."""
+    """The kinds of secrets that are redacted; all by default."""
 
     enabled: bool = True
     """False keeps every text as it was sent."""

@@ -42,7 +42,7 @@ class SecretKind(NamedTuple):
     pattern: str
     """Regular expression (`re`, ``.`` matches line breaks) that finds the secret."""
     before: int | None = 0
-    """How many characters of a match precede the literal, at least; None where the literal alone is enough."""
+    """The least number of characters of a match before the literal; None if the literal alone is enough."""
     check: Callable[[str], bool] | None = None
     """Says of a candidate whether it is a secret, where a regular expression cannot."""
 
@@ -84,7 +84,7 @@ _NO_PASSWORD = (
     r"(?!(?:pass|passwd|password|pwd|PASS|PASSWORD)@|\$[{(]|\$[A-Za-z_]+@|%\(|%[sdv]@|\{+[A-Za-z0-9_. -]*\}+@|[*xX.]+@"
     r"|\[REDACTED:[^\[\]@]+:[0-9a-f]{8}\]@|[0-9]{1,5}[,;)|])"
 )
-"""What is in the place of a password without being one: the word itself, a variable, a placeholder, a mark, a port before a comma."""
+"""Values in the place of a password that are none: the word itself, a variable, a placeholder, a mark, a port before a comma."""
 
 
 def _key(name: str, prefixes: str, rest: str) -> SecretKind:

@@ -1,4 +1,4 @@
-"""What both servers share: who may send, what fits, what is recorded when a request is turned away; and the open connections."""
+"""Shared by both servers: authentication, limits, the record of refused requests, and the open connections."""
 
 from __future__ import annotations
 
@@ -128,25 +128,25 @@ class Visitor(Protocol):
         """Return whether the socket holds bytes, or an end, that the event loop is about to read."""
 
     def shutdown(self) -> None:
-        """Take no more requests."""
+        """Stop accepting requests."""
 
 
 class Site:
-    """What the connections of one receiver share; used in its event loop only."""
+    """State shared by the connections of one receiver; used in its event loop only."""
 
     def __init__(self, desk: Desk, *, head_seconds: float) -> None:
         self.desk = desk
         self.connections = desk.connections
         self.counters = desk.counters
         self.head_seconds = head_seconds
-        """How long the headers of a request may take."""
+        """The longest time for a request's headers, in seconds."""
         self.visitors: set[Visitor] = set()
         self.tasks: set[asyncio.Task[None]] = set()
-        """Those that answer requests over HTTP, one for each connection."""
+        """Tasks that answer requests over HTTP, one for each connection."""
         self.activity = asyncio.Event()
         """Set whenever a connection's state changes."""
         self.chunk = memoryview(bytearray(_CHUNK))
-        """Where relayed bytes are between being read and being written."""
+        """Buffer for relayed bytes."""
 
     def matters(self, link: Connection, run_no: int) -> bool:
         """Return whether a connection may still bring something of the run: it did before, or is of no run so far."""

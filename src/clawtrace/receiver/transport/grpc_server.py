@@ -87,7 +87,7 @@ def only_message(messages: Iterator[bytes]) -> bytes:
 
 
 def when_gone(context: grpc.ServicerContext, then: Callable[[], None]) -> None:
-    """Have `then` called at the end of a call, on either side; at once where it has ended."""
+    """Call `then` when a call ends on either side, or at once if it has ended."""
     if not context.add_callback(then):
         then()
 
@@ -130,7 +130,7 @@ _THREADS = 128
 
 
 class GrpcServer:
-    """What answers gRPC, on a port of this machine that only our own ports know (`relay`).
+    """The gRPC server, on a local port that only our own ports connect to (`relay`).
 
     Args:
         questions: what answers calls that are not OTLP; None answers none.
@@ -181,9 +181,9 @@ class GrpcServer:
         self._server.start()
 
     def stop(self) -> None:
-        """Take no more calls, and wait for those that are under way; what takes longer than some seconds is cancelled.
+        """Stop accepting calls, and wait for running ones; those that take longer than some seconds are cancelled.
 
-        After twice as long nothing is waited for: grpcio may be busy for minutes with the frames of a client that floods it.
+        After twice that time it stops waiting: grpcio may be busy for minutes with the frames of a client that floods it.
         """
         if self._channel is not None:
             self._channel.close()
@@ -209,7 +209,7 @@ class GrpcServer:
     # --------------------------------------------------------------------------------------------------------------
 
     def _taken(self, details: grpc.HandlerCallDetails) -> Work:
-        """Take a call, of which only the headers have come, and return what answers it in a thread."""
+        """Accept a call of which only the headers have arrived, and return the function that answers it in a thread."""
         metadata = {key: value for key, value in details.invocation_metadata or () if isinstance(value, str)}
         try:
             return self._work(details.method, metadata)

@@ -31,7 +31,7 @@ __all__ = ["HttpApp"]
 _SIGNAL = r"/v1/(?P<signal>traces|logs|metrics)"
 _ROUTE = re.compile(rf"(?:/run/(?P<run>.+))?{_SIGNAL}/?")
 _BASE = re.compile(r"/run/(?P<run>(?:(?!/v1(?:/|$)).)+?)/?")
-"""What agents are given to export to. Exporters that get it in code send spans there, without the rest of the path."""
+"""The address that agents get. Exporters that get it in code send spans to it, without the rest of the path."""
 _RUN = re.compile(r"/run/(?P<run>.+?)(?:/v1(?:/.*)?)?/?")
 _DOUBLED = re.compile(rf".*{_SIGNAL}/v1/(?:traces|logs|metrics)/?")
 _JSON = "application/json"
@@ -48,7 +48,7 @@ _CODES = {
     500: Code.INTERNAL,
     503: Code.UNAVAILABLE,
 }
-"""Of gRPC, by the status of HTTP."""
+"""gRPC status codes by HTTP status."""
 _STATUS = {RequestOutcome.BAD: 400, RequestOutcome.REFUSED: 503, RequestOutcome.BROKEN: 500}
 _NO_LENGTH = "the request has neither `content-length` nor `transfer-encoding: chunked`, so it has no body"
 _PATHS = "`/v1/traces`, `/v1/logs`, `/v1/metrics` and the same under `/run/RUN_ID`"
@@ -189,7 +189,7 @@ def _request(signal: Signal, exchange: HttpExchange, as_json: bool, path_run: st
 
 
 def _give(loop: asyncio.AbstractEventLoop, answered: asyncio.Future[RequestAnswer], given: RequestAnswer) -> None:
-    """Have a request answered that is still waited for; called in the writer's thread."""
+    """Deliver the answer of a request, unless its sender has gone; called in the writer's thread."""
     loop.call_soon_threadsafe(lambda: None if answered.done() else answered.set_result(given))
 
 

@@ -22,19 +22,19 @@ __all__ = ["GoneError", "HttpConnection", "HttpExchange"]
 _LOG = logging.getLogger("clawtrace.receiver.http")
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-"""How a client of HTTP/2 begins (RFC 9113 §3.4); no request of HTTP/1.1 may have this method."""
+"""The first bytes of an HTTP/2 client (RFC 9113 §3.4); no request of HTTP/1.1 may have this method."""
 _HEAD_LIMIT = 64 * 1024
 _HIGH = 1 << 16
 """Bytes that are read ahead."""
 _KEEP_ALIVE_SECONDS = 120
 """Longer than exporters rest: closing a connection that is about to be used costs them a retry."""
 _HELLO = b"\x16\x03"
-"""How a client begins to speak TLS."""
+"""The first bytes of a TLS client."""
 _TLS = "the client started a TLS handshake, and this receiver has no TLS: its address begins with `http://`"
 _NOT_HTTP = "this is not an HTTP/1.1 request"
 _LONG_HEAD = f"the request's headers are longer than {_HEAD_LIMIT} bytes"
 _ORIGIN = re.compile("^https?://[^/?]*", re.IGNORECASE)
-"""What goes before the path where a client takes us for a proxy (RFC 9112 §3.2.2)."""
+"""The part before the path if a client uses this server as a proxy (RFC 9112 §3.2.2)."""
 _BROKEN = b"clawtrace failed on this request; see its log"
 _TEXT = "text/plain; charset=utf-8"
 
@@ -98,7 +98,7 @@ class HttpConnection(asyncio.Protocol):
         return not deaf and unread(self.transport.get_extra_info("socket"))
 
     def shutdown(self) -> None:
-        """Take no more requests: end the connection, once what is under way is answered."""
+        """Accept no more requests, and close the connection when the current one is answered."""
         self.closing = True
         if self._exchange is None:
             self.transport.close()
@@ -106,7 +106,7 @@ class HttpConnection(asyncio.Protocol):
     # -- asyncio's side --------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Note the connection."""
+        """Register the connection."""
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         self.tls = transport.get_extra_info("ssl_object") is not None
@@ -117,13 +117,13 @@ class HttpConnection(asyncio.Protocol):
         self._task.add_done_callback(self.site.tasks.discard)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio's signature)
-        """Note the end of the connection; what came of it is read."""
+        """Record the end of the connection; bytes already received are still read."""
         self._end()
         self._writable.set()
         self._task.add_done_callback(self._left)
 
     def pause_writing(self) -> None:
-        """Have answers wait until the other side has read those it has."""
+        """Delay answers until the client has read the previous ones."""
         self._writable.clear()
 
     def resume_writing(self) -> None:

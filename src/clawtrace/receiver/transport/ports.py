@@ -57,7 +57,7 @@ class Ports:
         self._tls: ssl.SSLContext | None = None
         self._failure: Exception | None = None
         self._silent_until = 0.0
-        """Of connections that cannot be taken, on the clock of the event loop."""
+        """Until when failures to accept connections are not logged again, on the clock of the event loop."""
         self.grpc_port = 0
         self.http_port = 0
 
@@ -82,7 +82,7 @@ class Ports:
             raise ReceiverError(f"the receiver's ports could not be opened: {self._failure}") from self._failure
 
     def stop(self) -> None:
-        """Take no more requests, and wait for those that are under way."""
+        """Stop accepting requests, and wait for running ones."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join()
@@ -120,7 +120,7 @@ class Ports:
         return context
 
     def _listen(self, protocol: str, setting: str, port: int) -> int:
-        """Take a port, and return its number."""
+        """Open a port, and return its number."""
         host = self._settings.host
         try:
             family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]

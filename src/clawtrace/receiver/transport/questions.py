@@ -1,4 +1,4 @@
-"""What is not OTLP on the ports, over HTTP below `/clawtrace/`: questions about the store, and a sidecar's control service and page.
+"""HTTP routes below `/clawtrace/`, next to OTLP on the same ports: queries of the store, and a sidecar's control service and page.
 
 Who answers is handed in (`clawtrace.verdicts.reading.remote`, `clawtrace.sidecar`); here is what keeps requests harmless: a token,
 a bounded body, a bounded number that wait, and threads that are neither the event loop's nor the writer's.
@@ -53,7 +53,7 @@ class HttpQuestion:
 
 
 class QuestionReply(NamedTuple):
-    """What a request is answered with."""
+    """The answer to a request."""
 
     status: int
     """HTTP status."""
@@ -124,7 +124,7 @@ class Questions:
         return path.startswith(PREFIX) or path == METRICS_PATH
 
     def stop(self) -> None:
-        """Take no more requests, and wait for those that are being answered."""
+        """Stop accepting requests, and wait for those that are being answered."""
         with self._lock:
             self.stopping = True
         self._pool.shutdown()
@@ -144,12 +144,12 @@ class Questions:
         return same and scheme.lower() == "bearer"
 
     def troubled(self, trouble: bool) -> None:
-        """Say whether the store cannot be written: the service is not ready then."""
+        """Set whether the store cannot be written: the service is then not ready."""
         self._trouble = trouble
         self._told(trouble)
 
     def submit(self, work: Callable[[], T]) -> Future[T] | None:
-        """Have one of the threads do something; None where too much waits, or this is stopping."""
+        """Run `work` in one of the threads; None if too many requests wait, or this is stopping."""
         with self._lock:
             if self.stopping or self._waiting >= self._most:
                 return None

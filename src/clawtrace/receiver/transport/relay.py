@@ -82,7 +82,7 @@ class Relay(asyncio.BufferedProtocol):
         return self.transport.get_extra_info("ssl_object") is None
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio's signature)
-        """Have the server read what came before the end, also where it waited for its answers to be read."""
+        """Pass on the end, and let the server read all earlier bytes even if its answers are no longer read."""
         self._end()
         self.resume_writing()
         if self._over:
@@ -90,12 +90,12 @@ class Relay(asyncio.BufferedProtocol):
             self.site.activity.set()
 
     def pause_writing(self) -> None:
-        """Take no more answers from the server until the exporter has read those it has."""
+        """Stop reading the server's answers until the exporter has read the previous ones."""
         if self._inner is not None:
             self._inner.pause_reading()
 
     def resume_writing(self) -> None:
-        """Take answers again."""
+        """Read the server's answers again."""
         if self._inner is not None:
             self._inner.resume_reading()
 

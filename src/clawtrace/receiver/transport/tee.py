@@ -28,10 +28,10 @@ _LOG = logging.getLogger("clawtrace.receiver")
 _RETRY_SECONDS = (0.2, 1.0)
 """Pauses before the second and the third try of a request that may be tried again."""
 _RETRIED = frozenset({429, 502, 503, 504})
-"""What the OTLP specification lets a sender try again."""
+"""HTTP statuses after which the OTLP specification lets a sender retry."""
 _ANSWER_BYTES = 1 << 20
 _ENTRY_BYTES = 512
-"""What a waiting request takes in addition to its body."""
+"""Memory of a waiting request in addition to its body, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Tee:
         self._thread.start()
 
     def put(self, request: Request) -> None:
-        """Have a request forwarded; it is dropped when too much waits already. Returns at once."""
+        """Queue a request to be forwarded; it is dropped if too much waits. Returns at once."""
         size = len(request.body) + _ENTRY_BYTES
         with self._condition:
             if self._stopping.is_set() or self._queued + size > self.settings.queue_bytes:

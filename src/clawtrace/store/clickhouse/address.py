@@ -1,4 +1,4 @@
-"""Where a ClickHouse is and what its tables are called, as a URL says.
+"""The address of a ClickHouse server and the names of its tables, read from a URL.
 
 ``clickhouse://[user[:password]@]host[:port][/database][?secure=true&traces=otel_traces&logs=otel_logs&own=clawtrace]``
 """

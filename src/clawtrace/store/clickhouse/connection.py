@@ -28,7 +28,7 @@ _SETTINGS = {
     "session_timeout": 3600,
     "send_progress_in_http_headers": 0,
 }
-"""What makes NULL mean unknown, as the portable SQL has it; and an hour of silence keeps the session's tables."""
+"""Settings for which NULL means unknown, as in the portable SQL, and which keep the session's tables for an idle hour."""
 _JSON = {"output_format_json_quote_64bit_integers": 0, "wait_end_of_query": 1}
 """Numbers as numbers; and an error that comes late is an error, not the end of the answer."""
 _SECONDS = 600
@@ -170,7 +170,7 @@ class ServerSession:
         self._try(lambda: self._client.insert(table, rows, column_names=names, column_type_names=types))
 
     def close(self) -> None:
-        """Let go of the server; it forgets the session's tables when that has been silent for long enough."""
+        """Close the connection; the server drops the session's tables after the idle time."""
         self._client.close()
 
     def _try(self, call: Callable[[], T]) -> T:

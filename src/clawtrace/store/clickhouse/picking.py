@@ -1,4 +1,4 @@
-"""Which traces of the Collector's tables are read: those that were asked for, and all that share a run with them.
+"""The traces of the Collector's tables that are read: the requested ones, and all that share a run with them.
 
 A run is judged whole or not at all. A time range picks the traces that began in it, and then come, as often as there are
 any, the other traces of their runs, the traces that they link to, and those that link to them.
@@ -21,7 +21,7 @@ _COLUMNS = {"traces": ("SpanAttributes", "Links.TraceId", "Duration"), "logs": (
 
 
 class Selection(NamedTuple):
-    """What was asked for."""
+    """The requested traces."""
 
     since_ns: int | None = None
     until_ns: int | None = None
@@ -41,14 +41,14 @@ EVERYTHING = Selection()
 
 
 class Picked(NamedTuple):
-    """What is read."""
+    """The traces that are read."""
 
     everything: bool
     spans: int
     has_logs: bool
     """Whether there is a table of log records."""
     traces: frozenset[str]
-    """Those that were asked for themselves; empty where everything was."""
+    """The explicitly requested ones; empty if all were."""
     runs: frozenset[str]
     """Names of runs of log records outside of traces that were asked for."""
 
@@ -102,7 +102,7 @@ class _Picking:
         self.connection.run(sql, {name: value for name, value in self.params.items() if f"{{{name}:" in sql})
 
     def ask(self) -> None:
-        """Note what is asked for."""
+        """Store the request in a temporary table."""
         spans = self.asked(self.names("SpanAttributes"))
         where = f" AND ({self.selection.where})" if self.selection.where else ""
         self.run(f"INSERT INTO picked_traces SELECT DISTINCT TraceId, 1 FROM {self.traces} WHERE {spans}{where}")

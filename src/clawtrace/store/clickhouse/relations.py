@@ -38,7 +38,7 @@ _OTHER_TABLES: dict[str, dict[str, ColumnType]] = {
     "run_numbers": {"run_no": "bigint", "run_id": "text"},
     "run_records": {"run_id": "text"},
 }  # fmt: skip
-"""What verdicts read in addition to the relations: why a run has no trace, and what its facts were computed from."""
+"""Tables that verdicts read in addition to the relations: why a run has no trace, and the inputs of its facts."""
 
 _NEEDED = ("join_use_nulls", "aggregate_functions_null_for_empty")
 _STATE = "SELECT run_id, raw_rows, last_arrival_ns, record_ns, normaliser FROM fact_state ORDER BY run_id"
@@ -144,7 +144,7 @@ class ClickHouseRelations:
 
     @property
     def address(self) -> ClickHouseAddress:
-        """Where the server is."""
+        """The address of the server."""
         return self._tables.connection.address
 
     @property
@@ -153,7 +153,7 @@ class ClickHouseRelations:
         return self._tables.connection
 
     def facts_were_computed(self) -> None:
-        """Take note that the source may hold other facts."""
+        """Record that the source may hold other facts."""
         self._may_differ = True
 
     def bring_up_to_date(self) -> None:
@@ -179,7 +179,7 @@ class ClickHouseRelations:
             self._tables = whole
 
     def close(self) -> None:
-        """Let go of the server."""
+        """Close the connection."""
         self._tables.connection.close()
 
     # Questions --------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What is said of an error of the engine or of the disk: what is in the way, and what to do about it."""
+"""Messages for errors of the engine or the disk: the cause and what to do."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 _EMPTY_LOG_BYTES = 100
-"""What a write-ahead log has before its first transaction, and a little more."""
+"""Bytes of a write-ahead log before its first transaction, rounded up."""
 
 _LOG_DAMAGED = "Failure while replaying WAL"
 _DAMAGED = ("not a valid DuckDB database", "Corrupt database file", "Could not read enough bytes", _LOG_DAMAGED)
@@ -41,7 +41,7 @@ _DISK = {
     "fsync failed": "the disk does not keep what is written. Look at the system's log",
     "Input/output error": "the disk reports an input/output error. Look at the system's log",
 }
-"""By what the system says, which DuckDB repeats in its messages."""
+"""By the system's error text, which DuckDB repeats in its messages."""
 _ENGINE_STOPPED = "database has been invalidated"
 _SALVAGE = "or write what can be read into another: `clawtrace store salvage {path} -o NEW`"
 _MOVE_AWAY = "The file is damaged: put a copy of it back, move it away, after which a campaign runs its agents anew, "

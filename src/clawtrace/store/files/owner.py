@@ -1,4 +1,4 @@
-"""Who holds a store: DuckDB gives a file to one process, so that one writes next to it where it can be asked.
+"""The process that holds a store: DuckDB opens a file in one process only, so that one publishes its address in a file next to it.
 
 ``<store>.owner`` is written while the store is held and removed before it is let go. A process that was killed leaves
 it behind; the next holder of the store replaces it, and readers pass over the file of a process that is gone.
@@ -42,7 +42,7 @@ __all__ = [
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 5.0
-"""How long a file that another process holds is tried again."""
+"""Seconds for which opening a file that another process holds is retried."""
 
 LOG_BYTES = 64 << 20
 """A write-ahead log of so many bytes is moved into the file, whatever else arrives."""
@@ -54,7 +54,7 @@ _COMMAND_LIMIT = 120
 
 
 class Owner(NamedTuple):
-    """Where the process that holds a store answers questions."""
+    """The address at which the process that holds a store answers queries."""
 
     address: str
     """Base URL of its HTTP port."""

@@ -22,7 +22,7 @@ SCHEMA_VERSION = 1
 _SQL = Path(__file__).parents[1] / "sql"
 _DUCK_TYPES = {"text": "VARCHAR", "bigint": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN"}
 _TEXT_COMPRESSION = " USING COMPRESSION dict_fsst"
-"""For the texts of relations, which questions compare and group by: compressed by zstd they cost 40 % more to ask."""
+"""For texts of relations that queries compare and group by: with zstd a query costs 40 % more."""
 
 
 def holds_store(db: DuckDBPyConnection, path: str) -> bool:
@@ -62,7 +62,7 @@ def create_tables(db: DuckDBPyConnection, path: str) -> None:
 
 
 def renew(db: DuckDBPyConnection, path: str) -> None:
-    """Give a file whose relations have other columns than this version's, empty ones; facts are computed anew from raw rows.
+    """Replace relations whose columns differ from this version's by empty ones; facts are computed again from raw rows.
 
     Raises:
         StoreError: they cannot be created; the file is as it was.

@@ -14,7 +14,7 @@ from pathlib import Path
 __all__ = ["bound_user_sql", "bounded"]
 
 _FOR_OTHERS = 1 << 30
-"""What the other threads, and memory that is reserved and never used, may take meanwhile."""
+"""Bytes for other threads and for memory that is reserved and never used."""
 _STATM = Path("/proc/self/statm")
 
 
@@ -41,7 +41,7 @@ def bound_user_sql() -> None:
 
 @contextmanager
 def bounded(gathered: int) -> Iterator[None]:
-    """Let the process grow by no more than `gathered` and a reserve; an allocation beyond that is an error."""
+    """Limit the growth of the process to `gathered` and a reserve; a larger allocation is an error."""
     if not _switch.on:
         yield
         return

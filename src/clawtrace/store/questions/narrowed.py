@@ -19,7 +19,7 @@ __all__ = ["narrowed"]
 
 @contextmanager
 def narrowed(sides: Sequence[FactSide], run_ids: Sequence[str], queries: Sequence[Query]) -> Iterator[None]:
-    """Let the relations that `queries` name hold, inside, only these runs' rows, and only the columns that they name."""
+    """Restrict the relations named by `queries`, inside this context, to these runs' rows and to the columns they name."""
     text = " ".join(query.sql for query in queries)
     read = {relation.name: columns for relation in RELATIONS.values() if (columns := _columns_read(relation, text))}
     read.pop("attributes", None)  # that one is a view

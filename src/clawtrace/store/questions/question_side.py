@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 __all__ = ["QuestionSide"]
 
 USER_MEMORY_BYTES = 1 << 30
-"""What a user's SQL that has a time limit may gather: sorted, grouped and joined rows. One long text is not counted by DuckDB, but by `address_space`."""
+"""The most bytes that a user's SQL with a time limit may sort, group and join. DuckDB does not count one long text; `address_space` does."""
 _COPIED_ROWS = 2_000
 """Relations of more rows are copied into a table when they are loaded."""
 _OF_A_SIGNAL = re.compile(r"(?:KeyboardInterrupt:|SystemExit: (\d+))\s*$")
-"""How an error ends that the engine makes of the exception of a signal's handler."""
+"""The end of the engine's error for an exception raised in a signal handler."""
 
 
 class QuestionSide:
@@ -288,7 +288,7 @@ class QuestionSide:
 T = TypeVar("T")
 
 _STEP_SECONDS = 0.05
-"""How long an interrupted statement may take before it is interrupted once more."""
+"""Seconds that an interrupted statement may take before it is interrupted again."""
 
 
 def check_single_select(connection: DuckDBPyConnection, sql: str) -> None:

@@ -1,4 +1,4 @@
-"""What was acknowledged and is not in the tables yet: a file next to the store, synced with every group.
+"""The journal of acknowledged rows that are not in the tables yet: a file next to the store, synced with every group.
 
 A commit of DuckDB costs milliseconds however few spans it has, an append to this file a tenth of one. ``<store>.journal``
 begins with a line that says which store it is of; each group after it is `_HEAD` and JSON. A last group that ends too
@@ -36,7 +36,7 @@ _sync = getattr(os, "fdatasync", os.fsync)
 
 
 class Group(NamedTuple):
-    """What one commit writes."""
+    """The rows of one commit."""
 
     numbers: list[tuple[int, str]]
     """Numbers and ids of runs that are new."""
@@ -46,7 +46,7 @@ class Group(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """How many spans and log records it has."""
+        """The number of its spans and log records."""
         return len(self.spans) + len(self.logs)
 
 
@@ -59,7 +59,7 @@ class Journal:
         self._file: int | None = None
         self._start = 0
         self._end = 0
-        """Where the first group begins, and the next one."""
+        """Positions of the first and of the next group."""
 
     def append(self, store_id: str, number: int, group: Group) -> None:
         """Write a group; on return it survives ``kill -9``.
@@ -104,7 +104,7 @@ class Journal:
             self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._file is not None:
             os.close(self._file)
             self._file = None

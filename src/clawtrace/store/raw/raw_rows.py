@@ -38,7 +38,7 @@ UNION SELECT n.run_no FROM run_numbers AS n JOIN run_records AS r ON r.run_id = 
 
 
 def adopt(db: DuckDBPyConnection, adopted: Sequence[tuple[str, int, str]], numbers: Mapping[str, int]) -> list[str]:
-    """Give traces to runs, in the caller's transaction, and retire the runs that stood for them alone.
+    """Attribute traces to runs in the caller's transaction, and retire the runs that stood for these traces alone.
 
     What the receiver counted for a retired run counts for the one that its trace belongs to.
 
@@ -269,7 +269,7 @@ class RawRows:
             self.abandon()
 
     def abandon(self) -> None:
-        """Let go of the journal, with what waits in it: the next one to open the store moves it."""
+        """Close the journal with what waits in it: the next process to open the store moves it."""
         if self._journal is not None:
             self._journal.close()
 

@@ -92,7 +92,7 @@ def _cut(pattern: re.Pattern[str], text: str) -> str:
 
 @lru_cache(maxsize=_CACHE)
 def model_name(text: str) -> ModelName:
-    """Take a model name apart; pure, and cached because a store holds few distinct names."""
+    """Split a model name into its parts; cached because a store holds few distinct names."""
     name = _cut(_MARKS, text.strip().lower()).rstrip("/")
     name = name.rsplit("/", 1)[-1]
     for prefix in (_PROVIDER, _BEDROCK):

@@ -1,4 +1,4 @@
-"""How far work is that may take long. Who does the work says so; whether and how it is shown is decided elsewhere."""
+"""Progress of long work. The worker reports it; callers decide whether and how to show it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Counted:
         self.more(0)
 
     def more(self, parts: int) -> None:
-        """Take note of parts that are done."""
+        """Record finished parts."""
         with self._lock:
             self._done += parts
             self._progress(self._what, self._done, self._total)

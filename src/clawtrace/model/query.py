@@ -23,7 +23,7 @@ class Limits(NamedTuple):
     time_limit_s: float | None = None
     """Seconds after which it is interrupted; None for no limit."""
     max_rows: int | None = None
-    """How many rows are fetched at most; what lies beyond is not seen; None for all."""
+    """The most rows that are fetched; None for all."""
 
 
 NO_LIMITS = Limits()

@@ -131,7 +131,7 @@ class LogBatch(_RowsOfBoth):
 
 
 class Receipt(NamedTuple):
-    """What one request did for one run: the numbers that a "no trace" message is written from."""
+    """The effects of one request on one run: the numbers behind a "no trace" message."""
 
     run_no: int
     request_no: int
@@ -150,7 +150,7 @@ class Receipt(NamedTuple):
 
 
 class RawSink(Protocol):
-    """Where the receiver's writer puts what it decoded. A store MUST make a commit durable before it returns."""
+    """The target of the receiver's writer. A store MUST make a commit durable before it returns."""
 
     def commit(
         self,

@@ -14,7 +14,7 @@ Severity = Literal["error", "warn"]
 
 
 class Status(StrEnum):
-    """How a question was answered."""
+    """The status of a verdict."""
 
     PASS = "pass"
     """It holds."""
@@ -50,9 +50,9 @@ class Evidence(NamedTuple):
     name: str
     """The span's name."""
     why: str
-    """What about the span mattered, cut to a readable length."""
+    """The detail of the span that mattered, cut to a readable length."""
     start_ns: int | None = None
-    """When it started: nanoseconds since the Unix epoch."""
+    """Its start, in nanoseconds since the Unix epoch."""
 
 
 class Standing(NamedTuple):
@@ -88,9 +88,9 @@ class Verdict(NamedTuple):
     severity: Severity = "error"
     """`warn` keeps it out of the exit code."""
     expected: Any = None
-    """What was expected, as a JSON value."""
+    """The expected value, as JSON."""
     actual: Any = None
-    """What was found, as a JSON value; None when unknown."""
+    """The actual value, as JSON; None when unknown."""
     evidence: tuple[Evidence, ...] = ()
     """The spans that decided, the most significant first."""
     sql: str = ""
@@ -189,9 +189,9 @@ class RunResult(NamedTuple):
     traces: int = 0
     duration_ms: float | None = None
     error: str = ""
-    """What broke before or while the agent ran (runner, precondition); empty when nothing did."""
+    """The failure before or while the agent ran (runner, precondition); empty if none."""
     diagnostics: tuple[str, ...] = ()
-    """What the receiver or the normaliser has to say about the run: conflicts, rejected spans, cut cycles."""
+    """Notes of the receiver and the normaliser about the run: conflicts, rejected spans, cut cycles."""
     totals: Mapping[str, Any] = MappingProxyType({})
     """The run_totals row, for display."""
     reused: bool = False

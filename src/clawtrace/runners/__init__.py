@@ -1,1 +1,1 @@
-"""What runs an agent: one module a runner type, found by walking this package (spec: config.md §3)."""
+"""Runners of agents: one module per runner type, found by walking this package (spec: config.md §3)."""

@@ -1,4 +1,4 @@
-"""What a runner is given, what it gives back, and how it is found.
+"""The interface of a runner: its input, its result, and its registration.
 
 A runner starts an agent for one run, waits until nothing of it is left, and says how it ended. It knows
 nothing of stores, sessions or verdicts (spec: config.md §3).
@@ -57,7 +57,7 @@ Protocol = Literal["grpc", "http/protobuf", "http/json"]
 """A value of ``OTEL_EXPORTER_OTLP_PROTOCOL``."""
 
 RunStatus = Literal["success", "failed", "timed_out", "provider_error", "invalid"]
-"""How the agent ended. ``invalid``: it could not be run, or was interrupted, so nothing can be said of it."""
+"""How the agent ended. ``invalid``: it could not be run or was interrupted, so it cannot be judged."""
 
 
 class RunnerSettings(Documented):
@@ -227,7 +227,7 @@ class AgentInputs:
 
 @dataclass(frozen=True, slots=True)
 class TelemetryTarget:
-    """Where the agent's spans go, and the context they are born in."""
+    """The endpoint of the agent's spans, and their parent context."""
 
     grpc: str
     """Base URL of the gRPC endpoint, for example ``http://127.0.0.1:4317``."""
@@ -240,7 +240,7 @@ class TelemetryTarget:
     switches: Mapping[str, bool | str] = field(default_factory=dict)
     """`telemetry_env` of the project: groups or variables switched off, or given another value."""
     token: str | None = None
-    """What every export request must carry; None where nothing is required."""
+    """The token that export requests must carry; None if none is required."""
     later_turns: tuple[tuple[str, str], ...] = ()
     """Trace id and parent span id of the turns after the first: each is sent with its own ``traceparent``."""
     resource: Mapping[str, str] = field(default_factory=dict)
@@ -275,13 +275,13 @@ class TelemetryTarget:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """How a run ended, as seen by its runner."""
+    """The end of a run as its runner saw it."""
 
     run_status: RunStatus | None
     """None where no agent was run here, so that this is unknown."""
     started_ns: int | None = None
     ended_ns: int | None = None
-    """When the agent's own process ended, not its last descendant."""
+    """The end of the agent's own process, not of its last descendant."""
     ended: float | None = None
     """The same in seconds of the machine's monotonic clock, by which the wait for its last spans is measured."""
     exit_code: int | None = None
@@ -298,9 +298,9 @@ class RunOutcome:
     final_output: str | None = None
     """The runner's view of the final answer; None when it has none."""
     runner_error: str | None = None
-    """What kept the agent from being judged, and what to do about it; None when nothing did."""
+    """Why the agent cannot be judged, and what to do about it; None if it can."""
     notes: tuple[str, ...] = ()
-    """What else happened around the run: processes that outlived the command, and how they ended."""
+    """Other notes on the run: processes that outlived the command, and how they ended."""
     changes: Mapping[str, list[str]] = field(default_factory=dict)
     """Files of the workspace: ``created``, ``modified``, ``deleted``, ``unchanged``."""
     digests: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -312,7 +312,7 @@ class RunOutcome:
     artifacts: tuple[ArtifactFile, ...] = ()
     """Files that the run created or changed, and what is kept of them."""
     turns_started_ns: tuple[int, ...] = ()
-    """When the command of each turn that was sent was started."""
+    """The start of each sent turn's command."""
     agent: Literal["started", "running"] | None = None
     """Whether the command starts its agent or sends messages to one that already runs; None where not stated."""
     settle_ms: int | None = None

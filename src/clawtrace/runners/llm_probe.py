@@ -34,7 +34,7 @@ from clawtrace.support.attribute_docs import Documented
 __all__ = ["LlmProbeRunner", "LlmProbeSettings", "WebSearch", "options_of"]
 
 _PACKAGES = ("clawtrace-eval", "pydantic-ai-slim", "openai", "anthropic", "google-genai")
-"""What a probe is made of."""
+"""Packages whose versions a probe depends on."""
 
 
 def _search_address(url: str) -> str:

@@ -1,4 +1,4 @@
-"""What the runners share that give messages to the suite's model (spec: config.md §3)."""
+"""Shared by the runners that send messages to the suite's model (spec: config.md §3)."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def command_of(module: str, order: Any, file: Path, settings: WorkspaceSettings,
 
 
 _KNOWN = {"openai": "openai", "openrouter": "openrouter", "anthropic": "anthropic", "google": "gemini"}
-"""What our server calls the providers whose usual address it knows."""
+"""Our server's names of the providers whose usual address it knows."""
 
 
 def redirected(choice: ModelChoice, models: ModelAddresses | None, env: Mapping[str, str]) -> ModelChoice:

@@ -51,7 +51,7 @@ from clawtrace.runners.workspace import AgentFiles
 __all__ = ["OpenClawRunner", "OpenClawSettings"]
 
 _GRACE_SECONDS = 30.0
-"""For the gateway to end its turn and export."""
+"""Seconds for the gateway to end its turn and export."""
 
 _FALLBACK = "EMBEDDED FALLBACK: "
 """What `openclaw agent` writes before it does a turn's work itself."""
@@ -218,7 +218,7 @@ def _text(messages: Sequence[Message]) -> str:
 
 @contextmanager
 def _replies(request: RunRequest, home: Path) -> Iterator[None]:
-    """Give the keeper each turn that it asks for, where a simulated user says them.
+    """Send the keeper each requested turn of a simulated user.
 
     Raises:
         RunnerError: the user could not go on; the keeper was told that the conversation is over.

@@ -1,4 +1,4 @@
-"""What the control service does, apart from how it is asked: each operation takes a model and returns JSON values."""
+"""The operations of the control service, independent of the protocol: each takes a model and returns JSON values."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class Control:
         return self.standing(run_id)
 
     def stop(self) -> None:
-        """Have those who wait for a run's end answered now."""
+        """Answer those who wait for a run's end now."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()

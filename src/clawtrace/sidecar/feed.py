@@ -1,4 +1,4 @@
-"""What happens in the service, as it happens: runs that begin and close, and verdicts, for clients that follow over HTTP.
+"""Live events of the service for clients over HTTP: runs that begin and close, and verdicts.
 
 The verdicts that it gave last are kept for its page.
 """
@@ -112,7 +112,7 @@ _MOST = 5_000
 
 
 class LastVerdicts:
-    """Of each run its last result, of the runs that were judged last; safe to use from several threads."""
+    """The last results of the most recently judged runs; safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

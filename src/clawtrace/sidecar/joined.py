@@ -26,7 +26,7 @@ from clawtrace.sidecar.control import RunExistsError
 __all__ = ["JoinedSession", "NamedService"]
 
 PATIENCE_SECONDS = 30.0
-"""How long a service that does not answer is asked again: it may be starting anew."""
+"""Seconds for which requests to a service that does not answer are retried: it may be restarting."""
 _PAUSE_SECONDS = 0.25
 _RUNS_A_QUESTION = 500
 _LONGEST_OUTPUT = 500_000
@@ -148,7 +148,7 @@ class JoinedSession(Session):
         end_run: bool = False,
         waiting: Waiting | None = None,
     ) -> RunRecord:
-        """Have the service wait until nothing more of the run can come, and fetch what came; see `Session.close_run`."""
+        """Let the service wait until nothing more of the run can arrive, and fetch its rows; see `Session.close_run`."""
         del ended, end_run, waiting  # the service waits, from now on
         cleaned = record._replace(
             final_output=record.final_output and self.clean(record.final_output),
@@ -186,7 +186,7 @@ class JoinedSession(Session):
         return closed
 
     def close_again(self, run_id: str, waiting: Waiting | None = None) -> bool:
-        """Have the service close a run again of which more came after it was closed; see `Session.close_again`."""
+        """Let the service close a run again if more arrived after it was closed; see `Session.close_again`."""
         del waiting
         record = self._store.record(run_id)
         if run_id not in self._begun or record is None or record.closed_by in (ClosedBy.SETTLED, ClosedBy.TIMEOUT):

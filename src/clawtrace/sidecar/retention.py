@@ -1,4 +1,4 @@
-"""How much the service keeps: now and then, the oldest runs that are over are deleted."""
+"""Retention of the service: it regularly deletes the oldest finished runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Retention:
         self._judged = judged
         self.keep = keep
         self.deleted: Counter[Limit] = Counter()
-        """How many runs were deleted, by the limit that each was beyond."""
+        """The number of deleted runs by the limit that they exceeded."""
         self._awake = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._work, name="clawtrace-retention", daemon=True)
@@ -52,7 +52,7 @@ class Retention:
             self._thread.join()
 
     def change(self, keep: Keep) -> None:
-        """Have other limits from now on."""
+        """Change the limits."""
         self.keep = keep
         self._awake.set()
 

@@ -154,12 +154,12 @@ class Service:
         self._telemetry.stop()
 
     def stop(self) -> None:
-        """Have `wait` return; may be called from a signal's handler."""
+        """Make `wait` return; may be called from a signal handler."""
         self._stopping = True
         self._called.set()
 
     def reload(self) -> None:
-        """Have `wait` call what it was given for this; may be called from a signal's handler."""
+        """Make `wait` call its reload function; may be called from a signal handler."""
         self._reloading = True
         self._called.set()
 

@@ -1,4 +1,4 @@
-"""What the service says of itself and of its verdicts, in the terms of OpenTelemetry: metrics, and evaluation events."""
+"""The service's own telemetry, in OpenTelemetry's terms: metrics, and evaluation events for its verdicts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _gauge(name: str, value: float) -> OwnMetric:
 
 
 class Sends(NamedTuple):
-    """Where verdicts and metrics are sent; None sends none."""
+    """The endpoints for verdicts and metrics; None sends none."""
 
     verdicts: TeeSettings | None = None
     """Gets each verdict as an event."""

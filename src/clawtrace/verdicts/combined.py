@@ -24,14 +24,14 @@ __all__ = ["Combined", "WaitingQuestion", "combine", "own_verdicts", "parts_of"]
 
 @dataclass(eq=False)
 class WaitingQuestion:
-    """What one caller asks of its runs."""
+    """The assertions of one caller about its runs."""
 
     run_ids: Sequence[str]
     assertions: Sequence[Assertion]
     worlds: Mapping[str, World]
-    """What is known of runs apart from their spans, by run id."""
+    """The records of runs, apart from their spans, by run id."""
     probed: Mapping[int, Probed]
-    """What the probes among `assertions` found, by place."""
+    """The results of the probes among `assertions`, by position."""
     evidence_of_passes: bool
     """Whether verdicts that passed carry their spans."""
     alone: bool
@@ -41,14 +41,14 @@ class WaitingQuestion:
 
 
 class Combined(NamedTuple):
-    """What several callers ask; no two of them ask about the same run."""
+    """The assertions of several callers, each about other runs."""
 
     run_ids: Sequence[str]
     assertions: Sequence[Assertion]
     worlds: Mapping[str, World]
     probed: Mapping[int, Probed]
     asked: Mapping[str, Sequence[int]] | None
-    """Which of `assertions` each run is asked, by place, in the order of its verdicts; None: all of them."""
+    """The positions of the `assertions` asked of each run, in the order of its verdicts; None: all."""
 
 
 def combine(askings: Sequence[WaitingQuestion]) -> Combined:

@@ -1,4 +1,4 @@
-"""What would settle an open answer: what its reasons say, and what the dialects of the run could record.
+"""What would settle an open answer: advice of its reasons, and facts that the run's dialects could record.
 
 Those show whether a fact was lost, switched off or never recordable (spec: span-model.md §5, "records").
 """
@@ -50,7 +50,7 @@ _IN_OWN_SPANS = {
         "runs.final_output": "the answer is in `gen_ai.output.messages` of the last model call, or of the agent's span",
     }.items()
 }
-"""What shows a fact in spans that a program writes itself, by OpenTelemetry's GenAI conventions."""
+"""How hand-written spans show a fact, by OpenTelemetry's GenAI conventions."""
 _OF_NO_INSTRUMENTATION = ("otel-genai", "opentelemetry")
 """Dialects of spans that any program can write."""
 

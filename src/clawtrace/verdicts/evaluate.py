@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["evaluate", "without_secrets"]
 
 _MANY_RUNS = 1_000
-"""From here on it pays to copy the rows of the runs whose evidence is shown."""
+"""The number of runs with shown evidence from which copying their rows pays off."""
 
 _NO_FACTS = FactState((), ())
 

@@ -36,7 +36,7 @@ _SPANS = "SELECT t.run_id FROM run_totals AS t JOIN wanted_runs AS w ON w.run_id
 
 
 class _StandIn(NamedTuple):
-    """Where the answer for one assertion and run comes from."""
+    """The source of the answer for one assertion and run."""
 
     stored: str | None
     """The run that holds the log's spans; None where there is none."""
@@ -204,7 +204,7 @@ class LogFallback:
 
 
 def _nothing(reading: LogReading, path: Path, named: str) -> str:
-    """Say that a log records nothing of a run, and what it does record."""
+    """Report that a log records nothing of a run, and what it does record."""
     if reading.by_run and named in reading.runs:
         return (
             f"The log `{path.name}` ({reading.title}) has lines of run {named!r}, and none of them is about a tool, a "

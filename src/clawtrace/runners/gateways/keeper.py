@@ -44,12 +44,12 @@ __all__ = ["answer_text", "answers", "at_a_change", "main"]
 _EXIT_SECONDS = 20
 """For a gateway to end once it was asked to; less than what this process itself is given."""
 _PORTS = 5
-"""How many ports are tried: another program may take one between its choice and its use."""
+"""The number of ports that are tried: another program may take one between its choice and its use."""
 _PLUGIN = "@openclaw/diagnostics-otel"
 """The plugin that exports. 2026.4 carries it, and so do OpenClaw's own images; only one that is installed by its name may export:
 a folder named in `plugins.load.paths` is not trusted with what it would export."""
 _NO_PLUGIN = re.compile(r"plugin not (?:installed|found): diagnostics-otel")
-"""What the check of a configuration says where it is not there."""
+"""The output of the configuration check if the plugin is missing."""
 _NO_PROMPT = "systemPromptOverride"
 _UTILITY = "utilityModel"
 """The setting of a second model, which newer versions ask for titles and recaps if it is not empty; 2026.4 refuses it."""
@@ -120,7 +120,7 @@ class _Keeper:
         self._config.write_text(json.dumps(whole, indent=1), encoding="utf-8")
 
     def _check(self) -> None:
-        """Have the configuration checked by the program itself, and the plugin that exports installed where it is missing.
+        """Let the program check the configuration, and install the exporting plugin if it is missing.
 
         Raises:
             SystemExit: the configuration is refused, or the plugin is not to be had.

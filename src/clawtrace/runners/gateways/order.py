@@ -1,4 +1,4 @@
-"""What the process that keeps a gateway is given: its instructions, and the `openclaw.json` of the run; neither holds a key."""
+"""The input of the process that keeps a gateway: its instructions and the run's `openclaw.json`, both without keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a gateway keeps of its sessions: in files up to 2026.4, in SQLite databases later."""
+"""The sessions that a gateway stores: in files up to 2026.4, later in SQLite databases."""
 
 from __future__ import annotations
 

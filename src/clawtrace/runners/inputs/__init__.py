@@ -1,1 +1,1 @@
-"""What a command depends on, by content: the files that its settings name or declare."""
+"""The content of the files that a command depends on: those that its settings name or declare."""

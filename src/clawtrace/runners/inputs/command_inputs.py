@@ -172,7 +172,7 @@ def unmatched_inputs(
 
 
 def forget_project_digests() -> None:
-    """Look at the project's files and at what is installed anew for the next digest."""
+    """Read the project's files and installed packages again for the next digest."""
     _project.cache_clear()
     _packages.cache_clear()
     _listing.cache_clear()

@@ -1,4 +1,4 @@
-"""What files hold, as one digest: by which a run knows that nothing it depends on was edited (spec: config.md §5)."""
+"""The content of files as one digest, which shows whether anything a run depends on was edited (spec: config.md §5)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import NamedTuple
 __all__ = ["MAX_FILES", "ProjectListing", "Tree", "file_digest", "files_below", "folder_tree", "tree"]
 
 MAX_FILES = 50_000
-"""How many files one digest may cover; beyond it, runs are not reused until `inputs` names fewer."""
+"""The most files of one digest; with more, runs are not reused until `inputs` names fewer."""
 
 _LEFT_OUT = frozenset(
     {".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".nox", ".mypy_cache",
@@ -129,7 +129,7 @@ def _from_git(root: Path) -> list[Path] | None:
 
 
 class ProjectListing:
-    """What git says of a project, asked once; folders of it are answered from that."""
+    """The files of a project by git, queried once for all of its folders."""
 
     def __init__(self, project: Path) -> None:
         self._project = project.absolute()

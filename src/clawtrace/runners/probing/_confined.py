@@ -47,7 +47,7 @@ def available() -> int:
 
 
 def _restrict(write: list[str], read: list[str]) -> None:
-    """Take away from this process all files but those below the given paths."""
+    """Restrict this process to the files below the given paths."""
     libc = ctypes.CDLL(None, use_errno=True)
     version = available()
     if version < 1:

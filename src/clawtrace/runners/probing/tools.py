@@ -29,7 +29,7 @@ MAX_READ = 1024 * 1024
 
 
 class ToolError(Exception):
-    """What went wrong, such as a path that is not in the workspace; the message is for the model."""
+    """A failure of a tool, such as a path outside the workspace; the message is for the model."""
 
 
 def read_text(workspace: Path, name: str) -> str:
@@ -135,7 +135,7 @@ _SYSTEM = (
     "/proc",
     "/sys/devices/system/cpu",
 )
-"""Where programs and what they need are: commands may read and run what is there."""
+"""Folders of programs and their files, which commands may read and run."""
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
 
 

@@ -33,7 +33,7 @@ CHANNEL = 3
 """The descriptor of the socket; it is not the command's."""
 PR_SET_CHILD_SUBREAPER = 36
 STUCK_SECONDS = 10.0
-"""How long a process may survive SIGKILL (uninterruptible sleep) before it is reported instead of waited for."""
+"""Seconds that a process may survive SIGKILL (uninterruptible sleep) before it is reported instead of waited for."""
 LINUX = sys.platform.startswith("linux")
 
 
@@ -181,7 +181,7 @@ class Watch:
             self.signal_all(signal.SIGKILL)
 
     def report_end(self, status: int) -> None:
-        """Say how the command itself ended; what it left behind gets its own time."""
+        """Report how the command itself ended; processes that it left behind get extra time."""
         self.main_ended = True
         killed_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
         code = None if killed_by else os.WEXITSTATUS(status)

@@ -57,9 +57,9 @@ class DecisionInputs(NamedTuple):
     rows: Sequence[Row]
     """The first of the rows that a query found."""
     found: int
-    """How many it found."""
+    """The number of rows it found."""
     world_rows: Sequence[Row]
-    """Those from the world, all of them: no query finds them again."""
+    """All rows that come from outside the store: no query can find them again."""
 
 
 class Texts(NamedTuple):
@@ -86,13 +86,13 @@ class Asked:
     by_function: Sequence[bool]
     """Whether a function answers for the row."""
     decided: dict[int, Outcome] = field(default_factory=dict)
-    """What Python answered, by row, where SQL left a run open."""
+    """Python's answers by row, for runs that SQL left open."""
     broken: dict[str, str] = field(default_factory=dict)
     """Why a user's own SQL could not be asked of a run, by run id; its row has no outcome."""
     own_values: Mapping[str, Mapping[str, Collection[str]]] = field(default_factory=dict)
     """The values of each run, by run id, in each resolved relation, by name, where they are kept apart."""
     inputs: dict[int, DecisionInputs] = field(default_factory=dict)
-    """What Python answered from, by row, where it did."""
+    """The inputs of Python's answers, by row."""
     named: Sequence[tuple[tuple[str, ...], Values]] = ()
     """The plain names that were meant (`Resolve.names`), and those that are recorded."""
 
@@ -279,7 +279,7 @@ def left_to_function(answer: Columns) -> list[bool]:
 
 
 def _decide(asked: Asked, worlds: Mapping[str, World]) -> None:
-    """Let the assertion's function answer for the runs that SQL left open."""
+    """Answer the runs that SQL left open with the assertion's function."""
     rows = {row: asked.answer.row(row) for row, left in enumerate(asked.by_function) if left}
     form = asked.assertion.form
     details = form.details()

@@ -60,7 +60,7 @@ def _literal(value: Scalar | Any) -> str:
 
 
 EVIDENCE_ROWS = 10
-"""How many evidence rows a verdict carries; every further one stays a query away."""
+"""The most evidence rows of a verdict; the query returns the others."""
 
 _WHY_LENGTH = 300
 """Characters to which a piece of evidence is cut."""
@@ -117,7 +117,7 @@ class EvidenceByRun:
     """The evidence of one assertion, for the runs it was fetched for."""
 
     def __init__(self, rows: Columns | None, spans: ShownSpans | None) -> None:
-        """Take rows as `evidence_query` orders them."""
+        """Read rows in the order of `evidence_query`."""
         self._rows = rows
         self._spans = spans
 

@@ -22,7 +22,7 @@ __all__ = ["Probed", "Worlds", "ask_probes"]
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """What one probe found of each run."""
+    """The results of one probe for each run."""
 
     outcomes: Mapping[str, Outcome]
     """By run id."""

@@ -22,16 +22,16 @@ __all__ = ["Rerun", "StoredQuestion", "differences"]
 
 
 class Rerun(NamedTuple):
-    """What came of a verdict that was asked again."""
+    """The result of asking a verdict again."""
 
     verdict: Verdict
     """As it is now."""
     row: Answer | None
     """The run's row of the question; None where no SQL was asked: there is no trace, or nothing is in the scope."""
     rows: Answer | None
-    """What the function was given; None where SQL alone decided."""
+    """The function's arguments; None if SQL alone decided."""
     outcome: Outcome | None
-    """What the function returned, or the row says; None where nothing was answered."""
+    """The answer of the function or the row; None if there was none."""
 
 
 @dataclass(eq=False, repr=False)
@@ -62,7 +62,7 @@ class StoredQuestion:
         self.answers: list[_AskedAgain] = []
         """One, or none where nothing was asked."""
         self.rows: Answer | None = None
-        """What the function was given last."""
+        """The function's last arguments."""
 
     def __call__(
         self,

@@ -21,15 +21,15 @@ class Rated(NamedTuple):
     """An assertion with a `min_pass_rate` below 1, over the repetitions of one case with one model."""
 
     place: int
-    """Of the assertion among those of the case."""
+    """Position of the assertion within its case."""
     rate: PassRate
     minimum: float
     code: ExitCode
-    """What it asks for, instead of its verdicts one by one; one that broke asks for more."""
+    """The exit code it asks for, in place of those of its single verdicts; a broken verdict asks for more."""
 
     @property
     def sentence(self) -> str:
-        """What was found and what was expected."""
+        """The measured and the expected value."""
         undecided = f", {self.rate.undecided} undecided" if self.rate.undecided else ""
         return (
             f"{self.rate.passed} of {self.rate.ran} repetitions passed{undecided}; `min_pass_rate` is {self.minimum:g}."
@@ -37,7 +37,7 @@ class Rated(NamedTuple):
 
 
 class Gate(NamedTuple):
-    """What the user lets pass and what not. It never changes a verdict, only what follows from it."""
+    """The user's gating rules. They never change a verdict, only the exit code."""
 
     strict: bool = False
     """Every warn is a fail; every skip and inconclusive is undecided, at any severity and with any flags below."""
@@ -48,7 +48,7 @@ class Gate(NamedTuple):
     gate_incomplete: Literal["error", "warn"] = "error"
     """`warn`: inconclusive verdicts pass."""
     gate_on: GateOn = "rate"
-    """What is compared with `min_pass_rate`: the pass rate of the repetitions, or the lower end of its interval."""
+    """The value compared with `min_pass_rate`: the pass rate of the repetitions, or the lower end of its interval."""
 
     def of_verdict(self, verdict: Verdict | Standing) -> ExitCode:
         """Return the exit code that `verdict` alone asks for."""

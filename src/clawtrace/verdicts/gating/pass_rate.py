@@ -1,4 +1,4 @@
-"""How often repetitions passed, what that says of the true rate, and how alike they are (spec: config.md §6).
+"""Pass rate of repetitions, its confidence interval, and their stability (spec: config.md §6).
 
 Undecided repetitions are neither passes nor failures. The rate counts them as not passed, the interval reaches as far
 as they could have turned, and what depends on them is not said.
@@ -33,7 +33,7 @@ _Z = 1.959963984540054
 """`NormalDist().inv_cdf(0.975)`, spelled out: importing `statistics` takes longer than judging a run. A test compares."""
 
 GateOn = Literal["rate", "lower-bound"]
-"""What is held against a minimum: the observed rate, or the lower end of its interval."""
+"""The value compared with a minimum: the observed rate, or the lower end of its interval."""
 
 Stability = Literal["stable-pass", "flaky", "stable-fail"]
 
@@ -74,7 +74,7 @@ class PassRate(NamedTuple):
 
     @property
     def stability(self) -> Stability | None:
-        """How alike the repetitions are; None while fewer than two ran, or undecided ones could say otherwise."""
+        """The stability of the repetitions; None if fewer than two ran, or if undecided ones could change it."""
         if self.passed and self.failed:
             return "flaky"
         if self.undecided or self.ran < 2:

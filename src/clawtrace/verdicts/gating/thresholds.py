@@ -27,7 +27,7 @@ class ThresholdRules(NamedTuple):
 
 
 class SuiteRate(NamedTuple):
-    """What share of a model's runs passed, and the required share."""
+    """The share of a model's runs that passed, and the required share."""
 
     model_id: str | None
     rate: PassRate
@@ -48,7 +48,7 @@ class SuiteRate(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What was found and what was expected."""
+        """The measured and the expected share."""
         whose = "the suite" if self.model_id is None else f"`{self.model_id}`"
         asked = f"the threshold is {self.threshold:g}"
         asked += f" with a tolerance of {self.tolerance:g}" if self.tolerance else ""

@@ -1,1 +1,1 @@
-"""From answers to verdicts: what is unknown, what may still change, what is a known failure."""
+"""Turns answers into verdicts: unknown values, open runs, known failures."""

@@ -74,25 +74,25 @@ _END_IT = (
     "End the run: `POST …/runs/RUN_ID/end` of `clawtrace serve`, `end()` of a capture. What a stopped service kept can be judged "
     "as it is: `clawtrace runs export`, then --traces."
 )
-"""What settles a question about a run that is open, and lacks nothing else."""
+"""Advice for a question about a run that is still open and lacks nothing else."""
 
 
 class _Weight(NamedTuple):
-    """What becomes of an outcome."""
+    """The status that follows from an outcome."""
 
     status: Status
     missing_data: bool = False
     on_missing: bool = False
     """Whether `on_missing` decides."""
     answer: Status | None = None
-    """What was answered, where it was: before it is weighed whether that was expected."""
+    """The answer, if any, before `expect: fail` is applied."""
 
 
 class Judgement:
     """The verdicts of one assertion on all runs."""
 
     within: ScopedFacts | None = None
-    """What it is narrowed down to; None for the whole of each run."""
+    """Its scope; None for the whole run."""
 
     def __init__(
         self, assertion: Assertion, runs: RunInputs, probed: Probed | None = None, *, asker: Ask = ask
@@ -103,7 +103,7 @@ class Judgement:
         self._known_failure = KnownFailure.of(assertion, runs.today)
         self._runs = runs
         self._probed = probed
-        """What a probe found; None for an assertion that asks the store."""
+        """The result of a probe; None for an assertion that queries the store."""
         traceless = not assertion.needs_trace
         self._asks_answer = assertion.asks_answer and assertion.agent is None and assertion.turn is None
         self._answerable: Sequence[bool] = [True] * len(runs.ids) if traceless else runs.traced
@@ -218,13 +218,13 @@ class Judgement:
         return Status(chosen) if chosen is not None else default
 
     def _fail(self, error: ClawtraceError) -> None:
-        """Say of every run with a trace that it could not be judged."""
+        """Give every run with a trace the verdict that it could not be judged."""
         self._asked, self._error = None, str(error)
         self.codes = bytearray(len(self.codes))
         self._skip()
 
     def _skip(self) -> None:
-        """Give the runs that cannot be asked the code of a run without a trace."""
+        """Give the runs that cannot be queried the code of a run without a trace."""
         for place in self._skipped:
             self.codes[place] = self._untraced
 
@@ -251,11 +251,11 @@ class Judgement:
         self._spend(began)
 
     def show(self, spans: ShownSpans) -> None:
-        """Take the spans that evidence names."""
+        """Store the spans that evidence names."""
         self._evidence = EvidenceByRun(self.rows_shown, spans)
 
     def _spend(self, began: float) -> None:
-        """Note what the question took; each run that was asked bears an equal part."""
+        """Record the time of the query, shared equally among its runs."""
         self._spent_ms += (time.perf_counter() - began) * 1000 / (sum(self._answerable) or 1)
 
     # Verdicts ---------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ class RunInputs:
     no_trace_hints: Mapping[str, str]
     """Why a run may have no trace, by run id."""
     unmarked: str = ""
-    """What redaction is set not to mark, in one sentence: verdicts that rest on its marks say so."""
+    """The secrets that redaction does not mark, in one sentence: verdicts that depend on marks mention it."""
     today: date = field(default_factory=date.today)
     """The local date of the verdicts: a known failure is known until a day."""
 
@@ -110,7 +110,7 @@ class RunInputs:
 
 
 class ShownFacts:
-    """What reports show of each run with its verdicts, by run id.
+    """Return what reports show of each run next to its verdicts, by run id.
 
     Args:
         store: is asked; ``selected_runs`` is changed.
@@ -192,7 +192,7 @@ def _sentences(incomplete_because: str | None) -> tuple[str, ...]:
 
 
 NAME_NO_RUN = "name no run of this evaluation"
-"""What a hint says of spans that may be those of a run without a trace: its agent exports."""
+"""Words of the hint that spans without a run may belong to a run without a trace."""
 
 _ENDS = """
 SELECT s.run_id AS run_id, r.run_status AS run_status, r.agent_exit_code AS exit_code, r.closed_by AS closed_by

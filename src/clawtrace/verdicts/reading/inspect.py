@@ -1,4 +1,4 @@
-"""What `clawtrace inspect --json` prints: the normalised facts of each run (spec: cli.md, `clawtrace.inspect/1`)."""
+"""The output of `clawtrace inspect --json`: the normalised facts of each run (spec: cli.md, `clawtrace.inspect/1`)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ FROM spans AS p JOIN selected_runs AS s ON s.run_id = p.run_id
 GROUP BY p.run_id, p.kind, p.counted_as
 ORDER BY p.run_id, p.kind, p.counted_as
 """
-"""How many spans of each kind count as what."""
+"""The number of spans by kind and by how they are counted."""
 
 
 def _owned(relation: str, number: str, columns: str) -> str:

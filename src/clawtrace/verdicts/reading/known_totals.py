@@ -28,7 +28,7 @@ _RESTS_ON: Mapping[str, tuple[str, Collection[str]]] = {
     "unrecovered_errors": ("errors", ("recovered",)),
     "agents": ("agents", ()),
 }
-"""Of each total: the relation, and the columns of it, that it is computed from."""
+"""For each total, the relation and its columns from which it is computed."""
 
 
 def bounded(name: str) -> tuple[str, str]:

@@ -15,7 +15,7 @@ __all__ = ["HeldStore"]
 
 
 _REACH_SECONDS, _CLIENT_SECONDS = 30.0, 120.0
-"""How long the first answer is waited for, and any other: others' questions wait in front, facts may be computed."""
+"""Timeouts of the first answer and of later ones, in seconds: other queries may be waiting, facts may have to be computed."""
 
 
 class HeldStore:

@@ -1,4 +1,4 @@
-"""What the page shows of a run: its spans, messages, calls and agents, with times relative to the run's first span."""
+"""The content of a run's page: spans, messages, calls and agents, with times relative to the run's first span."""
 
 from __future__ import annotations
 

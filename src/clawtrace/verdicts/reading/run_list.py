@@ -67,7 +67,7 @@ class RunList:
 
     runs: list[ListedRun]
     total: int
-    """How many runs there are in all."""
+    """The total number of runs."""
 
 
 def listed_runs(store: QueryableStore, run_ids: Sequence[str]) -> list[ListedRun]:

@@ -101,6 +101,13 @@ class TestOthers:
 
         assert lab.rows("SELECT outcome FROM llm_calls") == [(None,)]
 
+    def test_langfuse_writes_a_failure_as_a_message(self, lab: Lab) -> None:
+        said = {"langfuse.observation.type": "generation", "langfuse.observation.level": "ERROR"}
+        message = {"langfuse.observation.status_message": "1 validation error for AIMessage"}
+        lab.put(S("m", "", 0, 9, "ChatOpenAI", said | message, scope="langfuse-sdk"))
+
+        assert lab.rows("SELECT outcome FROM llm_calls") == [(None,)]
+
     def test_genkit(self, lab: Lab) -> None:
         said = {"message": {"role": "model", "content": [{"toolRequest": {"name": "pay", "ref": "r1", "input": {"eur": 5}}}]},
                 "usage": {"inputTokens": 100, "outputTokens": 10, "thoughtsTokens": 5, "totalTokens": 115}}  # fmt: skip

@@ -52,6 +52,19 @@ def test_a_program_writes_the_answer_as_one_text(lab: Lab, key: str) -> None:
     assert lab.rows("SELECT final_output FROM runs WHERE run_id = :run") == [("It is sunny.",)]
 
 
+@pytest.mark.parametrize(("finish", "outcome"), [(None, None), (["stop"], "ok")])
+def test_a_stream_breaks_off_below_a_framework(lab: Lab, finish: list[str] | None, outcome: str | None) -> None:
+    """The framework's span is ok, with the tokens of the stream's beginning; the SDK's inside of it failed."""
+    said = [{"role": "assistant", "parts": [{"type": "text", "content": "It is"}]}]
+    ends = {"gen_ai.response.finish_reasons": finish}
+    framework = chat("m", "a", at=1, **ends, **{"gen_ai.output.messages": json.dumps(said)})
+    sdk = chat("s", "m", at=2, **ends, **{"gen_ai.usage.output_tokens": None})
+    sdk.to, sdk.scope, sdk.error = 5, "sdk", "connection_error"
+    lab.put(agent("a"), framework, sdk)
+
+    assert lab.rows("SELECT outcome FROM llm_calls") == [(outcome,)]
+
+
 def test_bedrocks_exporter_writes_the_usage_of_openinference_again(lab: Lab) -> None:
     """The same tokens under two keys of one span are one usage."""
     attrs = {

@@ -142,19 +142,21 @@ def _give_up(call: LlmCall, reason: str) -> None:
 
 def _broken_off(run: RunSpans, models: Sequence[LlmCall], in_failed_step: Callable[[int], bool]) -> list[LlmCall]:
     """Return the calls whose answer began and may not have ended, as what else is recorded shows."""
+    spans = [
+        (number, run.spans[index]) for index in run.kinds.get("llm", ()) if (number := run.group[index]) is not None
+    ]
+    failed, ends = {number for number, span in spans if span.failed}, dict(spans)  # in order of start
     begun = [
         call
         for call in models
         if call.outcome == "ok"
         and call.answer_recorded
-        and call.output_tokens is None
+        and (call.output_tokens is None or ends[call.group].failed)
         and call.finish_reason in _NO_END
     ]
     if not begun:
         return []
-    spans = [(number, run.spans[index]) for index in run.kinds["llm"] if (number := run.group[index]) is not None]
     ending = {span.scope for _, span in spans if span.finish_reason not in _NO_END and not span.failed}
-    failed = {number for number, span in spans if span.failed}
     last = {call.agent: call for call in models}  # models are in order of start
     return [
         call

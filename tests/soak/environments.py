@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -83,16 +84,20 @@ def _frameworks(script: Path) -> Iterator[Framework]:
 def released_before(framework: Framework, day: str) -> Framework:
     """Return a framework with the newest packages that were released before a day (`2026-02-15`), without those that had no release."""
     javascript = framework.script.suffix == ".mjs"
-    names = [re.sub("(?<=.)@.*" if javascript else "==.*", "", one) for one in framework.dependencies]
-    check = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--dry-run", "--no-deps", "--exclude-newer", day]
-    known = [
-        name
-        for name in names
-        if javascript or not subprocess.run([*check, name], capture_output=True, check=False).returncode
-    ]
-    return replace(
-        framework, dependencies=tuple(f"{name}@latest" if javascript else name for name in known), before=day
-    )
+    if javascript:
+        named = [re.sub("(?<=.)@.*", "@latest", one) for one in framework.dependencies]
+        check = ["npm", "install", "--dry-run", "--no-package-lock", "--before", day]
+    else:
+        named = [re.sub("==.*", "", one) for one in framework.dependencies]
+        uv = (sys.executable, "-m", "uv", "pip", "install", "--quiet")
+        check = [*uv, "--dry-run", "--no-deps", "--exclude-newer", day]
+    with tempfile.TemporaryDirectory() as folder:
+        known = [
+            one
+            for one in named
+            if not subprocess.run([*check, one], cwd=folder, capture_output=True, check=False).returncode
+        ]
+    return replace(framework, dependencies=tuple(known), before=day)
 
 
 def program_of(framework: Framework) -> tuple[str, ...]:
@@ -163,7 +168,7 @@ def _packages(before: str, folder: Path, dependencies: Sequence[str]) -> None:
     package = {"private": True, "type": "module", "dependencies": wanted}
     (folder / "package.json").write_text(json.dumps(package), encoding="utf-8")
     npm = ["npm", "install", "--prefix", str(folder), "--no-package-lock", "--no-audit", "--no-fund"]
-    npm += ["--before", before] if before else []
+    npm += ["--before", before, "--legacy-peer-deps"] if before else []
     _run(npm, folder.name, folder)  # some packages write into the folder that npm was called in
 
 

@@ -51,7 +51,7 @@ def _within(versions: Sequence[str], version: str, *, later: bool = False) -> bo
     if not version:
         return later or not versions or version in versions
     major, minor = _series(version)
-    minors = [_series(recorded)[1] for recorded in versions if _series(recorded)[0] == major]
+    minors = [_series(recorded)[1] for recorded in versions if recorded and _series(recorded)[0] == major]
     return version in versions or (bool(minors) and min(minors) <= minor and (later or minor <= max(minors)))
 
 

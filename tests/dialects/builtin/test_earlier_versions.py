@@ -15,6 +15,14 @@ NOW, BEFORE = "2.68.0", "1.0.6"
 """Of Pydantic AI: a version that was recorded, and one of another major version."""
 
 
+def test_a_recording_without_a_version_proves_no_version() -> None:
+    """Of Agno through OpenInference: recorded were 1.0.15, and spans without any version; 0.1 counted as after 0.0."""
+    (dialect,) = (one for one in load_dialects() if one.name == "openinference-agno")
+
+    assert dialect.unproven("openinference.instrumentation.agno", "0.1.28")
+    assert not dialect.unproven("openinference.instrumentation.agno", "")
+
+
 @pytest.mark.parametrize(
     ("version", "unproven"), [("2.68.0", False), ("2.99.1", False), ("2.10.0", True), ("1.0.6", True), ("3.0.0", True), ("", False)]
 )  # fmt: skip
@@ -119,6 +127,15 @@ def test_an_instrumentation_without_models_and_usage_may_record_the_same_calls(l
 
     assert lab.totals("llm_calls", "tool_calls") == (None, 1)
     assert lab.rows("SELECT llm_calls_low, llm_calls_high FROM run_totals") == [(1, 2)]
+
+
+def test_what_an_agent_says_may_be_the_failure_of_its_last_call(lab: Lab) -> None:
+    """Agno's answer is then the error's text, and the model span records nothing of an answer."""
+    model = oi("agno", "LLM", "m", "a", "OpenAIChat.invoke", 1, 5, llm__model_name="gpt-4o")
+    run = oi("agno", "AGENT", "a", "", "assistant.run", 0, 9, output__value="rate_limit_exceeded for now")
+    lab.put(*(replace(span, version="0.1.28") for span in (run, model)))
+
+    assert lab.rows("SELECT final_output FROM runs") == [(None,)]
 
 
 def test_an_agent_below_one_that_had_ended_may_work_for_nobody(lab: Lab) -> None:

@@ -75,7 +75,7 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
         own = [call for call in models if call.agent == topmost[-1]] or models
         joined = _is_joined(run, models, own, word) and not run.words(topmost[-1]).answer_on_agent
         given_up = run.unproven(topmost[-1]) and any(
-            doubt.reason == "given-up-call" for one in own[-1:] for doubt in one.doubts
+            doubt.reason in ("given-up-call", "nothing-answered") for one in own[-1:] for doubt in one.doubts
         )
         return None if side_by_side or joined or given_up or _is_error(run, models, word) else word
     if tellers and not models:

@@ -138,6 +138,22 @@ def test_what_an_agent_says_may_be_the_failure_of_its_last_call(lab: Lab) -> Non
     assert lab.rows("SELECT final_output FROM runs") == [(None,)]
 
 
+def test_agno_named_its_agents_as_nodes(lab: Lab) -> None:
+    """Through OpenInference 0.1.14: the id of a node is that of the span."""
+    node = {"graph__node__id": "15317804759a7b7f", "graph__node__name": "assistant"}
+    lab.put(replace(oi("agno", "AGENT", "a", "", "assistant.run", 0, 9, **node), version="0.1.14"))
+
+    assert lab.rows("SELECT name FROM agents") == [("assistant",)]
+
+
+def test_openlit_estimated_the_tokens_of_streams(lab: Lab) -> None:
+    call = chat("m", at=1, **{"gen_ai.request.is_stream": True})
+    call.attrs["telemetry.sdk.name"] = "openlit"
+    lab.put(replace(call, scope="openlit.otel.tracing"))
+
+    assert lab.rows("SELECT input_tokens, output_tokens FROM llm_calls") == [(None, None)]
+
+
 def test_an_agent_below_one_that_had_ended_may_work_for_nobody(lab: Lab) -> None:
     lab.put(agent("a", to=50), agent("b", "a", at=60, to=90, agent="helper"))
 

@@ -1,1 +1,1 @@
-"""From a suite to judged runs: expand, execute, keep (spec: config.md §2, §5)."""
+"""Campaigns: expand a suite into runs, execute them, store the results (spec: config.md §2, §5)."""

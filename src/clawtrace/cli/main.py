@@ -64,7 +64,7 @@ COMMANDS = {
 _INTERRUPTED = 130
 _TERMINATED = 143
 _signals: set[int] = set()
-"""Which signals have asked this process to end."""
+"""The signals that asked this process to end."""
 _BROKEN_PIPE = 141
 """128 + the signal's number, as shells report it."""
 
@@ -214,7 +214,7 @@ def _take_interrupts() -> None:
 
 
 def _show_usage(error: click.ClickException) -> None:
-    """Say what is wrong with the command line, and where its help is."""
+    """Print what is wrong with the command line, and how to get help."""
     if isinstance(error, NoArgsIsHelpError):
         error.show()
         return
@@ -233,7 +233,7 @@ _MEANT = {
     "--parallel": ("--concurrency",), "--workers": ("--concurrency",), "--jobs": ("--concurrency",), "-j": ("--concurrency",),
     "--filter": ("--case",), "--repetitions": ("--repeat",), "--runs": ("--repeat",), "--port": ("--http-port",),
 } | {f"--{name}": (f"--report {name}=FILE", f"--to {name}") for name in ("junit", "html", "sarif", "markdown", "github", "csv")}  # fmt: skip
-"""What flags of other programs are called here; of each those that the command has."""
+"""Our flags for flags of other programs; only those that the command has are suggested."""
 
 
 def _meant(error: NoSuchOption) -> str:
@@ -259,7 +259,7 @@ _REMEDIES = {
     errno.ENOSPC: "Free space on its disk.",
     errno.EMFILE: "Raise the limit of this process (`ulimit -n`).",
 }
-"""What to do about an error of the operating system, by its number."""
+"""Advice for errors of the operating system, by number."""
 
 
 def _of_the_system(error: OSError) -> str:
@@ -271,7 +271,7 @@ def _of_the_system(error: OSError) -> str:
 
 
 def print_error(error: Exception) -> int:
-    """Say on stderr what an error is, one line a problem, and return its exit code."""
+    """Print an error on stderr, one line per problem, and return its exit code."""
     from clawtrace.errors import ClawtraceError, ConfigError, ExitCode
 
     code = ExitCode.BROKEN

@@ -1,4 +1,4 @@
-"""What did not pass, in the few facts that formats for other tools show of it."""
+"""Verdicts that did not pass, reduced to the facts that formats for other tools show."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class NotPassed(NamedTuple):
     message: str
     """One plain sentence."""
     file: str | None = None
-    """Where the assertion is written, relative to the working directory; None when unknown."""
+    """The file of the assertion, relative to the working directory; None when unknown."""
     line: int | None = None
     verdict: Verdict | None = None
     run: RunResult | None = None

@@ -1,4 +1,4 @@
-"""What people read about verdicts, case by case: what several of them say alike is said once.
+"""Text about verdicts, case by case; what several verdicts share is printed once.
 
 Repetitions that fail in the same way are one block that names them all; the assertions that have nothing but the same
 sentence to say (there is no trace) are one block, too. Why a trace is incomplete is printed once for a case, before what
@@ -54,14 +54,14 @@ class _Block(NamedTuple):
     verdict: Verdict
     """The first of them, in the first of the runs."""
     message: str
-    """What it says, without what is said once for the case."""
+    """Its text, without the parts printed once for the case."""
     shows_spans: bool
     cases: Sequence[str] = ()
     """What the block is of, where it is of several cases: each case with its model and repetitions."""
 
 
 class _Common(NamedTuple):
-    """What runs of many cases say alike."""
+    """Text that runs of many cases share."""
 
     key: Any
     members: Sequence[tuple[RunResult, int]]
@@ -343,7 +343,7 @@ class _Writer:
             self._errors |= set(map(id, runs))
 
     def _write_reasons_of_many(self, cases: Sequence[Sequence[RunResult]]) -> None:
-        """Say why the traces of many cases are incomplete, once for each reason."""
+        """Print why the traces of many cases are incomplete, once for each reason."""
 
         def said(run: RunResult) -> Iterable[tuple[str, int, str]]:
             if run.error or any(one.status is not Status.PASS for one in run.standings):
@@ -355,7 +355,7 @@ class _Writer:
             self._reasons |= {(id(run), common.key) for run, _ in common.members}
 
     def _write_reasons(self, runs: Sequence[RunResult], numbered: bool) -> None:
-        """Say why traces are incomplete: the cause of everything that could not be decided below it."""
+        """Print why traces are incomplete: the cause of all undecided verdicts below."""
         reasons = _by(
             (reason, run) for run in runs for reason in run.incomplete_because if (id(run), reason) not in self._reasons
         )
@@ -368,7 +368,7 @@ class _Writer:
     def _write_notes(
         self, runs: Sequence[RunResult], *, apart: bool, which: Callable[[Sequence[RunResult]], str]
     ) -> None:
-        """Say what else there is to know of the runs."""
+        """Print further notes on the runs."""
         notes = _by((note, run) for run in runs for note in run.diagnostics if (id(run), note) not in self._notes)
         if apart and notes:
             self._console.line()

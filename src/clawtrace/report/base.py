@@ -1,4 +1,4 @@
-"""What a report is written from, what a format is, and the registry of formats."""
+"""The input of reports, the interface of formats, and the registry of formats."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 
 
 class CaseLabels(NamedTuple):
-    """What the author of a case says of it."""
+    """The author's description of a case."""
 
     title: str | None
     """None where its author is not known to have said anything."""
@@ -52,7 +52,7 @@ class CaseLabels(NamedTuple):
 
 
 class AssertionLines(NamedTuple):
-    """Where the assertions of a case are written."""
+    """The files and lines of a case's assertions."""
 
     file: Path
     lines: Mapping[str, int]
@@ -60,7 +60,7 @@ class AssertionLines(NamedTuple):
 
 
 class RunsSource(NamedTuple):
-    """Where the runs of a report are; paths as they were given, relative to the working folder or absolute."""
+    """The location of a report's runs; paths as given, relative to the working folder or absolute."""
 
     store: Path | None = None
     traces: Sequence[Path] = ()
@@ -84,7 +84,7 @@ class CampaignReport(NamedTuple):
     suite_id: str | None
     """None for recorded input and for a single command."""
     started_at: datetime
-    """When the evaluation began; aware of its time zone."""
+    """The start of the evaluation, with time zone."""
     results: Sequence[RunResult]
     exit_code: ExitCode
     gate: Gate = Gate()
@@ -104,7 +104,7 @@ class CampaignReport(NamedTuple):
     last_green: Mapping[tuple[str, str | None], LastGreen] = MappingProxyType({})
     """Of cases that are not green, by case and model: the last earlier campaign in which they were."""
     duration_ms: float | None = None
-    """From start to the last verdict; None when it was not measured."""
+    """Milliseconds from the start to the last verdict; None when not measured."""
     thresholds: Sequence[SuiteRate] = ()
     """The suite's pass rate of each model that has a threshold."""
     labels: Mapping[str, CaseLabels] = MappingProxyType({})
@@ -126,7 +126,7 @@ class CampaignReport(NamedTuple):
     page: Path | None = None
     """The HTML page that is written; None where none is."""
     page_url: str = ""
-    """Where the HTML page will be found; empty where that is unknown."""
+    """The address of the HTML page; empty when unknown."""
 
     @classmethod
     def gated(

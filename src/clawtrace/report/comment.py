@@ -35,7 +35,7 @@ _FIGURES: Mapping[str, tuple[str, Callable[[Any], str]]] = {
 
 
 class CommentReport(Report):
-    """What a reviewer reads: what got worse than in the baseline, where there is one, and the culprit of each failure."""
+    """A comment for reviewers: what got worse than the baseline, if there is one, and the cause of each failure."""
 
     format = "comment"
 
@@ -76,7 +76,7 @@ def _passed_less(case: Any) -> bool:
 
 
 def _against(comparison: Any) -> str:
-    """Say in a line whether anything got worse, how cost, tokens and time differ, and what the comparison cannot show."""
+    """Print in one line whether anything got worse, how cost, tokens and time differ, and what the comparison cannot show."""
     worse = sum(map(_got_worse, comparison.cases))
     chance = sum(_passed_less(case) and not _got_worse(case) for case in comparison.cases)
     words = [f"{amount(worse, 'case')} got worse"] if worse else []

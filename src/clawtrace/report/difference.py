@@ -50,7 +50,7 @@ class Figure(Struct):
 
 
 class Number(Struct):
-    """How often something of a name is in each run."""
+    """The number of occurrences of a name in each run."""
 
     name: str
     """The tool, model or agent."""

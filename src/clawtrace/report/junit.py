@@ -144,7 +144,7 @@ def _rate(rate: PassRate) -> dict[str, str]:
 
 
 def _add_properties(suite: ET.Element, values: Mapping[str, str], labels: CaseLabels | None) -> None:
-    """Say in properties how often the repetitions passed, and what else a reader must know of the case."""
+    """Write properties: how often the repetitions passed, and further notes on the case."""
     if labels is not None and labels.row_of is not None:
         values = {**values, "row_of": labels.row_of}
     if labels is not None and labels.unjudged:

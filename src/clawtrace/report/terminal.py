@@ -183,7 +183,7 @@ def _print_hints_of_passes(results: Sequence[RunResult], console: ConsoleOutput)
 
 
 def _print_last_green(report: CampaignReport, console: ConsoleOutput) -> None:
-    """Say of the cases that are not green when they last were, and what was edited since; once where several have the same to say."""
+    """Print for cases that are not green when they last were, and what was edited since; once for cases with the same text."""
     alike: dict[str, list[str]] = {}
     for key, green in report.last_green.items():
         alike.setdefault(green.in_words, []).append(case_title(*key))
@@ -200,7 +200,7 @@ def _print_left_out(left_out: Sequence[NotRun], console: ConsoleOutput) -> None:
 
 
 def _print_unjudged(report: CampaignReport, console: ConsoleOutput) -> None:
-    """Say which cases ask for a judge that there is not."""
+    """Print the cases that need a judge that is not configured."""
     asking = {result.case_id for result in report.results}
     texts = [
         f"{case_id}: {' and '.join(labels.unjudged)}; no judge is configured"
@@ -211,7 +211,7 @@ def _print_unjudged(report: CampaignReport, console: ConsoleOutput) -> None:
 
 
 def _print_rerun(report: CampaignReport, console: ConsoleOutput) -> None:
-    """Say how to see what decided the first verdict that did not pass, where its results and its spans are kept."""
+    """Print how to see the evidence of the first verdict that did not pass, if its results and spans are stored."""
     if report.results_file is None or report.source is None:
         return
     failed = (one for result in report.results for one in result.not_passed() if one.sql and not one.known_failure)

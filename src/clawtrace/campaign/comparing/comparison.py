@@ -28,17 +28,17 @@ class Side(Struct):
     name: str
     """As it was called on the command line."""
     suite_id: str | None
-    """Its suite; null for recorded input."""
+    """Id of its suite; null for recorded input."""
     started_at: str
-    """When it began, ISO 8601 in UTC."""
+    """Its start, ISO 8601 in UTC."""
     clawtrace: str
     """The version that judged it."""
     cases: int
-    """Its cases, each with each model."""
+    """The number of its cases, counted with each model."""
     runs: int
-    """Its runs."""
+    """The number of its runs."""
     not_run: int
-    """Its planned runs without a result."""
+    """The number of planned runs without a result."""
 
 
 class Outcomes(Struct):
@@ -170,14 +170,14 @@ class CaseName(Struct):
 
 
 class Comparison(Struct):
-    """What comparing two campaigns says."""
+    """The result of comparing two campaigns."""
 
     schema: Literal["clawtrace.compare/1"]
     """Name and version of this format: keys may be added, never changed."""
     clawtrace: str
     """Version of clawtrace that compared."""
     alpha: float
-    """How often one of the tests of a family may call chance a difference."""
+    """The highest probability that any test of a family takes chance for a difference."""
     first: Side
     """The campaign that is compared with."""
     second: Side

@@ -47,7 +47,7 @@ _PLACES = (FILE, f"*/{FILE}", f"*/*/{FILE}", f"campaigns/*/*/{FILE}")
 
 
 class KeptCase(NamedTuple):
-    """What one campaign's line says of a case with a model."""
+    """One campaign's entry for a case with a model."""
 
     case_id: str
     model_id: str | None
@@ -91,7 +91,7 @@ class KeptCampaign(NamedTuple):
     """ISO 8601 in UTC."""
     cases: Mapping[CaseKey, KeptCase]
     folder: Path = Path()
-    """Where the line was read."""
+    """The folder in which the entry was read."""
 
     def is_of(self, other: KeptCampaign) -> bool:
         """Whether both have the same suite and run profile: they are of one history."""
@@ -171,9 +171,9 @@ class CampaignOfCase(Struct):
     campaign: str
     """The campaign's folder, as `campaign` of `clawtrace compare` takes it."""
     started_at: str
-    """When the campaign began, ISO 8601 in UTC."""
+    """The start of the campaign, ISO 8601 in UTC."""
     exit_code: int
-    """What its runs asked for together: 0 passed, 1 failed, 3 undecided, 4 broken."""
+    """The exit code of its runs together: 0 passed, 1 failed, 3 undecided, 4 broken."""
     passed: int
     """Runs that passed."""
     failed: int
@@ -240,14 +240,14 @@ class SuiteHistory(Struct):
 
 
 class History(Struct):
-    """What the campaigns of a folder came to."""
+    """The results of the campaigns of a folder."""
 
     schema: Literal["clawtrace.history/1"]
     """Name and version of this format: keys may be added, never changed."""
     clawtrace: str
     """Version of clawtrace that read them."""
     suites: list[SuiteHistory]
-    """In the order of their first campaigns."""
+    """In order of their first campaigns."""
 
 
 def history_of(place: Path, newest: int = MOST_CAMPAIGNS) -> History:

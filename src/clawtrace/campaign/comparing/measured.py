@@ -1,4 +1,4 @@
-"""What a comparison needs of a campaign: read from its results, or from the baseline that was made of them (spec: config.md §6).
+"""The data of a campaign for comparisons: read from its results, or from a baseline made of them (spec: config.md §6).
 
 A baseline is a copy of what a comparison needs, not a reference: the next run of the same suite and profile writes over
 the campaign's folder, and a reference would then compare a campaign with itself. The copy holds no span, message or
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 MEASURES = ("duration_ms", "tokens", "cost_usd", "llm_calls", "tool_calls")
-"""What is compared in addition to the pass rate; more of each is worse."""
+"""The measures compared in addition to the pass rate; higher is worse."""
 
 RESULTS = "clawtrace.results/1"
 REPORT = "report.json"
@@ -48,7 +48,7 @@ CaseKey = tuple[str, str | None]
 
 
 class MeasuredRun(NamedTuple):
-    """What a comparison needs of one run."""
+    """The data of one run for comparisons."""
 
     outcome: Outcome | None
     """None: it broke before it could be judged, or nothing was asked of it."""
@@ -63,7 +63,7 @@ class MeasuredRun(NamedTuple):
     stale: bool = False
     """Whether more of it arrived after its verdicts."""
     definitions: Mapping[str, Any] = {}
-    """What each assertion asks for, by its id."""
+    """The exit code of each assertion, by its id."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ _TIME_MARGIN = 5.0
 """Machines differ more than agents do."""
 _LEAST_MS = 10_000
 _CACHED_PRICE = 0.1
-"""What a cached input token costs at least, as a share of one that is not."""
+"""The least price of a cached input token, as a share of an uncached one."""
 _PLAIN_TEXT = re.compile(r"[\w@#/+-][\w .,@#/+-]{1,78}[\w#+]")
 """Of an argument that may be asked for: no notation of a matcher, and short."""
 

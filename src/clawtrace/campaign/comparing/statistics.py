@@ -148,7 +148,7 @@ def difference_interval(first: Counts, second: Counts) -> tuple[float, float]:
 
 
 class Shift(NamedTuple):
-    """How far the second sample lies from the first."""
+    """The difference of the second sample from the first."""
 
     difference: float
     """Hodges-Lehmann: the median of all differences between a value of the second sample and one of the first."""

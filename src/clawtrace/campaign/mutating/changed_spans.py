@@ -13,7 +13,7 @@ from clawtrace.support.otlp_json import any_value
 __all__ = ["ChangedSpans", "trace_of"]
 
 Rewrite = Callable[[str, Any], Any]
-"""From a value and the key it stands under to the value that takes its place."""
+"""Maps a value and its key to the replacement."""
 
 _UP_TO_NUMBER = re.compile(r"^(.*\.\d+)\.[^0-9]")
 _STARTS = ("{", "[")
@@ -74,7 +74,7 @@ class ChangedSpans:
         return found
 
     def leave_out(self, span_ids: Collection[str]) -> None:
-        """Take spans out, with the log records that name them; what hangs below them hangs one level higher."""
+        """Remove spans and the log records that name them; their children move one level up."""
         above = {span["spanId"]: span["parentSpanId"] for span in self.spans() if span["spanId"] in span_ids}
         for span in self.spans():
             for _ in above:  # no longer than that, should they be in a circle
@@ -114,7 +114,7 @@ class ChangedSpans:
                 _rewrite_item(item, change)
 
     def forget_call(self, call_id: str) -> None:
-        """Take a call's request and its result out of all messages."""
+        """Remove a call's request and result from all messages."""
         for item in self._items():
             for holder in (item, *item.get("events", ())):
                 prefixes = _prefixes(holder["attributes"], call_id)

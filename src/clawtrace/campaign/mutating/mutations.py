@@ -31,7 +31,7 @@ class Mutant(Struct):
     fault: str
     """Its kind: left_out, twice, swapped, other_argument, other_model, hidden_error, twice_the_tokens, lost_delegation."""
     what: str
-    """What happens, in a sentence without its full stop."""
+    """The fault, as a sentence without its full stop."""
     caught: bool
     """Whether an assertion failed."""
     caught_by: list[str]
@@ -41,7 +41,7 @@ class Mutant(Struct):
 
 
 class ScoredRun(Struct):
-    """What assertions catch of the faults of one run."""
+    """Which faults of one run the assertions catch."""
 
     run_id: str
     """The run."""

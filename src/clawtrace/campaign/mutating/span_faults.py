@@ -48,11 +48,11 @@ class GoodRun(NamedTuple):
     facts: Mapping[str, Any]
     """Its entry of ``runs`` of ``clawtrace.inspect/1``."""
     counted_in: Mapping[str, str]
-    """Of each span that belongs to a call: the span that represents the call."""
+    """For each span of a call, the span that represents the call."""
     parents: Mapping[str, str | None]
     """The parent of each span."""
     requests: Sequence[RequestedTool] = ()
-    """What models requested, by what they answered."""
+    """The tool requests in models' answers."""
 
     def spans_of(self, call: Mapping[str, Any]) -> set[str]:
         """Return all spans of a call."""
@@ -72,7 +72,7 @@ class SpanFault(NamedTuple):
     kind: str
     """One of `FAULTS`."""
     what: str
-    """What happens, in a sentence without its full stop."""
+    """The fault, as a sentence without its full stop."""
     change: Callable[[ChangedSpans], None]
     happened: Callable[[Mapping[str, Any]], bool]
     """Whether the facts of the changed run say that it happened."""
@@ -117,7 +117,7 @@ def _left_out(run: GoodRun) -> Iterator[SpanFault]:
 
 
 def _without_tool(spans: ChangedSpans, run: GoodRun, name: str, calls: Sequence[Mapping[str, Any]]) -> None:
-    """Take a tool's calls out, and the model calls that answered nothing but requests for it."""
+    """Remove a tool's calls, and the model calls whose answers only requested it."""
     _without_calls(spans, run, calls)
     models: dict[str, set[bool]] = {}
     for request in run.requests:
@@ -305,7 +305,7 @@ def _lost_delegation(run: GoodRun) -> Iterator[SpanFault]:
 
 
 def _without_agents(spans: ChangedSpans, run: GoodRun, span_ids: Sequence[str]) -> None:
-    """Take agents out with their work, and with the tool calls that delegated to them."""
+    """Remove agents with their work and the tool calls that delegated to them."""
     agents = {agent["span_id"] for agent in run.facts["agents"] or ()}
     by_span = {span: call for call in run.tool_calls for span in run.spans_of(call)}
     for span_id in span_ids:

@@ -1,1 +1,1 @@
-"""What a campaign will run, and by what it is known again."""
+"""The planned runs of a campaign, and the fingerprints that identify them."""

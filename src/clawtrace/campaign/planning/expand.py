@@ -1,4 +1,4 @@
-"""What a campaign will run: suite × models × cases × repetitions (spec: config.md §2, §5)."""
+"""The planned runs of a campaign: suite × models × cases × repetitions (spec: config.md §2, §5)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class PlannedRun:
 
     @property
     def place(self) -> dict[str, Any]:
-        """Its case, model and repetition, as records and results call them."""
+        """Its case, model and repetition, under their names in records and results."""
         return {"case_id": self.case.config.case_id, "model_id": self.model_id, "repetition": self.repetition}
 
     @property
@@ -73,7 +73,7 @@ class Plan:
     reports: tuple[Path, ...] = ()
     """Absolute files that the campaign writes in addition to its folder."""
     execution: str = field(default_factory=lambda: secrets.token_hex(8))
-    """Which carrying out of the campaign this is: one that resumes an earlier one has the same."""
+    """Id of this execution of the campaign; a resumed one keeps it."""
     allows_unjudged: bool = False
     """Whether cases may pass whose hard expectations no judge has judged."""
 

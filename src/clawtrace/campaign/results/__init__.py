@@ -1,1 +1,1 @@
-"""What a campaign keeps on disk."""
+"""The files of a campaign."""

@@ -1,4 +1,4 @@
-"""What a campaign keeps of each run, and which kept run may be reused for a planned one (spec: config.md §5).
+"""The stored files of each run, and the choice of a stored run to reuse for a planned one (spec: config.md §5).
 
 A run's folder holds ``run.json``, written last: without it the run never ended. It is found again by its fingerprint and
 repetition, in its own place of the campaign or through the index under the folder of results, which holds relative paths

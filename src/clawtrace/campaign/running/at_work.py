@@ -1,4 +1,4 @@
-"""What holds while agents are at work: places, attempts, the budget, Ctrl-C, and what is loaded meanwhile (spec: config.md §7)."""
+"""Limits while agents run: places, attempts, the budget, Ctrl-C; and modules loaded meanwhile (spec: config.md §7)."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ class Place:
             self._is_taken = True
 
     def give_back(self) -> None:
-        """Let another agent start; nothing happens where the run has no place."""
+        """Free the run's place for another agent; does nothing if it has none."""
         if self._is_taken:
             self._is_taken = False
             self._free.release()

@@ -33,7 +33,7 @@ __all__ = [
 _OF_OUTCOME = (
     "started_ns", "ended_ns", "run_status", "final_output", "ended_by_signal", "timed_out", "cut_off", "runner_error", "agent", "settle_ms",
 )  # fmt: skip
-"""What a record has under the same name."""
+"""Fields that the record has under the same name."""
 _ERROR = re.compile(r"(?:Uncaught )?[\w.]*(?:Error|Exception)\b")
 """A line that names an error; some programs write more after it: the task that failed, their version."""
 _DROPPED = re.compile(rb"Queue (full, dropping|is full, likely) [Ss]pan|Dropping span batch|Dropped \d+ spans")

@@ -52,7 +52,7 @@ _GREW = "spans arrived after the verdict, so the run was judged again"
 
 @dataclass(frozen=True, slots=True)
 class CampaignResult:
-    """What came of a plan: each planned run is in exactly one of the two lists."""
+    """The results of a plan: each planned run is in exactly one of the two lists."""
 
     plan: Plan
     results: tuple[RunResult, ...]
@@ -66,7 +66,7 @@ class CampaignResult:
     interrupted: int
     """The exit code where Ctrl-C or SIGTERM ended it: 128 + the signal's number; else 0."""
     blind_spots: tuple[str, ...] = ()
-    """What its budget could not see, one sentence each."""
+    """Costs that its budget could not count, one sentence each."""
     stale: tuple[str, ...] = ()
     """Other runs that the campaign keeps, of which more arrived now: their verdicts are out of date, and marked so."""
 
@@ -211,7 +211,7 @@ class _Execution:
         self._context.stop.set()
 
     def _work_through(self) -> None:
-        """Take one run after the other, in the order of the plan, as places become free."""
+        """Start the runs in the order of the plan, as places become free."""
         while True:
             with Place(self._places) as place:
                 place.take()

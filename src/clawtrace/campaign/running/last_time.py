@@ -1,4 +1,4 @@
-"""What earlier campaigns say of a suite: what its runs came to the last time, what follows from it for this time, and the history (spec: config.md §7)."""
+"""Results of a suite's earlier campaigns: the last ones, their consequences for this one, and the history (spec: config.md §7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is called while a campaign runs, for live progress."""
+"""The callbacks of a running campaign, for live progress."""
 
 from __future__ import annotations
 

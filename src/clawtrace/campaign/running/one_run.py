@@ -62,7 +62,7 @@ __all__ = [
 
 @dataclass(slots=True)
 class RunContext:
-    """What the runs of a campaign share."""
+    """State shared by the runs of a campaign."""
 
     session: Session
     stop: StopSignal

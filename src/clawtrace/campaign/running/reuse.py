@@ -1,4 +1,4 @@
-"""Which planned runs need no agent, because a stored run is reused for them, and why the others do (spec: config.md §5)."""
+"""Decides which planned runs reuse a stored run, and why the others need an agent (spec: config.md §5)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RunFingerprint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of one planned run."""
+    """The decision for one planned run."""
 
     fingerprint: RunFingerprint
     """Of the run."""
@@ -223,7 +223,7 @@ def written_reports(plan: Plan) -> set[Path]:
 
 
 def remember_reports(plan: Plan) -> None:
-    """Note which files outside of the results this campaign will write."""
+    """Record the files outside of the results that this campaign will write."""
     root = plan.suite.project.root.absolute()
     names = sorted(path.relative_to(root).as_posix() for path in written_reports(plan) if path.is_relative_to(root))
     if names:

@@ -1,4 +1,4 @@
-"""What a run's folder keeps: without the secrets that redaction knows (spec: span-model.md §1, config.md §5).
+"""The files of a run's folder, with secrets redacted (spec: span-model.md §1, config.md §5).
 
 An agent prints what it likes. Its streams are cleaned when it has ended, before anything judges them, so that a run that is
 judged again is judged by the same words. Files that it wrote into its workspace stay as they are.

@@ -82,7 +82,7 @@ class SimulatedUser:
     config: SimulatedUserConfig
     """With the values of its templates."""
     request: RunRequest
-    """Whose messages were said before."""
+    """The request of the run; its messages come before those of the simulated user."""
     pricing: Pricing
     took: Took
     """Counts US dollars (None: unknown) and tokens."""
@@ -90,7 +90,7 @@ class SimulatedUser:
     clean: Callable[[str], str]
     """Takes known secrets out of the agent's answers, and out of what is kept."""
     cassette: Playback | None = None
-    """What its model is asked at, where recorded answers take the place of the provider."""
+    """The recorded answers of its model, in place of the provider; None without them."""
     _model: AskedModel = field(init=False)
     _turns: list[dict[str, str | None]] = field(default_factory=list)
     _end: ConversationEnd | None = None

@@ -40,7 +40,7 @@ _LONGEST_MESSAGE = 100
 
 @dataclass(frozen=True, slots=True)
 class WrappedRun:
-    """What came of a wrapped command."""
+    """The result of a wrapped command."""
 
     result: RunResult
     record: RunRecord
@@ -168,7 +168,7 @@ class _Output:
 
     def __init__(self) -> None:
         self.lost = ""
-        """That the command's SDK wrote that it dropped spans, as a sentence; empty where it did not."""
+        """A sentence if the command's SDK reported dropped spans, else empty."""
         self._failed = ""
 
     @contextmanager

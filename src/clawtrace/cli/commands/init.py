@@ -36,7 +36,7 @@ _TIMEOUT = 300
 
 
 class _Choices(NamedTuple):
-    """What the user said, by flags or at the prompts."""
+    """The user's answers, from flags or prompts."""
 
     command: str | None
     message: str | None
@@ -263,12 +263,12 @@ def _loaded(project: Project, draft: CaseDraft) -> Any:
 
 
 class _Trial(NamedTuple):
-    """What came of running the case once."""
+    """The result of running the case once."""
 
     result: RunResult
     last_words: str
     holds: Observed | None = None
-    """What can be asserted of it; None where there are no spans."""
+    """The assertions that hold for it; None if there are no spans."""
     unread: bool = False
     """Whether there are spans, of which no dialect reads any."""
 

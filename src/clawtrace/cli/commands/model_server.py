@@ -32,7 +32,7 @@ class _Serving(NamedTuple):
     environment: Callable[[Mapping[str, str]], dict[str, str]]
     """The environment of the command that it runs for, from the caller's."""
     said: Callable[[], tuple[str, bool]]
-    """What there is to say at the end, and whether a request could not be answered."""
+    """The final message, and whether a request could not be answered."""
 
 
 @click.command(epilog="Example: clawtrace model-server --cassette refund.yaml --mode record -- python agent.py")

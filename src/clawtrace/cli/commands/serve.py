@@ -186,7 +186,7 @@ def _history(outputs: Path) -> object:
 
 
 def _reload(session: Session, service: Service, flags: ServeFlags) -> None:
-    """Take over what clawtrace.yaml says now; where it is wrong, all stays as it is."""
+    """Apply the current clawtrace.yaml; if it is invalid, nothing changes."""
     from clawtrace.config.projects.project_file import load_project
 
     try:
@@ -201,7 +201,7 @@ def _reload(session: Session, service: Service, flags: ServeFlags) -> None:
 
 @contextmanager
 def _signals(service: Service) -> Iterator[None]:
-    """Have SIGINT and SIGTERM stop the service, a second SIGINT end the process at once, and SIGHUP reload."""
+    """Handle signals: SIGINT and SIGTERM stop the service, a second SIGINT ends the process at once, SIGHUP reloads."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
 
     def stop(number: int, frame: object) -> None:

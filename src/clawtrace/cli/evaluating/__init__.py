@@ -1,1 +1,1 @@
-"""What `clawtrace eval` and `query --verdict` do: run a suite, judge existing runs, ask verdicts again."""
+"""The work of `clawtrace eval` and `query --verdict`: run a suite, judge existing runs, ask verdicts again."""

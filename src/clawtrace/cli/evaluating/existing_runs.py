@@ -37,7 +37,7 @@ def only_suite() -> str | None:
 
 
 class ExistingRuns(NamedTuple):
-    """Which runs are judged, as the flags say."""
+    """The runs to judge, as the flags select them."""
 
     source: TraceSource
     wanted: tuple[str, ...]

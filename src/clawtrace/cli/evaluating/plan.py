@@ -1,4 +1,4 @@
-"""What a campaign would do (`eval --dry-run`): which runs, which of them reused, and what the others may cost."""
+"""The plan of a campaign (`eval --dry-run`): its runs, the reused ones, and the estimated cost of the others."""
 
 from __future__ import annotations
 

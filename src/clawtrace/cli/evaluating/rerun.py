@@ -46,7 +46,7 @@ class _Stored(NamedTuple):
 
 
 class _Again(NamedTuple):
-    """What came of one of them."""
+    """The result of one of them."""
 
     stored: _Stored
     again: Rerun | None
@@ -54,7 +54,7 @@ class _Again(NamedTuple):
     why: str = ""
     """Why not, one sentence."""
     differs: Mapping[str, tuple[Any, Any]] = {}
-    """What it says otherwise now, by key: the stored value and the one of now."""
+    """Differences by key: the stored and the current value."""
 
     @property
     def word(self) -> str:

@@ -29,12 +29,12 @@ _KEYS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "a": ("All cases anew.", {"no_reuse": True, "reuse": None, "last_failed": False}),
     "f": ("What failed last time, or has been edited since.", {"no_reuse": False, "last_failed": True}),
 }
-"""By key, what is said of the next evaluation, and the flags that it changes."""
+"""Keys, each with its message and the flags that it changes for the next evaluation."""
 _STOP = "q"
 _STEP_MS = 500
-"""How long the watcher may take to begin; nothing that changes after that is missed."""
+"""Milliseconds that the watcher may take to begin; later changes are not missed."""
 _KEY_MS = 100
-"""How long a key may wait."""
+"""Milliseconds that a key may wait."""
 
 _IN_A_ROW = 2
 """Evaluations after which what changes in the next one is taken for what the agent writes."""

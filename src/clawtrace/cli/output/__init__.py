@@ -1,1 +1,1 @@
-"""What commands print: data, progress, reports, the outcome and the exit code."""
+"""Output of commands: data, progress, reports, the outcome and the exit code."""

@@ -1,4 +1,4 @@
-"""What to add to an agent so that its spans come here, by the framework that it uses."""
+"""The lines to add to an agent so that its spans arrive, by framework."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OF_NO_INSTRUMENTATION = (
     "`gen_ai.operation.name` says which one is: `chat`, `execute_tool` or `invoke_agent`. docs/exporters.md has the other attributes, "
     "docs/dialects.md says how to have names of your own read."
 )
-"""What is said of a run whose spans no dialect reads."""
+"""The message for a run whose spans no dialect reads."""
 
 _TOOLS = {"python": "pip install", "javascript": "npm install"}
 

@@ -1,4 +1,4 @@
-"""How an evaluation ends: `--report FORMAT=PATH` is read, reports are written, the outcome is printed, and the exit code follows."""
+"""The end of an evaluation: parse `--report FORMAT=PATH`, write reports, print the outcome, decide the exit code."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ _MOST_BYTES = 24_000_000
 
 
 class Output(NamedTuple):
-    """Where results go, in addition to the exit code."""
+    """The targets of results, in addition to the exit code."""
 
     reports: Sequence[ReportTarget]
     quiet: bool

@@ -1,4 +1,4 @@
-"""What is being done, and how far it is, where it takes long: live on a terminal's standard error, elsewhere lines."""
+"""Progress of long work: live on a terminal's standard error, else as lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["LOGGED_SECONDS", "bars", "wait_line", "working"]
 
 SECONDS = 2.0
-"""What takes longer is shown, so that it does not look like a hang."""
+"""Work that takes longer, in seconds, is shown."""
 LOGGED_SECONDS = 10.0
 
 

@@ -1,4 +1,4 @@
-"""What `clawtrace doctor` finds out about agents: what in their files keeps spans from coming here whole, and which instrumentations are newer than what is known of them."""
+"""Checks of `clawtrace doctor` for agents: code that prevents complete spans, and instrumentations newer than those recorded."""
 
 from __future__ import annotations
 

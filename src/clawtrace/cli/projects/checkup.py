@@ -1,4 +1,4 @@
-"""What `clawtrace doctor` looks at: versions, the project, the receiver over each protocol, stores, the shell."""
+"""Checks of `clawtrace doctor`: versions, the project, the receiver over each protocol, stores, the shell."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class CheckupFinding(Struct, kw_only=False):
     status: Literal["ok", "warning", "problem"]
     """Whether something is to be done."""
     message: str
-    """What was found, in a sentence."""
+    """The finding, as a sentence."""
     advice: str = ""
-    """What to do; empty where nothing is to be done."""
+    """Advice; empty if nothing is to be done."""
 
 
 class Checkup(Struct):
@@ -247,7 +247,7 @@ _SENDERS: Mapping[str, tuple[Callable[[Session, str, str], None], Literal["grpc"
     "OTLP/HTTP protobuf, gzip": (partial(_over_http, zipped=True), "http"),
     "OTLP/HTTP JSON": (partial(_over_http, as_json=True), "http"),
 }
-"""What sends a span, and the port that it is sent to."""
+"""For each check, the function that sends a span, and the port that it uses."""
 
 
 # Files ------------------------------------------------------------------------------------------

@@ -133,7 +133,7 @@ class CaseDraft(NamedTuple):
     suite_id: str
     title: str
     turns: Sequence[str]
-    """What the user says; empty where nothing is known of it."""
+    """The user's messages; empty if unknown."""
     command: str | None
     """None: the recordings are replayed."""
     cwd: str
@@ -212,10 +212,10 @@ def _is_plain(value: Any) -> bool:
 
 
 class NewPaths:
-    """What is made where it was not before, to be taken back when nothing comes of it."""
+    """Files and folders that are created, to be removed again if the command fails."""
 
     def __init__(self, made: Iterable[Path]) -> None:
-        """Note what is there.
+        """Record what exists.
 
         Args:
             made: files that will be written, and folders that will be made or added to.
@@ -240,7 +240,7 @@ class NewPaths:
             raise UsageError(f"{error.filename!r} cannot be written: {error.strerror}") from error
 
     def undo(self) -> None:
-        """Take back what was not there before; a folder that others have put something in stays."""
+        """Remove what did not exist before; a folder with other files stays."""
         for path in self._made:
             self._clear(path)
         for folder in self._around:

@@ -1,4 +1,4 @@
-"""What really arrives of an agent: `clawtrace doctor -- CMD` runs it once, and says what stands in the way of its spans."""
+"""`clawtrace doctor -- CMD`: runs an agent once and explains why spans are missing."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Where commands read runs from: recordings and stores."""
+"""Sources of runs for commands: recordings and stores."""

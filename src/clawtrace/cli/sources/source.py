@@ -1,4 +1,4 @@
-"""Where runs come from that are not started now: recordings, or a store. The same flags for every command that reads."""
+"""Sources of existing runs, recordings or a store: the same flags for every command that reads."""
 
 from __future__ import annotations
 

@@ -65,6 +65,27 @@ def test_a_stream_breaks_off_below_a_framework(lab: Lab, finish: list[str] | Non
     assert lab.rows("SELECT outcome FROM llm_calls") == [(outcome,)]
 
 
+def test_a_value_error_is_no_failed_request(lab: Lab) -> None:
+    """DSPy refused a text that is no Unicode before it asked the model, and the model span failed."""
+    failed = {"exception.type": "ValueError", "exception.message": "messages contains text that is not valid Unicode"}
+    attrs = {"openinference.span.kind": "LLM", "llm.model_name": "gpt-4o"}
+    lab.put(
+        S(
+            "m",
+            "",
+            0,
+            5,
+            "LM.__call__",
+            attrs,
+            [("exception", failed)],
+            error="ValueError: no Unicode",
+            scope="openinference.instrumentation.dspy",
+        )
+    )
+
+    assert lab.rows("SELECT outcome FROM llm_calls") == [(None,)]
+
+
 def test_bedrocks_exporter_writes_the_usage_of_openinference_again(lab: Lab) -> None:
     """The same tokens under two keys of one span are one usage."""
     attrs = {

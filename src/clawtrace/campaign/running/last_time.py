@@ -113,7 +113,7 @@ def _of_case(runs: Sequence[PlannedRun], last: Mapping[str, RunResult | None], g
         return ()
     if any(one.min_pass_rate < 1 for one in runs[0].case.assertions.parsed):
         return runs
-    return [run for run in runs if not _passed(last[run.run_id], gate)]
+    return [run for run in runs if (one := last[run.run_id]) is None or gate.of_run(one) is not ExitCode.PASSED]
 
 
 def undecided_afresh(plan: Plan, decisions: Mapping[str, Decision]) -> dict[str, Decision]:
@@ -134,10 +134,6 @@ def _last(plan: Plan, run: PlannedRun, decision: Decision) -> RunResult | None:
         return None
     found = read_result(kept_file(evaluation_folder(plan), run.folder), decision.evaluation)
     return found if found is not None and found.run_id == decision.stored.run_id else None
-
-
-def _passed(result: RunResult | None, gate: Gate) -> bool:
-    return result is not None and gate.of_run(result) is ExitCode.PASSED
 
 
 def keep_history(done: CampaignResult, decisions: Mapping[str, Decision], gate: Gate) -> dict[CaseKey, LastGreen]:

@@ -190,7 +190,7 @@ def _passed(outcomes: Outcomes) -> str:
 
 
 def _measure_cells(test: MeasureTest) -> list[str]:
-    figure = _FIGURES.get(test.measure, _plain)
+    figure = _FIGURES.get(test.measure, "{:,.6g}".format)
     cells = [
         UNKNOWN if one.median is None else f"{figure(one.median)} (n={one.runs})" for one in (test.first, test.second)
     ]
@@ -202,10 +202,6 @@ def _measure_cells(test: MeasureTest) -> list[str]:
     limit = "never" if test.noticed_at is None else f"|delta| ≥ {test.noticed_at:.2f}"
     noticed = limit if test.verdict == "no evidence" else ""
     return [*cells, change, noticed, _p(test.adjusted_p_value), test.verdict]
-
-
-def _plain(value: float) -> str:
-    return f"{value:,.6g}"
 
 
 def _p(value: float | None) -> str:

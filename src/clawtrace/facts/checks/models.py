@@ -142,9 +142,7 @@ def _give_up(call: LlmCall, reason: str) -> None:
 
 def _broken_off(run: RunSpans, models: Sequence[LlmCall], in_failed_step: Callable[[int], bool]) -> list[LlmCall]:
     """Return the calls whose answer began and may not have ended, as what else is recorded shows."""
-    spans = [
-        (number, run.spans[index]) for index in run.kinds.get("llm", ()) if (number := run.group[index]) is not None
-    ]
+    spans = [(number, run.spans[index]) for number, members in run.groups("llm").items() for index in members]
     failed, ends = {number for number, span in spans if span.failed}, dict(spans)  # in order of start
     begun = [
         call

@@ -114,7 +114,7 @@ class _DescribedCall(TypedDict):
     ignore: NotRequired[_List[str]]
     """JSONPaths left out of the comparison."""
     status: NotRequired[Literal["ok", "error", "blocked"] | None]
-    """How the call ended."""
+    """The required outcome of the call."""
 
 _Then: TypeAlias = _List[str | _DescribedCall | _Then | _AnyOrder | _Optional | _RepeatStep]
 
@@ -130,9 +130,9 @@ class _RepeatStep(TypedDict):
     repeat: str | _DescribedCall | _Then | _AnyOrder | _Optional | _RepeatStep
     """The part."""
     min: NotRequired[int]
-    """How often at least."""
+    """The least number of calls."""
     max: NotRequired[int | None]
-    """How often at most; its tools are called nowhere else then."""
+    """The largest number of calls; its tools are then called nowhere else."""
 
 class _ForbidBetween(TypedDict):
     tools: str | _List[str]
@@ -178,7 +178,7 @@ class _AnyFields(TypedDict):
     min_pass_rate: NotRequired[float]
     """Least share of the repetitions that must pass, above 0 up to 1."""
     reason: NotRequired[str | None]
-    """What is known to be wrong; `expect: fail` needs it."""
+    """The known fault; required by `expect: fail`."""
     until: NotRequired[date | str | None]
     """Last day of the known failure, `2026-11-20`; `expect: fail` needs it. Afterwards the assertion is an ordinary one."""
 
@@ -245,7 +245,7 @@ def artifact_absent_words(
 
     Args:
         path: The file, relative to the run's workspace.
-        timeout: How long to wait for the file after the agent has ended, in seconds; changes of files wake the check.
+        timeout: The longest wait for the file after the agent has ended, in seconds; changes of files wake the check.
         updated_after: ISO 8601 time after which the file must have been changed; without an offset it is local time.
         allow_stale: Whether a file that was there before the run and was not touched is accepted.
         words: Words and phrases that must not be there.
@@ -272,7 +272,7 @@ def artifact_contains(
 
     Args:
         path: The file, relative to the run's workspace.
-        timeout: How long to wait for the file after the agent has ended, in seconds; changes of files wake the check.
+        timeout: The longest wait for the file after the agent has ended, in seconds; changes of files wake the check.
         updated_after: ISO 8601 time after which the file must have been changed; without an offset it is local time.
         allow_stale: Whether a file that was there before the run and was not touched is accepted.
         sections: Headings that the file must have.
@@ -295,7 +295,7 @@ def artifact_exists(
 
     Args:
         path: The file, relative to the run's workspace.
-        timeout: How long to wait for the file after the agent has ended, in seconds; changes of files wake the check.
+        timeout: The longest wait for the file after the agent has ended, in seconds; changes of files wake the check.
         updated_after: ISO 8601 time after which the file must have been changed; without an offset it is local time.
         allow_stale: Whether a file that was there before the run and was not touched is accepted.
     """
@@ -320,7 +320,7 @@ def artifact_matches_golden(
     Args:
         path: The file, relative to the run's workspace.
         golden: The reference file, relative to the case file.
-        timeout: How long to wait for the file after the agent has ended, in seconds; changes of files wake the check.
+        timeout: The longest wait for the file after the agent has ended, in seconds; changes of files wake the check.
         updated_after: ISO 8601 time after which the file must have been changed; without an offset it is local time.
         allow_stale: Whether a file that was there before the run and was not touched is accepted.
         rouge_threshold: Least ROUGE-L F1, above 0 up to 1.
@@ -485,7 +485,7 @@ def file_contains(
 
     Args:
         path: The file, relative to the run's workspace.
-        text: What it contains.
+        text: The text that it must contain.
     """
 
 def file_exists(
@@ -569,7 +569,7 @@ def gateway_healthy(
     healthy.
 
     Args:
-        timeout: How long to wait for the answer, in seconds.
+        timeout: The longest wait for the answer, in seconds.
     """
 
 def gateway_response(
@@ -594,7 +594,7 @@ def gateway_response(
         method: HTTP method.
         headers: Headers of the request.
         expected_body: Text that the body must contain.
-        timeout: How long to wait for the answer, in seconds.
+        timeout: The longest wait for the answer, in seconds.
     """
 
 def llm_call_count(
@@ -867,7 +867,7 @@ def per_span_budget(
 
     Args:
         max_tokens: Most tokens of one span, input and output together.
-        span_type: Which spans: a kind of span; `subagent` is `agent`.
+        span_type: The kind of the spans; `subagent` is `agent`.
         span_name: Text that the span's name contains, case-sensitively, or `glob:`, `re:`, `literal:` for the whole
             name; by default every name.
     """
@@ -956,11 +956,10 @@ def span_duration(
 
     Args:
         max_ms: Longest duration, in milliseconds.
-        span_type: Which spans: a kind of span, `subagent` being `agent`; by default all of the agent's work (not
-            infra).
+        span_type: The kind of the spans, `subagent` being `agent`; by default all of the agent's work (not infra).
         span_name: Text that the span's name contains, case-sensitively, or `glob:`, `re:`, `literal:` for the whole
             name; by default every name.
-        quantile: Which share of the spans must be within the limit, above 0; 1 means every one.
+        quantile: The share of the spans that must be within the limit, above 0; 1 means every one.
         first_token: Measure model calls up to their first token.
     """
 
@@ -987,9 +986,9 @@ def span_query(
     many there are.
 
     Args:
-        select: Which spans are meant; `{}` means all.
-        where: What every selected span must satisfy.
-        count: How many spans are right: a number, or `min`, `max` or both.
+        select: The condition that selects spans; `{}` selects all.
+        where: The condition that every selected span must satisfy.
+        count: The allowed number of spans: a number, or `min`, `max` or both.
         nth: Take the first or the last selected span by start, or a number from 1, or from -1 for the last; `count` and
             `where` are about this one.
         share: Share of the selected spans that must satisfy `where`, in place of all of them; without a selected span
@@ -1017,7 +1016,7 @@ def sql(
         select: One SELECT; `:run_id` is replaced by the run's id and must be used.
         expect: The rows that are right, as mappings from column to value, in any order; by default none. Or `fail`: a
             known failure.
-        time_limit_s: How long the query may run for one run, in seconds; beyond it the assertion ends as an error.
+        time_limit_s: The longest time of the query for one run, in seconds; beyond it the assertion ends as an error.
     """
 
 def state_file(
@@ -1040,11 +1039,11 @@ def state_file(
 
     Args:
         path: The file, relative to the run's workspace.
-        timeout: How long to wait for the file after the agent has ended, in seconds; changes of files wake the check.
+        timeout: The longest wait for the file after the agent has ended, in seconds; changes of files wake the check.
         updated_after: ISO 8601 time after which the file must have been changed; without an offset it is local time.
         allow_stale: Whether a file that was there before the run and was not touched is accepted.
         state_path: Another word for `path`; one of the two.
-        expected_status: What the key `status` must be.
+        expected_status: The required value of the key `status`.
         expected_fields: Keys with what they must be; dots lead into nested mappings.
     """
 
@@ -1111,8 +1110,8 @@ def tool_call(
         match: `subset`: others are allowed; `partial`: others are, in objects inside of them as well; `exact`: no
             others; `superset`: no others, and given ones may be absent.
         ignore: JSONPaths left out of the comparison: `$.a.b`, `$['a']`, `$.list[0]`, `$.list[*]`, `$..name`.
-        count: How many such calls are right: a number, or `min`, `max` or both.
-        status: How the call ended.
+        count: The allowed number of such calls: a number, or `min`, `max` or both.
+        status: The required outcome of the call.
         result_contains: Text that the result contains, case-sensitively.
         by_agent: Name of the agent that made the call itself (not through another agent).
     """
@@ -1325,7 +1324,7 @@ def verify(
     Args:
         run: Shell command.
         output_contains: Text that its standard output contains.
-        output_equals: What its standard output is, white space around both left out.
+        output_equals: The expected standard output; surrounding white space is ignored.
         timeout: Time limit in seconds.
         cwd: Working folder, relative to the workspace; an absolute one also works for recordings.
     """

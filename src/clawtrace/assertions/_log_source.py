@@ -41,13 +41,13 @@ class LogSource(Assertion):
         return self.run_id is None
 
     def explain(self, outcome: Outcome) -> str:
-        """Say the answer, or that another run was asked about."""
+        """Return the answer in words, or that another run was asked about."""
         if self._asks_another_run(outcome.run_id):
             return f"The assertion asks about run {self.run_id!r}, and this is run {outcome.run_id!r}."
         return self.say(outcome)
 
     def say(self, outcome: Outcome) -> str:
-        """Say the answer for the run that was asked about; by default as the class that this one is mixed with."""
+        """Return the answer in words for the run that was asked about; by default as the class that this one is mixed with."""
         return super().explain(outcome)
 
     def _asks_another_run(self, run_id: str) -> bool:

@@ -1,4 +1,4 @@
-"""What the assertions on the runner's own word share: one column of ``runs`` is compared, and no trace is needed."""
+"""Shared by the assertions on what the runner reports: one column of ``runs`` is compared, and no trace is needed."""
 
 from typing import Any, ClassVar
 

@@ -63,7 +63,7 @@ class TokenBudgetQuestion(Assertion):
         )
 
     def explain(self, outcome: Outcome) -> str:
-        """Say each sum against its budget."""
+        """Return each sum and its budget in words."""
         row = outcome.row
         said = self.form.sentence(outcome)
         if outcome.holds is None and row["known"] < row["usage_calls"]:

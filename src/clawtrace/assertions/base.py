@@ -68,7 +68,7 @@ class AssertionProblem(NamedTuple):
     path: tuple[str | int, ...]
     """Keys and indexes from the assertion's mapping down; the last one need not exist there (a missing field)."""
     message: str
-    """What was found and what would be valid."""
+    """The given value and the valid ones."""
     hint: str = ""
     """A nearby valid word ("Did you mean …?"); empty when there is none."""
 
@@ -143,7 +143,7 @@ class Assertion(Documented):
     expect: Literal["fail"] | None = None
     """`fail`: a known failure. It fails no run while it lasts; that it passes is then itself a failure."""
     reason: str | None = Field(default=None, min_length=1)
-    """What is known to be wrong; `expect: fail` needs it."""
+    """The known fault; required by `expect: fail`."""
     until: Annotated[date | None, BeforeValidator(_day)] = None
     """Last day of the known failure, `2026-11-20`; `expect: fail` needs it. Afterwards the assertion is an ordinary one."""
 

@@ -17,16 +17,16 @@ __all__ = ["Finding", "Probe", "unknown_workspace"]
 
 
 class Finding(NamedTuple):
-    """What a probe found in the world of one run."""
+    """The result of a probe for one run."""
 
     holds: bool | None
     """None: it could not be looked at."""
     sentence: str
     """One plain sentence that says what was found against what was asked."""
     actual: Any = None
-    """What was found, as a JSON value; None when unknown."""
+    """The found value, as JSON; None when unknown."""
     missing: str = ""
-    """What was unknown, as ``relation.column`` where it is one (``runs.workspace``); empty when nothing was."""
+    """The unknown fact, as ``relation.column`` if it is one (``runs.workspace``); empty if none."""
 
 
 class Probe(Assertion):
@@ -38,7 +38,7 @@ class Probe(Assertion):
 
     @abstractmethod
     def probe(self, world: World) -> Finding:
-        """Look at the world of one run.
+        """Check the world of one run.
 
         Raises:
             ClawtraceError: the probe itself could not run; the verdict is an error that says why.

@@ -63,7 +63,7 @@ _KINDS = {
     "dict_type": "a mapping",
     "model_type": "a mapping",
 }
-"""What a value would have to be, by the kind of pydantic's error."""
+"""The expected value, by the type of pydantic's error."""
 
 _WORDS = {
     "finite_number": "must be a finite number, found {found}",
@@ -102,7 +102,7 @@ def _problem(detail: ErrorDetails, model: type[BaseModel], written: Mapping[str,
 
 
 def _found(value: Any) -> str:
-    """Say a value and its kind, cut to a readable length."""
+    """Return a value and its kind in words, cut to a readable length."""
     kinds = {
         "str": "text",
         "bool": "boolean",

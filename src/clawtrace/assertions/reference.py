@@ -1,4 +1,4 @@
-"""What documentation says of an assertion type, derived from its class: nothing is written twice."""
+"""The documentation of an assertion type, derived from its class: nothing is written twice."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ _MANY_KEYS = 12
 
 
 def _alternatives(schema: dict[str, Any], definitions: dict[str, Any], inside: tuple[str, ...]) -> list[str]:
-    """Say each form that a JSON Schema allows; `inside` are the unions that it is part of, which are not said again."""
+    """Return each form that a JSON Schema allows in words; `inside` are the unions around it, which are not repeated."""
     if "$ref" in schema:
         return _alternatives(definitions[schema["$ref"].rsplit("/", 1)[-1]], definitions, inside)
     if "enum" in schema or "const" in schema:

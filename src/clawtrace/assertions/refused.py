@@ -1,4 +1,4 @@
-"""What is wrong with the fields of an assertion, as a validation error."""
+"""Problems of an assertion's fields, as a validation error."""
 
 from __future__ import annotations
 

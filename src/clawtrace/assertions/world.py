@@ -18,7 +18,7 @@ class Gateway(NamedTuple):
 
 
 class HookPolicy(NamedTuple):
-    """What an evaluation profile lets Python hooks do (`security_policy`)."""
+    """The permissions of Python hooks in an evaluation profile (`security_policy`)."""
 
     allowed: bool = False
     network: str = "deny"
@@ -30,24 +30,24 @@ class HookPolicy(NamedTuple):
 
 
 class JudgeTask(NamedTuple):
-    """What an assertion asks a judge."""
+    """The question of an assertion to a judge."""
 
     asked_by: str
     """The assertion's id."""
     judge: str | None
     """Id of the judge; None: the profile's first."""
     question: str
-    """What is asked, and what scores mean."""
+    """The question, and the meaning of scores."""
     text: str
-    """What is judged."""
+    """The judged text."""
     scale: tuple[float, float]
     """Worst and best score."""
     times: int
-    """How often the judge is asked."""
+    """The number of questions to the judge."""
 
 
 class JudgeOpinion(NamedTuple):
-    """What a judge answered once."""
+    """One answer of a judge."""
 
     score: float | None
     """On the task's scale; None when there is no answer."""
@@ -61,7 +61,7 @@ class JudgeOpinion(NamedTuple):
 
 
 class World(NamedTuple):
-    """What is known of a run apart from its spans; None where that is unknown, as of a recording."""
+    """The facts of a run other than spans; None if unknown, as for a recording."""
 
     run_id: str
     workspace: Path | None = None
@@ -88,7 +88,7 @@ class World(NamedTuple):
     clean: Callable[[str], str] = str
     """Puts a mark in the place of each secret that redaction knows."""
     facts: Callable[[], Mapping[str, Any]] | None = None
-    """What `clawtrace inspect --json` says of the run, computed on first use; None before the agent starts."""
+    """The output of `clawtrace inspect --json` for the run, computed on first use; None before the agent starts."""
     conversation: Callable[[], str | None] | None = None
     """Everything that was said, as text, from the spans; None within: not recorded."""
     judge: Callable[[World, JudgeTask], tuple[JudgeOpinion, ...]] | None = None

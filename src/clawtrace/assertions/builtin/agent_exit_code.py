@@ -12,7 +12,7 @@ from clawtrace.assertions.forms.value import Value
 __all__ = ["AgentExitCode"]
 
 _FIRST_OF_SIGNALS = 128
-"""From there on a shell's exit code may tell of a signal."""
+"""Exit codes of a shell from here on may stand for a signal."""
 
 
 class AgentExitCode(RunnerWord):

@@ -28,7 +28,7 @@ _UNKNOWN = "r.name IS NULL OR (r.parent_activation_no IS NULL AND coalesce(r.via
 """Of an activation: its name is not known, or which agent started it, if any."""
 
 _CHAINS = 10_000
-"""How many chains of delegations are looked at where parents are unknown; beyond that there may be the expected one."""
+"""The most chains of delegations that are tried if parents are unknown; beyond that the expected one may exist."""
 
 
 class DelegationPath(Assertion):
@@ -73,7 +73,7 @@ class DelegationPath(Assertion):
         return self
 
     def question(self) -> Order:
-        """Look at the activations in order."""
+        """Read the activations in order."""
         names = tuple(name for matcher in self.expected for name in matcher.names)
         in_turn = InTurn("expected_agents", len(self.expected), "c.activation_no", "c.activation_no")
         return Order(
@@ -217,7 +217,7 @@ class DelegationPath(Assertion):
         return f"Whether {names[row['met']]} was at work{place} is open, among {seen}{self._unsure(row)}."
 
     def _unsure(self, row: Row) -> str:
-        """Say behind a semicolon what may be of the agents."""
+        """Return, after a semicolon, how many of the agents are uncertain."""
         counted = {
             "{} may be none": [not one["certain"] for one in row["rows"]],
             "{} without a name": [one["name"] is None for one in row["rows"]],

@@ -53,7 +53,7 @@ class CommandExitCode(CommandResult):
         return {"command": outcome.row["text"], "exit_code": outcome.row["exit_code"]}
 
     def says(self, outcome: Outcome) -> str:
-        """Say the exit code."""
+        """Return the exit code in words."""
         row = outcome.row
         if self.unread(row):
             return f"The exit code of {self.which(row)} is unknown: it was not recorded"

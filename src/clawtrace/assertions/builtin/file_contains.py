@@ -25,7 +25,7 @@ class FileContains(AtPath):
     """
 
     text: Text
-    """What it contains."""
+    """The text that it must contain."""
 
     def look(self, file: Path) -> Finding:
         """Look for the text."""

@@ -32,7 +32,7 @@ class FinalResponsePresent(Assertion):
     unscoped = "it checks how the whole run ended; `final_response` can ask about an agent or a turn."
 
     def question(self) -> Value:
-        """Look at how the run ended, then at what it said."""
+        """Check how the run ended, then its answer."""
         return final_answer(
             lambda text: (0,) if _says_something(text) else (),
             first="CASE WHEN r.run_status <> 'success' OR r.answered = FALSE THEN FALSE ELSE NULL END",

@@ -27,7 +27,7 @@ class GatewayHealthy(Probe):
     outside = True
 
     timeout: Annotated[float, Field(strict=True, gt=0, le=600)] = 10.0
-    """How long to wait for the answer, in seconds."""
+    """The longest wait for the answer, in seconds."""
 
     def probe(self, world: World) -> Finding:
         """Ask the health endpoint."""

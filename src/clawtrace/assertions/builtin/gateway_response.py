@@ -48,7 +48,7 @@ class GatewayResponse(Probe):
     expected_body: Text | None = None
     """Text that the body must contain."""
     timeout: Annotated[float, Field(strict=True, gt=0, le=600)] = 10.0
-    """How long to wait for the answer, in seconds."""
+    """The longest wait for the answer, in seconds."""
 
     @model_validator(mode="after")
     def _check(self) -> GatewayResponse:

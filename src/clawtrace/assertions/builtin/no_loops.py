@@ -20,7 +20,7 @@ from clawtrace.model.masks import holds_mask
 __all__ = ["NoLoops"]
 
 _SHOWN = {"name": "name", "start_ns": "start", "arguments": "argument"}
-"""What may be unknown of a call, and its word."""
+"""Columns of a call that may be unknown, and their words."""
 
 _MANY = float("inf")
 
@@ -57,7 +57,7 @@ class NoLoops(Assertion):
     """Most calls in a row of one tool with the same arguments; 1 allows no repetition."""
 
     def question(self) -> Order:
-        """Look at the attempts in order."""
+        """Read the attempts in order."""
         return Order(
             "tool_calls",
             self._answer,
@@ -115,7 +115,7 @@ class NoLoops(Assertion):
         return {"longest": row["longest"], "possible": row["possible"], "tool": row["repeated"].name}
 
     def explain(self, outcome: Outcome) -> str:
-        """Say the longest row."""
+        """Return the longest row in words."""
         row = outcome.row
         asked = f"at most {self.max_repeats} allowed"
         if outcome.holds is False:

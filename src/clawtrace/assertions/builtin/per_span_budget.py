@@ -63,7 +63,7 @@ class PerSpanBudget(Assertion):
     max_tokens: Natural
     """Most tokens of one span, input and output together."""
     span_type: SpanType = "llm"
-    """Which spans: a kind of span; `subagent` is `agent`."""
+    """The kind of the spans; `subagent` is `agent`."""
     span_name: SpanName | None = None
     """Text that the span's name contains, case-sensitively, or `glob:`, `re:`, `literal:` for the whole name; by default every name."""
 

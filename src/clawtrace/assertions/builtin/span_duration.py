@@ -42,11 +42,11 @@ class SpanDuration(Assertion):
     max_ms: Amount
     """Longest duration, in milliseconds."""
     span_type: SpanType | None = None
-    """Which spans: a kind of span, `subagent` being `agent`; by default all of the agent's work (not infra)."""
+    """The kind of the spans, `subagent` being `agent`; by default all of the agent's work (not infra)."""
     span_name: SpanName | None = None
     """Text that the span's name contains, case-sensitively, or `glob:`, `re:`, `literal:` for the whole name; by default every name."""
     quantile: Annotated[float, Field(strict=True, gt=0, le=1)] = 1.0
-    """Which share of the spans must be within the limit, above 0; 1 means every one."""
+    """The share of the spans that must be within the limit, above 0; 1 means every one."""
     first_token: bool = False
     """Measure model calls up to their first token."""
 

@@ -47,11 +47,11 @@ class SpanQuery(Assertion):
     requires = ("spans.kind", "spans.tree_enter", "spans.tree_leave")
 
     select: SpanCondition
-    """Which spans are meant; `{}` means all."""
+    """The condition that selects spans; `{}` selects all."""
     where: SpanCondition | None = None
-    """What every selected span must satisfy."""
+    """The condition that every selected span must satisfy."""
     count: Counted = Bounds(min=1)
-    """How many spans are right: a number, or `min`, `max` or both."""
+    """The allowed number of spans: a number, or `min`, `max` or both."""
     nth: Annotated[int, Field(strict=True)] | Literal["first", "last"] | None = None
     """Take the first or the last selected span by start, or a number from 1, or from -1 for the last; `count` and `where` are about
     this one."""

@@ -46,7 +46,7 @@ _MAY_TAKE_BACK = re.compile(r"\(|\b(?:not|null|except|case|distinct|left|right|f
 """What a query has by which an unknown value, once it is known, could take back a row that was found."""
 
 _SELECT = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*+(?:select|with|from|values)\b", re.IGNORECASE | re.DOTALL)
-"""How a SELECT begins, comments and brackets before it included."""
+"""The beginning of a SELECT, including comments and brackets before it."""
 
 
 def _check_select(text: str) -> str:
@@ -229,7 +229,7 @@ class Sql(Assertion):
     expect: tuple[dict[str, Any], ...] | Literal["fail"] = ()  # type: ignore[assignment]
     """The rows that are right, as mappings from column to value, in any order; by default none. Or `fail`: a known failure."""
     time_limit_s: Annotated[float, Field(strict=True, gt=0, le=600)] = 5.0
-    """How long the query may run for one run, in seconds; beyond it the assertion ends as an error."""
+    """The longest time of the query for one run, in seconds; beyond it the assertion ends as an error."""
 
     @property
     def _expected(self) -> list[Any]:

@@ -38,7 +38,7 @@ class StateFile(ArtifactProbe):
     state_path: PathText | None = None
     """Another word for `path`; one of the two."""
     expected_status: Any = None
-    """What the key `status` must be."""
+    """The required value of the key `status`."""
     expected_fields: Annotated[dict[str, Any], Field(min_length=1)] | None = None
     """Keys with what they must be; dots lead into nested mappings."""
 

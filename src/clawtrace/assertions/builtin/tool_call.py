@@ -123,9 +123,9 @@ class ToolCall(Assertion):
     ignore: tuple[ArgumentPath, ...] = ()
     """JSONPaths left out of the comparison: `$.a.b`, `$['a']`, `$.list[0]`, `$.list[*]`, `$..name`."""
     count: Counted = Bounds(min=1)
-    """How many such calls are right: a number, or `min`, `max` or both."""
+    """The allowed number of such calls: a number, or `min`, `max` or both."""
     status: Literal["ok", "error", "blocked"] | None = None
-    """How the call ended."""
+    """The required outcome of the call."""
     result_contains: Annotated[str, Field(min_length=1)] | None = None
     """Text that the result contains, case-sensitively."""
     by_agent: Matcher | None = None

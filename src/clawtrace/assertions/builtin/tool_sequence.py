@@ -177,7 +177,7 @@ class ToolSequence(Assertion):
         return Resolve("expected_tools", TOOL_NAMES, "name", met, names=names)
 
     def question(self) -> Order:
-        """Look at the attempts in order."""
+        """Read the attempts in order."""
         asked = "r.name IN (SELECT m.value FROM expected_tools AS m)"
         strict = self.mode == "strict"
         return Order(
@@ -296,7 +296,7 @@ class ToolSequence(Assertion):
         return _overlapping(row["rows"]) if "rows" in row else bool(row.get("overlapping"))
 
     def _in_vain(self, row: Row) -> str:
-        """Say behind a space which expected tool was asked for, and not run; empty where none was."""
+        """Return, after a space, the expected tool that was requested and not run; empty if there is none."""
         wanted = [
             one for one in row.get("requests", ()) if one["name"] is not None and self._partial.concerns(one["name"])
         ]
@@ -330,7 +330,7 @@ class ToolSequence(Assertion):
 
 
 def _unsure(row: Row) -> str:
-    """Say behind a semicolon what may be of the calls."""
+    """Return, after a semicolon, how many of the calls are uncertain."""
     rows = row.get("rows", ())
     counted = {
         "of {} it is unknown when, because clocks contradict each other": sum(one["start_ns"] is None for one in rows),

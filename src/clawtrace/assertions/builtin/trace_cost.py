@@ -82,7 +82,7 @@ class TraceCost(Assertion):
         return number_or_bounds(low or 0, high) if outcome.row["priced"] else None
 
     def explain(self, outcome: Outcome) -> str:
-        """Say the cost against the limit, and which models have no price."""
+        """Return the cost and its limit in words, and the models without a price."""
         row, limit = outcome.row, f"{_plain(f'{self.max_usd:g}')} USD"
         low, high = row["low"], row["high"]
         if outcome.holds is not None:

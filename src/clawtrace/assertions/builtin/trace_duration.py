@@ -100,7 +100,7 @@ class TraceDuration(Assertion):
         return None if length is None else length / 1e6
 
     def explain(self, outcome: Outcome) -> str:
-        """Say the duration against the limit."""
+        """Return the duration and its limit in words."""
         row, limit = outcome.row, milliseconds(self.max_ms)
         if row["length_ns"] is None:
             return "The duration is unknown: no span of the agent's work has an end, or their clocks contradict each other."

@@ -36,7 +36,7 @@ class Verify(Probe):
     output_contains: Text | None = None
     """Text that its standard output contains."""
     output_equals: Annotated[str, Field(strict=True)] | None = None
-    """What its standard output is, white space around both left out."""
+    """The expected standard output; surrounding white space is ignored."""
     timeout: Annotated[float, Field(strict=True, gt=0, le=3600)] = 60.0
     """Time limit in seconds."""
     cwd: PathText | None = None

@@ -1,4 +1,4 @@
-"""How a command ended and what it printed: `exit_code`, `output_contains`, `output_equals` and `error_contains`.
+"""Outcome and output of a command: `exit_code`, `output_contains`, `output_equals` and `error_contains`.
 
 Each states what fits on a row of commands; which commands are looked at, and what the run's answer is then, is the same
 for all of them: one row a command, ranked so that the first one decides.
@@ -29,7 +29,7 @@ _RANKS = {
     "any": "CASE WHEN y.fits = FALSE THEN 2 WHEN y.fits AND y.certain THEN 0 ELSE 1 END",
     "all": "CASE WHEN y.fits THEN 2 WHEN y.fits = FALSE AND y.certain THEN 0 ELSE 1 END",
 }
-"""Which command is shown first, by `of`: the one that decides, or leaves the question open."""
+"""The order of the shown commands by `of`: first the one that decides or leaves the question open."""
 
 _EVERY_ONE_FITS = "WHEN g.high = 0 THEN FALSE WHEN g.high_not = 0 AND g.low > 0 THEN TRUE ELSE NULL END"
 _DECISIONS = {
@@ -75,7 +75,7 @@ class CommandResult(Assertion):
     (`{matching: "^pytest"}`)."""
 
     what: ClassVar[str]
-    """What is looked at, in a word."""
+    """The checked value, in one word."""
 
     shows: ClassVar[tuple[str, ...]]
     """The columns of `commands` that the sentence needs."""
@@ -159,7 +159,7 @@ class CommandResult(Assertion):
         return {"of": self.of.model_dump() if isinstance(self.of, Matching) else self.of}
 
     def which(self, row: Row) -> str:
-        """Say the command that decided."""
+        """Return the deciding command in words."""
         which = "command"
         if self._pattern is not None:
             which = f"last command that matches `{self._pattern}`"
@@ -186,7 +186,7 @@ class CommandResult(Assertion):
         raise NotImplementedError
 
     def says(self, outcome: Outcome) -> str:
-        """Say of the command that decided what was found, without a full stop."""
+        """Return the deciding command's value in words, without a full stop."""
         raise NotImplementedError
 
 
@@ -196,7 +196,7 @@ class CommandText(CommandResult):
     stream: ClassVar[Literal["stdout", "stderr"]] = "stdout"
     """The stream that is checked where the instrumentation records it separately; `output` otherwise."""
     verb: ClassVar[str] = "contain"
-    """What is asked of it."""
+    """The verb of the condition."""
 
     main_field = "value"
     shows = ("stdout", "stderr", "output")

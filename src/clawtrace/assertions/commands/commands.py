@@ -23,14 +23,14 @@ SHOWN = 2000
 """Characters of a command or of its output that a message shows."""
 
 MATCH, NO_TEXT, UNSPLIT, REDACTED, OTHER_TOOL, NAMELESS = range(6)
-"""What a row is: a command in which the pattern is found, or why it may be one."""
+"""The meaning of a row: a command that matches the pattern, or why it may."""
 
 _NO_NUMBER, _NO_ANSWER = ("CASE WHEN 1 = 0 THEN u.call_no END", "CASE WHEN 1 = 0 THEN u.certain END")
 """SQL over a tool call ``u``: NULL, with a type: stores differ in the type that a bare one gets."""
 
 _QUOTED = re.compile(r"\\[^AZzB]|\[\^?\]?[^\]]*\]")
 _UNREAD = re.compile(r"""["'\\\t]|  """)
-"""What a shell reads otherwise than it is written."""
+"""Characters that a shell interprets."""
 _LONGEST_READ = 100_000
 """Longer text is looked at as it is written only, in characters: reading a megabyte takes a second."""
 _ANCHORS = re.compile(r"[\^$]|\\[AZzB]|\(\?(?:=|!|<=|<!)")
@@ -152,7 +152,7 @@ _NAMES = ("command", "cmd", "command_line", "commandLine", "shell_command", "bas
 """Arguments that hold a command, as tools of agents name them."""
 _GIVEN = " OR ".join(f"r.arguments LIKE '%\"{name}\"%'" for name in _NAMES)
 _ENDS = re.compile(r"[;&|\n]+\s*")
-"""What separates the commands of a compound one, wherever it is quoted: a part too many leaves a question open."""
+"""Separators of compound commands, even if quoted: a part too many only leaves a question open."""
 
 
 def resolve_other_tools(pattern: str, calls: str) -> Resolve:

@@ -1,1 +1,1 @@
-"""What assertions may ask, in five forms: count, sum, share, order, value (spec: certain-and-possible.md §3)."""
+"""The five forms of assertions: count, sum, share, order, value (spec: certain-and-possible.md §3)."""

@@ -71,7 +71,7 @@ class Bounds(Documented):
 
 
 def _exactly(written: Any) -> Any:
-    """Take a number for both bounds."""
+    """Use a single number for both bounds."""
     if isinstance(written, Mapping | Bounds):
         return written
     if isinstance(written, bool) or not isinstance(written, int):
@@ -118,7 +118,7 @@ def all_sql(decided: Sequence[str]) -> str:
 
 
 def words(minimum: float | None, maximum: float | None) -> str:
-    """Say bounds in words: "at least 1", "at most 4", "none", "1 to 4", "exactly 2"."""
+    """Return bounds in words: "at least 1", "at most 4", "none", "1 to 4", "exactly 2"."""
     if minimum is None:
         return f"at most {maximum}" if maximum else "none"
     if maximum is None:
@@ -127,7 +127,7 @@ def words(minimum: float | None, maximum: float | None) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """Say a count with its noun: "1 call", "2 calls"."""
+    """Return a count with its noun: "1 call", "2 calls"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
@@ -150,7 +150,7 @@ def numbers(row: Mapping[str, Any], keys: Iterable[str], alone: str) -> Any:
 
 
 def milliseconds(value: float, *bounds: float) -> str:
-    """Say a number of milliseconds as people do, on its side of each bound; without bounds exactly."""
+    """Return milliseconds in readable units, rounded to stay on the same side of each bound; exact without bounds."""
     bounds = bounds or (value,)
     if value < 1000:
         return f"{beside(value, *bounds, written='.4g')} ms"

@@ -55,7 +55,7 @@ def attempts(
 
 
 def split(row: Row, noun: str = "time") -> str:
-    """Say the attempts: "3 times (1 ok, 2 blocked)", "1 to 2 times (1 ok)"."""
+    """Return the attempts in words: "3 times (1 ok, 2 blocked)", "1 to 2 times (1 ok)"."""
     said = ", ".join(f"{row[f'part_{n}']} {word}" for n, word in enumerate(_OUTCOMES) if row[f"part_{n}"])
     return f"{interval(row['low'], row['high'], noun)}{f' ({said})' if said else ''}"
 

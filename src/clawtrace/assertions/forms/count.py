@@ -194,7 +194,7 @@ WHERE g.traced = 1
         return numbers(row, (one.key for one in self.tallies), "count")
 
     def sentence(self, outcome: Outcome) -> str:
-        """Say each number against its bounds: "2 to 3 calls of `refund` (1 ok, 1 failed), expected at most 1"."""
+        """Return each number with its bounds: "2 to 3 calls of `refund` (1 ok, 1 failed), expected at most 1"."""
         row, said = outcome.row, []
         split = ", ".join(f"{row[f'part_{n}']} {word}" for n, word in enumerate(self.parts) if row[f"part_{n}"])
         for one in self.tallies:
@@ -206,7 +206,7 @@ WHERE g.traced = 1
         return f"{text[0].upper()}{text[1:]}.{self.asked_words(row)}"
 
     def asked_words(self, row: Row) -> str:
-        """Say behind a space what was asked for in vain; empty where nothing was."""
+        """Return, after a space, requests without an execution; empty if there are none."""
         if not self.named or not row["asked"]:
             return ""
         if row["handed"] is not None:
@@ -234,7 +234,7 @@ class Share(Count):
         return found | ({"largest": row["largest"]} if self.greatest else {})
 
     def sentence(self, outcome: Outcome) -> str:
-        """Say the share against the one that is enough."""
+        """Return the share and the required one in words."""
         row, one = outcome.row, self.tallies[0]
         open_ones = row["seen"] - row["low"] - row["low_not"]
         unknown = "" if row["high"] == row["low"] else f", {open_ones or 'others'} unknown"

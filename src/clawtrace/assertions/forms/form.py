@@ -20,13 +20,13 @@ Row = Mapping[str, Any]
 
 
 class Outcome(NamedTuple):
-    """What is answered for one run."""
+    """The answer for one run."""
 
     run_id: str
     holds: bool | None
     """None: it holds in some worlds that the spans allow, and not in others."""
     missing: str = ""
-    """Where `holds` is None: what is not known, as ``relation`` or ``relation.column``."""
+    """If `holds` is None, the unknown fact, as ``relation`` or ``relation.column``."""
     row: Row = MappingProxyType({})
     """Everything the query returned for the run; sentences read it."""
     absent: bool = False

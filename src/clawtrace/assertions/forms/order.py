@@ -21,7 +21,7 @@ from clawtrace.model.query import Query, Resolve
 __all__ = ["WORLDS", "InTurn", "Order", "OrderAnswer", "OrderedRows", "worlds"]
 
 WORLDS = 64
-"""How many worlds are looked at one by one; where there are more, only the extreme ones are."""
+"""The most worlds that are tried one by one; of more, only the extreme ones are."""
 
 _OF_GAPS = ("start_ns", "end_ns")
 """Columns that a gap has as well: between these instants its rows would be."""
@@ -35,7 +35,7 @@ def worlds(choices: Sequence[Sequence[T]]) -> Iterator[tuple[T, ...]] | None:
 
 
 class OrderedRows(NamedTuple):
-    """What is recorded of one run."""
+    """The recorded rows of one run."""
 
     rows: Sequence[Row]
     """The rows in order, with ``no``, ``name``, ``certain`` and the columns that the question names."""
@@ -44,18 +44,18 @@ class OrderedRows(NamedTuple):
     requests: Sequence[Row]
     """Of tools: what was asked for in vain, ``name`` and ``reason``."""
     world: Sequence[Row]
-    """What the assertion read from the world."""
+    """The values that the assertion read from the world."""
 
 
 class OrderAnswer(NamedTuple):
-    """What a function answers."""
+    """The answer of a function."""
 
     holds: bool | None
     more: Mapping[str, Any]
-    """What sentences need."""
+    """Values for the sentence."""
     absent: bool = False
     missing: str = ""
-    """Where `holds` is None: what is not known; empty: the relation."""
+    """If `holds` is None, the unknown fact; empty for the relation itself."""
 
 
 class InTurn(NamedTuple):
@@ -68,7 +68,7 @@ class InTurn(NamedTuple):
     bound: str
     """Relation of the names that meet each expectation."""
     goal: int
-    """How many expectations there are; ``met`` is how many are met for sure."""
+    """The number of expectations; ``met`` is the number of certainly met ones."""
     begins: str
     """SQL over ``c``; where a row began before one that began earlier had ended, ``overlapping`` is 1."""
     ends: str
@@ -86,7 +86,7 @@ class InTurn(NamedTuple):
         return [meeting, *(f"step_{item} AS (\n{_step(item)}\n)" for item in range(self.goal))]
 
     def parts(self) -> list[UnionPart]:
-        """What becomes of the tables in the union."""
+        """The columns of the tables in the union."""
         steps = [UnionPart("d", f"step_{item} AS d", {"met": str(item + 1)}) for item in range(self.goal)]
         overlapping = {"overlapping": "max(CASE WHEN y.begins < y.latest THEN 1 ELSE 0 END)"}
         return [*steps, UnionPart("y", _SIDE_BY_SIDE, overlapping)]
@@ -119,11 +119,11 @@ class Order(Form):
     answer: Callable[[OrderedRows], OrderAnswer]
     """Answers for one run, from what is recorded of it."""
     in_turn: InTurn | None = None
-    """What SQL settles; None: the function answers for every run that has rows."""
+    """The part that SQL decides; None: the function answers for every run with rows."""
     empty: bool | None = None
     """The answer where there is no row and nothing may be missing; None: the function answers."""
     columns: tuple[str, ...] = ()
-    """What the function reads of a row, but for its name."""
+    """The columns of a row that the function reads, except the name."""
     resolved: tuple[Resolve, ...] = ()
     where: Where = ANY
     """Which rows and gaps evidence shows; what it does not know of a row is a doubt."""

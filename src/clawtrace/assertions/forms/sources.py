@@ -1,4 +1,4 @@
-"""Where rows that are counted come from, and what evidence shows of them: those in doubt with the reason, and the gaps."""
+"""The sources of counted rows, and their evidence: uncertain rows with the reason, and gaps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class Source(NamedTuple):
-    """What is counted."""
+    """The relation that is counted."""
 
     counted: str
     """The relation, or a subquery: what the count reads."""
@@ -39,7 +39,7 @@ class Source(NamedTuple):
     relation: str = "tool_calls"
     """The relation whose doubts and gaps concern it."""
     nameless: str = "(nameless)"
-    """What evidence calls a row without a name."""
+    """The name of a nameless row in evidence."""
     why: str = ""
     """SQL over ``r``: why a row is in doubt, where `doubts` does not say it of the relation."""
     hidden: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ def union(parts: Iterable[UnionPart], columns: Mapping[str, str]) -> str:
 
 
 def handed_over(name: str) -> str:
-    """Say behind a space that a tool's name is that of a handoff."""
+    """Return, after a space, that a tool's name is that of a handoff."""
     return f" `{name}` handed over to another agent, which is a delegation, not a tool call: use `delegation_occurred`."
 
 

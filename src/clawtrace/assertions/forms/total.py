@@ -52,7 +52,7 @@ class Sum(Form):
     absent: str = "FALSE"
     """SQL over ``t``: whether nothing at all was recorded of it, so that nothing is answered."""
     shown: Query | None = None
-    """What `evidence` returns."""
+    """The query of `evidence`."""
 
     def query(self) -> Query:
         """Compare each sum with its bounds."""
@@ -84,7 +84,7 @@ FROM (
         return numbers(row, (one.key for one in self.totals), "sum")
 
     def sentence(self, outcome: Outcome) -> str:
-        """Say each sum against its bounds."""
+        """Return each sum with its bounds in words."""
         row = outcome.row
         said = "; ".join(
             f"{interval(row[f'low{one.key}'], row[f'high{one.key}'], one.noun)}, expected {words(None, one.max)}"

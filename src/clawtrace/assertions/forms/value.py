@@ -21,7 +21,7 @@ class Value(Form):
     items: Callable[[str], Iterable[int]] | None = None
     """Decides a text: ``(0,)`` it is right, ``()`` it is not, ``(1,)`` it cannot be read, as where parts were redacted."""
     equals: Scalar = None
-    """What the value must be, where no text is decided."""
+    """The required value, if no text decides."""
     first: str = ""
     """SQL over ``r`` that answers before the value does: true, false, or NULL where the value answers."""
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class Value(Form):
     asked: Literal["traced", "answered", "every"] = "traced"
     """Which runs are asked: those with a trace, also those whose runner knows the value (`Assertion.asks_answer`), or every one."""
     shown: Query | None = None
-    """What `evidence` returns."""
+    """The query of `evidence`."""
 
     @property
     def fact(self) -> str:  # type: ignore[override]
@@ -41,7 +41,7 @@ class Value(Form):
         return () if self.items is None else (Resolve("right_values", "runs", self.column, self.items),)
 
     def query(self) -> Query:
-        """Look at the value."""
+        """Check the value."""
         value = f"r.{self.column}"
         right = f"{value} = :equals"
         if self.items is not None:

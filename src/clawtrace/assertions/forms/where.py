@@ -37,10 +37,10 @@ TOOL_NAMES = (
     " UNION ALL SELECT run_id, name FROM tool_requests"
     " UNION ALL SELECT run_id, name FROM gaps WHERE relation = 'tool_calls')"
 )
-"""Where names of tools are: calls, what was asked for, and what nothing records."""
+"""Relations with names of tools: calls, requests, and gaps."""
 
 AGENT_NAMES = "(SELECT run_id, name FROM agents UNION ALL SELECT run_id, name FROM gaps WHERE relation = 'agents')"
-"""Where names of agents are."""
+"""Relations with names of agents."""
 
 
 def among(value: str, relation: str, item: int | None = 0, of_null: str = "NULL") -> str:

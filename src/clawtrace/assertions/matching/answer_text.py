@@ -1,4 +1,4 @@
-"""How similar two texts are; pure functions."""
+"""The similarity of two texts; pure functions."""
 
 from __future__ import annotations
 

@@ -36,10 +36,10 @@ __all__ = [
 ]
 
 TIME_LIMIT_S = 1.0
-"""How long one regular expression may look at one value, in seconds."""
+"""The longest time of one regular expression on one value, in seconds."""
 
 _MEANT = {"re": "re", "regex": "re", "regexp": "re", "glob": "glob", "literal": "literal"}
-"""What is meant by a word before a colon that is no matcher as it is written."""
+"""The intended matcher of a misspelt word before a colon."""
 
 Predicate = Callable[[str], bool]
 _M = TypeVar("_M", bound="Matcher")

@@ -1,4 +1,4 @@
-"""What the probes of one path share: it is found in the run's workspace, or nothing can be said; and of a file that the run left."""
+"""Shared by the probes of one path in the run's workspace, and by those of a file that the run left."""
 
 from abc import abstractmethod
 from pathlib import Path
@@ -22,14 +22,14 @@ class ArtifactProbe(Probe):
     path: PathText
     """The file, relative to the run's workspace."""
     timeout: Annotated[float, Field(strict=True, ge=0, le=3600)] = 0.0
-    """How long to wait for the file after the agent has ended, in seconds; changes of files wake the check."""
+    """The longest wait for the file after the agent has ended, in seconds; changes of files wake the check."""
     updated_after: Timestamp | None = None
     """ISO 8601 time after which the file must have been changed; without an offset it is local time."""
     allow_stale: bool = False
     """Whether a file that was there before the run and was not touched is accepted."""
 
     def probe(self, world: World) -> Finding:
-        """Look at the file, again when something changes until `timeout` has passed."""
+        """Check the file, and again at each change until `timeout` has passed."""
         file = located(self._path, world)
         if file is None:
             return unknown_workspace(self._path)
@@ -59,7 +59,7 @@ class ArtifactProbe(Probe):
 
     @abstractmethod
     def look(self, file: Path, world: World) -> Finding:
-        """Look at the file, which exists."""
+        """Check the existing file."""
 
     @classmethod
     def fields_of_base(cls) -> set[str]:
@@ -73,13 +73,13 @@ class AtPath(Probe):
     main_field = "path"
     run_files = ("path",)
     there: ClassVar[str] = "exists"
-    """What is said of a file that is there."""
+    """The sentence for an existing file."""
 
     path: PathText
     """The file, relative to the run's workspace."""
 
     def probe(self, world: World) -> Finding:
-        """Look at the path."""
+        """Check the path."""
         file = located(self.path, world)
         return unknown_workspace(self.path) if file is None else self.look(file)
 
@@ -88,7 +88,7 @@ class AtPath(Probe):
         return {"path": self.path, "exists": True}
 
     def look(self, file: Path) -> Finding:
-        """Look at the absolute path: by default for a file."""
+        """Check the absolute path: by default for a file."""
         is_file = file.is_file()
         what = self.there if is_file else "is a folder, expected a file" if file.is_dir() else "does not exist"
         return Finding(is_file, f"`{self.path}` {what}.", {"exists": file.exists()})

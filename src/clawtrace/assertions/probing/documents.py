@@ -1,4 +1,4 @@
-"""What a written document is made of: headings of Markdown, keys of YAML or JSON or of front matter; and what a router's state says."""
+"""Parts of a written document: headings of Markdown, keys of YAML, JSON or front matter; and the state of a router."""
 
 from __future__ import annotations
 

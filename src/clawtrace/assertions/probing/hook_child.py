@@ -40,7 +40,7 @@ class AttributeDict(dict[str, Any]):
 
 
 def deny_network() -> None:
-    """Take the network away from this process and all that it starts, for good.
+    """Cut this process and all its children off from the network, for good.
 
     Raises:
         OSError: the system does not let a process do that.

@@ -20,7 +20,7 @@ __all__ = ["HookError", "call_hook", "network_can_be_denied"]
 
 _CHILD = Path(__file__).with_name("hook_child.py")
 _MOST = 16 * 1024 * 1024
-"""How long an answer may be, in bytes."""
+"""The largest answer, in bytes."""
 _SANDBOX = "(version 1)(allow default)(deny network*)"
 """The profile that macOS' sandbox-exec enforces."""
 

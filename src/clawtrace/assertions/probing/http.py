@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_BODY", "HttpAnswer", "UnreachableError", "request"]
 
 MAX_BODY = 4 * 1024 * 1024
-"""How much of a body is read, in bytes."""
+"""The most bytes of a body that are read."""
 
 
 class UnreachableError(ClawtraceError):
@@ -23,7 +23,7 @@ class UnreachableError(ClawtraceError):
 
 
 class HttpAnswer(NamedTuple):
-    """What a server answered."""
+    """The answer of a server."""
 
     status: int
     body: str

@@ -1,4 +1,4 @@
-"""What the assertions that ask a judge share: the score of one text, and what follows from several answers."""
+"""Shared by the assertions that ask a judge: the score of one text, and the result of several answers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Consistency(BaseModel):
-    """How often a judge is asked, and how often it must be content."""
+    """The number of questions to a judge, and of answers that must reach the threshold."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     runs: Annotated[int, Field(strict=True, ge=1, le=100)] = 3
-    """How often the judge is asked."""
+    """The number of questions to the judge."""
     min_passes: Annotated[int, Field(strict=True, ge=1)] | None = None
-    """How many answers must reach the threshold; by default all."""
+    """The number of answers that must reach the threshold; by default all."""
 
     @model_validator(mode="after")
     def _possible(self) -> Consistency:

@@ -16,11 +16,11 @@ from clawtrace.support.files import users_umask
 __all__ = ["Ended", "kill_group", "run_shell"]
 
 _MOST = 4 * 1024 * 1024
-"""How much of each stream is read, in bytes."""
+"""The most bytes of each stream that are read."""
 
 
 class Ended(NamedTuple):
-    """How a command ended."""
+    """The end of a command."""
 
     exit_code: int | None
     """None when the time limit ended it; negative after a signal."""

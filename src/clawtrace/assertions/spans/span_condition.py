@@ -97,7 +97,7 @@ def _between(written: Mapping[str, Any]) -> NumberTest:
 
 
 class ValueTest(NamedTuple):
-    """What the value of a raw attribute must be."""
+    """The condition on the value of a raw attribute."""
 
     written: Any
     test: Callable[[str], bool] | None
@@ -161,7 +161,7 @@ _WORDS = {
 
 
 def _texts(written: Any, *, column: str) -> Any:
-    """Take one text for a list of one; null only where it says something."""
+    """Turn one text into a list; null only where it has a meaning."""
     if written is None and column not in ABSENT:
         raise refused(f"null has no meaning for `{column}`: it would only mean that the value was not recorded")
     texts = [written] if isinstance(written, str) else written
@@ -212,7 +212,7 @@ _Values = dict[str, _Value]
 
 
 class _Around(Documented):
-    """What a condition says apart from the columns."""
+    """The parts of a condition other than columns."""
 
     model_config = ConfigDict(populate_by_name=True)
 

@@ -109,7 +109,7 @@ def _by_id(name: str, table: str, alias: str) -> str:
 
 
 def _siblings(table: str) -> str:
-    """How many others of the same parent are meant."""
+    """The number of matching siblings."""
     within = "OVER (PARTITION BY q.run_id, q.trace_id, q.parent_span_id)"
 
     def others(truth: int) -> str:
@@ -124,7 +124,7 @@ def _siblings(table: str) -> str:
 
 
 def _nested(name: str, table: str) -> str:
-    """How many spans inside, or around, are meant: a running sum over the positions of the depth-first walk."""
+    """The number of matching spans inside, or around: a running sum over the positions of the depth-first walk."""
 
     def running(truth: int) -> str:
         one = f"CASE WHEN q.truth_0 = {truth} THEN 1 ELSE 0 END"

@@ -114,7 +114,7 @@ FROM (
 
 
 class _Level:
-    """What is asked of one span: its own facts and the joins with the spans around it."""
+    """The condition on one span: its own facts and the joins with the spans around it."""
 
     def __init__(self, compiled: Compiled) -> None:
         self._compiled = compiled

@@ -1,4 +1,4 @@
-"""What a `tool_sequence` asks as a trajectory: which calls mean what, whether they meet it, and what would mend them."""
+"""A `tool_sequence` as a trajectory: what each call may stand for, whether the calls meet it, and the smallest change."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class PartialOrder:
         required: Sequence[RequireCall] = (),
         by_start: bool = False,
     ) -> None:
-        """Take the fields of the assertion; `any_order` lets the steps come in any order."""
+        """Store the fields of the assertion; `any_order` lets the steps come in any order."""
         whole = Then.model_construct(root=tuple(steps)) if steps else None
         self._leaves = list(named(whole)) if whole else []
         rules: list[ForbidBetween | RequireCall] = [*forbidden, *required]
@@ -247,7 +247,7 @@ class PartialOrder:
 
     @cached_property
     def _guesses(self) -> tuple[Meaning, ...]:
-        """What a call without a name may mean: a plain name, or any patterns at once, or none."""
+        """What a call without a name may stand for: a plain name, or any patterns at once, or none."""
         patterns = [number for number, call in enumerate(self._calls) if _tool(call).literal is None]
         if len(patterns) > _PATTERNS:
             raise SearchLimitError
@@ -259,7 +259,7 @@ class PartialOrder:
 
     @cached_property
     def insertable(self) -> list[Meaning]:
-        """What each of the expected calls means."""
+        """The meaning of each expected call."""
         return list(dict.fromkeys(map(self._meant, self._calls)))
 
     def _meant(self, call: Call) -> Meaning:

@@ -1,4 +1,4 @@
-"""How much of an expected list of tools was called: recall, precision and their harmonic mean, in every world that the spans allow."""
+"""Scores of the called tools against an expected list: recall, precision and their harmonic mean, in every world."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class DescribedCall(_StepPart):
     ignore: tuple[ArgumentPath, ...] = ()
     """JSONPaths left out of the comparison."""
     status: Literal["ok", "error", "blocked"] | None = None
-    """How the call ended."""
+    """The required outcome of the call."""
 
     @model_validator(mode="after")
     def _check(self) -> DescribedCall:
@@ -89,7 +89,7 @@ class DescribedCall(_StepPart):
 
 
 Call = Matcher | DescribedCall
-"""What one call is expected to be."""
+"""One expected call."""
 
 
 class AnyOrder(_StepPart):
@@ -112,9 +112,9 @@ class RepeatStep(_StepPart):
     repeat: Step
     """The part."""
     min: Natural = 1
-    """How often at least."""
+    """The least number of calls."""
     max: Annotated[Natural, Field(ge=1)] | None = None
-    """How often at most; its tools are called nowhere else then."""
+    """The largest number of calls; its tools are then called nowhere else."""
 
     @model_validator(mode="after")
     def _check(self) -> RepeatStep:
@@ -173,7 +173,7 @@ Step = Annotated[
 
 
 def _listed(written: Any) -> Any:
-    """Take one entry for a list of one."""
+    """Turn a single entry into a list."""
     return [written] if isinstance(written, str | dict) else written
 
 

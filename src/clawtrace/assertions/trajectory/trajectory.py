@@ -35,7 +35,7 @@ from clawtrace.assertions.trajectory.call_pattern import (
 __all__ = ["EDIT_LIMIT", "STEP_LIMIT", "Edit", "Placed", "SearchLimitError", "Trajectory"]
 
 STEP_LIMIT = 200_000
-"""How many states one search may visit; beyond it the answer is unknown, and said to be."""
+"""The most states of one search; beyond it the answer is reported as unknown."""
 
 EDIT_LIMIT = 20_000
 """How many states the search for an edit script may visit; beyond it a simpler search finds one, if it can.

@@ -142,18 +142,19 @@ def _give_up(call: LlmCall, reason: str) -> None:
 
 def _broken_off(run: RunSpans, models: Sequence[LlmCall], in_failed_step: Callable[[int], bool]) -> list[LlmCall]:
     """Return the calls whose answer began and may not have ended, as what else is recorded shows."""
-    spans = [(number, run.spans[index]) for number, members in run.groups("llm").items() for index in members]
-    failed, ends = {number for number, span in spans if span.failed}, dict(spans)  # in order of start
+    layers = run.groups("llm")  # each in order of start
     begun = [
         call
         for call in models
         if call.outcome == "ok"
         and call.answer_recorded
-        and (call.output_tokens is None or ends[call.group].failed)
         and call.finish_reason in _NO_END
+        and (call.output_tokens is None or run.spans[layers[call.group][-1]].failed)
     ]
     if not begun:
         return []
+    spans = [(number, run.spans[index]) for number, members in layers.items() for index in members]
+    failed = {number for number, span in spans if span.failed}
     ending = {span.scope for _, span in spans if span.finish_reason not in _NO_END and not span.failed}
     last = {call.agent: call for call in models}  # models are in order of start
     return [

@@ -20,6 +20,7 @@ from clawtrace.receiver.intake import Intake
 from clawtrace.receiver.redaction.redact import RedactionSettings, Redactor
 from clawtrace.receiver.request import Request, Signal
 from clawtrace.store.api import FactStore
+from clawtrace.support.figures import amount
 
 __all__ = ["LoadedLogs", "RunOf", "commit", "load_logs", "notes_of", "store_logged_run"]
 
@@ -173,6 +174,7 @@ class _LogLoader:
 
     def _fill(self, run_id: str, reading: LogReading, run: LoggedRun, path: Path) -> None:
         """Let a transcript add what the run's spans do not record."""
+        record = self._store.record(run_id) or RunRecord(run_id, run_id)
         if reading.by_run:
             said = [f"the log `{path.name}` ({reading.title}) was not read: the run has spans."]
         else:
@@ -188,5 +190,7 @@ class _LogLoader:
             ]
             if found.left:
                 said.append(f"{found.left} calls of the transcript `{path.name}` have no span in the run.")
-        record = self._store.record(run_id) or RunRecord(run_id, run_id)
+            if found.calls and found.lost:
+                lost = f"{name} records {amount(found.lost, 'model call')} without a span: spans were not exported, or got lost."
+                record = record._replace(lacking=" ".join(filter(None, (record.lacking, lost))))
         self._store.put_record(record._replace(notes=(*record.notes, *said, *notes_of(reading, path))))

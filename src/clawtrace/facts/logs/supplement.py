@@ -7,6 +7,7 @@ same time. A tool that the framework refused has no span. Where several fit, or 
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -59,6 +60,8 @@ class MatchedSpans(NamedTuple):
     """Model and tool calls among them."""
     left: int
     """Calls of the transcript that are no received span's, as far as is known."""
+    lost: int
+    """Answered model calls that began while none of the received ones ran: their spans are missing."""
 
 
 @dataclass(slots=True)
@@ -94,7 +97,16 @@ def same_calls(store: FactStore, run_id: str, logged: Sequence[LoggedSpan]) -> M
                 pairs[id(agents[turn])] = (agents[turn], trace_id, agent_span_id)
     calls = sum(span.kind in ("llm", "tool") for span in logged)
     found = sum(span.kind != "agent" for span, _, _ in pairs.values())
-    return MatchedSpans(list(pairs.values()), found, calls - found)
+    return MatchedSpans(list(pairs.values()), found, calls - found, _lost(logged, received))
+
+
+def _lost(logged: Sequence[LoggedSpan], received: Mapping[Any, Sequence[_ModelStep]]) -> int:
+    """Return how many answered model calls of a transcript began while no received one ran."""
+    models = [step.model for steps in received.values() for step in steps if step.model is not None]
+    starts = sorted(model.start_ns - _MILLISECOND for model in models)
+    ends = sorted((model.end_ns or model.start_ns) + _MILLISECOND for model in models)
+    began = [span.start_ns for span in logged if span.kind == "llm" and span.error is None]
+    return sum(bisect_right(starts, at_ns) == bisect_left(ends, at_ns) for at_ns in began)
 
 
 def _add(steps: list[_ModelStep], call: Any, kind: str) -> None:

@@ -77,7 +77,7 @@ def _of_run(run: RunResult, report: CampaignReport, rated: Mapping[int, ExitCode
         level = report.gate.of_verdict(standing)
         level = ExitCode.PASSED if run.quarantined else level if level is ExitCode.BROKEN else rated.get(place, level)
         found = report.line_of(run.case_id, verdict.id)
-        file, line = (None, None) if found is None else (_relative(found[0]), found[1])
+        file, line = (None, None) if found is None else (Path(os.path.relpath(found[0])).as_posix(), found[1])
         word = "known failure" if verdict.known_failure else verdict.status.value
         message = without_reasons(run, verdict)
         yield NotPassed(title, verdict.type, verdict.id, word, level, message, file, line, verdict, run)
@@ -90,11 +90,6 @@ def title_of_run(run: RunResult) -> str:
 
 def _title(case_id: str, model_id: str | None, repetition: int) -> str:
     return f"{case_id}{f' [{model_id}]' if model_id else ''}{f' #{repetition}' if repetition > 1 else ''}"
-
-
-def _relative(path: Path) -> str:
-    """Return a path as tools of a repository want it: relative to the working directory, with forward slashes."""
-    return Path(os.path.relpath(path)).as_posix()
 
 
 def shown_value(value: Any) -> str:

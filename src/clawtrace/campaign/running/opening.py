@@ -50,8 +50,9 @@ def open_campaign(plan: Plan, opened: Callable[[Path, SessionSettings], Session]
         with opening(plan.store, settings) as session:
             kept = list(kept_runs(plan.folder))
             session.forget_runs(_left_behind(plan, kept, session.run_ids()))
-            for folder in _unfinished(plan):
-                clean_streams(folder, session.clean)
+            for folder in (plan.folder / "runs").glob("*/*/*"):
+                if not (folder / "run.json").exists():  # the run never ended
+                    clean_streams(folder, session.clean)
             session.listen()
             yield session
             session.stop_receiving()
@@ -76,11 +77,6 @@ def _left_behind(plan: Plan, kept: Iterable[StoredRun], stored: Iterable[str]) -
     """Return the suite's runs in the store that no folder keeps: they never ended."""
     ids = {run.run_id for run in kept}
     return [run_id for run_id in stored if run_id.startswith(f"{plan.suite.config.suite_id}/") and run_id not in ids]
-
-
-def _unfinished(plan: Plan) -> list[Path]:
-    """Return the folders of runs that never ended."""
-    return [folder for folder in (plan.folder / "runs").glob("*/*/*") if not (folder / "run.json").exists()]
 
 
 def _replaced(plan: Plan, before: Iterable[StoredRun], stored: Iterable[str]) -> list[str]:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.probing.files import leads_out
 from clawtrace.assertions.world import World
 from clawtrace.campaign.planning.expand import PlannedRun
@@ -69,7 +68,8 @@ def judge_stored(
     assertions = planned.case.assertions.for_run(values)
     if planned.case.runner.starts_agent:
         assertions = asked_of_the_end(assertions, world.run_status)
-    outside = any(_asks_outside(one, world) for one in assertions)
+    # What can change while the run and its files stay.
+    outside = any(one.outside or any(leads_out(path, world) for path in one.paths_read()) for one in assertions)
     found = None if evaluation is None or outside else read_result(kept, evaluation)
     if found is not None and found.run_id == stored.run_id:
         return found._replace(reused=True), False
@@ -86,11 +86,6 @@ def judge_stored(
         ),
         True,
     )
-
-
-def _asks_outside(assertion: Assertion, world: World) -> bool:
-    """Return whether the answer depends on what can change while the run and its files stay."""
-    return assertion.outside or any(leads_out(path, world) for path in assertion.paths_read())
 
 
 def _world(stored: StoredRun, planned: PlannedRun, context: RunContext) -> World:

@@ -58,7 +58,8 @@ def command(source: TraceSource, wanted: tuple[str, ...], out: Path | None, no_m
             replace_file(out, text)
         except OSError as error:
             raise InputError(f"{str(out)!r} cannot be written: {error.strerror or error}") from error
-        click.echo(f"wrote {out}: {len(found)} assertions that hold for {_number(run_ids)}", err=True)
+        which = f"the run {run_ids[0]}" if len(run_ids) == 1 else f"all {len(run_ids)} runs"
+        click.echo(f"wrote {out}: {len(found)} assertions that hold for {which}", err=True)
     console = console_for(sys.stderr)
     for note in _notes(runs):
         console.paragraph(note, first="note: ", indent="      ")
@@ -84,7 +85,3 @@ def _notes(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     if len(runs) == 1:
         notes.append("one run does not show what varies; several good runs give assertions that fail less by chance")
     return notes
-
-
-def _number(run_ids: Sequence[str]) -> str:
-    return f"the run {run_ids[0]}" if len(run_ids) == 1 else f"all {len(run_ids)} runs"

@@ -179,15 +179,11 @@ class _LogLoader:
             said = [f"the log `{path.name}` ({reading.title}) was not read: the run has spans."]
         else:
             found = same_calls(self._store, run_id, run.spans)
-            commit(
-                self._store, run_id, "logs",
-                as_logs(found.spans, reading.form, path.name), self._redaction,
-            )  # fmt: skip
+            commit(self._store, run_id, "logs", as_logs(found.spans, reading.form, path.name), self._redaction)
             name = f"the transcript `{path.name}` ({reading.title})"
             more = f"{name} has more details of {found.calls} model and tool calls than their spans."
-            said = [
-                more if found.calls else f"{name} was not used: none of its turns has the calls of a turn of the spans."
-            ]
+            unused = f"{name} was not used: none of its turns has the calls of a turn of the spans."
+            said = [more if found.calls else unused]
             if found.left:
                 said.append(f"{found.left} calls of the transcript `{path.name}` have no span in the run.")
             if found.calls and found.lost:

@@ -186,7 +186,7 @@ class _LogLoader:
             said = [more if found.calls else unused]
             if found.left:
                 said.append(f"{found.left} calls of the transcript `{path.name}` have no span in the run.")
-            if found.calls and found.lost:
+            if found.lost:
                 lost = f"{name} records {amount(found.lost, 'model call')} without a span: spans were not exported, or got lost."
                 record = record._replace(lacking=" ".join(filter(None, (record.lacking, lost))))
         self._store.put_record(record._replace(notes=(*record.notes, *said, *notes_of(reading, path))))

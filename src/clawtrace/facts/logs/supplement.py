@@ -97,16 +97,18 @@ def same_calls(store: FactStore, run_id: str, logged: Sequence[LoggedSpan]) -> M
                 pairs[id(agents[turn])] = (agents[turn], trace_id, agent_span_id)
     calls = sum(span.kind in ("llm", "tool") for span in logged)
     found = sum(span.kind != "agent" for span, _, _ in pairs.values())
-    return MatchedSpans(list(pairs.values()), found, calls - found, _lost(logged, received))
+    # Where whole turns fit, the transcript's times are those of its calls.
+    timed = any(span.kind == "llm" for span, _, _ in pairs.values())
+    return MatchedSpans(list(pairs.values()), found, calls - found, _lost(logged, received) if timed else 0)
 
 
 def _lost(logged: Sequence[LoggedSpan], received: Mapping[Any, Sequence[_ModelStep]]) -> int:
-    """Return how many answered model calls of a transcript began while no received one ran."""
+    """Return the number of answered model calls of a transcript that began while no received one ran; earlier ones may be of another run."""
     models = [step.model for steps in received.values() for step in steps if step.model is not None]
     starts = sorted(model.start_ns - _MILLISECOND for model in models)
     ends = sorted((model.end_ns or model.start_ns) + _MILLISECOND for model in models)
     began = [span.start_ns for span in logged if span.kind == "llm" and span.error is None]
-    return sum(bisect_right(starts, at_ns) == bisect_left(ends, at_ns) for at_ns in began)
+    return sum(0 < bisect_right(starts, at_ns) == bisect_left(ends, at_ns) for at_ns in began)
 
 
 def _add(steps: list[_ModelStep], call: Any, kind: str) -> None:

@@ -160,4 +160,4 @@ class FaultNotStruckError(RunnerError):
 
 
 class PreconditionError(RunnerError):
-    """What must hold before an agent starts does not hold: nothing was started."""
+    """A precondition of an agent does not hold: nothing was started."""

@@ -49,7 +49,7 @@ gets. May block."""
 
 
 class Answering:
-    """What answers the requests of a client in place of its server."""
+    """Answers the requests of a client in place of its server."""
 
     def __init__(self, server: str, ask: Ask, *, records: bool = False) -> None:
         self._server = server
@@ -120,7 +120,7 @@ def inherited(name: str) -> str:
 
 
 def _parent_and_environment(pid: int) -> tuple[int, dict[str, str]]:
-    """Return what a process started with, as far as this user may see it."""
+    """Return the parent of a process and the environment that it started with, as far as this user may read them."""
     with suppress(OSError, ValueError, subprocess.SubprocessError):
         if sys.platform != "linux":
             order = ["ps", "-Eww", "-o", "ppid=", "-o", "command=", "-p", str(pid)]
@@ -146,7 +146,7 @@ class _Asked:
     method: str
     params: dict[str, Any]
     notifications: list[dict[str, Any]] = field(default_factory=list)
-    """What the server said on its way, as it is recorded."""
+    """Messages of the server before its answer, as they are recorded."""
 
     @property
     def token(self) -> Any:
@@ -170,7 +170,7 @@ class Proxy:
         self._numbers = count(1)
         self._version: str | None = None
         self._asking: dict[RequestId, dict[str, Any]] = {}
-        """What the server asks the client: the entry that is recorded of it, which gets the answer."""
+        """Requests of the server to the client: the recorded entry of each, which gets the answer."""
         self._answers: dict[RequestId, anyio.Event] = {}
         """What a replay asks the client."""
 
@@ -248,7 +248,7 @@ class Proxy:
             await _send(self._server[1], SessionMessage(message, metadata))
 
     async def _pass_back(self, server: Streams) -> None:
-        """Pass on what the server says; when it has gone, say so to all who wait for it."""
+        """Pass on the server's messages; when it has ended, fail all waiting requests."""
         async for message in _messages(server[0]):
             if isinstance(message, JSONRPCResponse | JSONRPCError):
                 await self._answered(message)
@@ -313,7 +313,7 @@ async def _messages(stream: Any) -> AsyncIterator[JSONRPCMessage]:
 
 
 async def _send(stream: Any, message: SessionMessage) -> None:
-    """Send a message; one who has gone does not get it."""
+    """Send a message, unless the receiver has gone."""
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
         await stream.send(message)
 

@@ -117,7 +117,7 @@ class AskedModel:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Parameters of each request."""
     retries: int = 5
-    """How often a request is tried again that the provider failed to answer."""
+    """The number of retries of a request that the provider failed to answer."""
     timeout_seconds: float = 60.0
     """Time for one request."""
 

@@ -67,7 +67,7 @@ _MOVED = {
 """Variables that move a provider."""
 
 _ADDRESSES = ("base_url", "api_base", "azure_endpoint")
-"""How the classes of providers call an address that can be given to them."""
+"""Parameters of provider classes that take an address."""
 
 
 @dataclass(frozen=True, slots=True)

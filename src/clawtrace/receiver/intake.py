@@ -211,7 +211,7 @@ class Intake:
 
 
 def digest_of(body: bytes, context: str) -> bytes:
-    """Return what tells a request from others; `context` is what apart from its bytes decides on its rows."""
+    """Return a digest that identifies a request; `context` holds what decides on its rows in addition to its bytes."""
     return hashlib.blake2b(body, digest_size=16, key=hashlib.sha256(context.encode()).digest()).digest()
 
 

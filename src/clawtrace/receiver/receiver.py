@@ -268,7 +268,7 @@ class Receiver:
         return self._writer.flush(seconds)
 
     def rest(self, run_id: str, seconds: float) -> bool:
-        """Wait until everything sent by processes that have ended is committed, as far as it may be of the run.
+        """Wait until everything that ended processes sent, and that may belong to the run, is committed.
 
         False when `seconds` ran out before that was certain.
         """

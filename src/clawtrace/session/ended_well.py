@@ -1,4 +1,4 @@
-"""Whether the agent of a run ended well, which is asked where no assertion asks it and the run's record says that it did not."""
+"""The check that an agent ended well, added to runs whose record says that it did not, if no assertion asks it."""
 
 from __future__ import annotations
 

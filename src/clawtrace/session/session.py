@@ -102,7 +102,7 @@ class Session(SessionContents):
         return self._receiver
 
     def serve(self, questions: Questions, token: str) -> Endpoints:
-        """Start receiving, and have `questions` answer what is not OTLP.
+        """Start receiving; `questions` answers requests that are not OTLP.
 
         Args:
             questions: may call `session.held_store.answer_question` for what other commands of clawtrace ask about the store.

@@ -41,7 +41,7 @@ class Waiting:
             return list(dict.fromkeys(run_id for one in self._questions for run_id in one.run_ids))
 
     def company_of(self, question: WaitingQuestion, known: Iterable[str]) -> list[WaitingQuestion]:
-        """Return the questions that wait and can be asked with this one, itself first; the others wait no more.
+        """Return the waiting queries that can be asked together with this one, this one first; the others stop waiting.
 
         They are of at most as many runs as keep each verdict to the values of its own run.
 

@@ -33,7 +33,7 @@ __all__ = ["METHODS", "ControlGrpc"]
 HEALTH = "grpc.health.v1.Health"
 _SERVING, _NOT_SERVING, _SERVICE_UNKNOWN = 1, 2, 3
 _WATCHERS = 16
-"""Who may watch at once, each in a thread: watching needs no token."""
+"""The most watchers at once, each in a thread: watching needs no token."""
 
 
 class HealthService:
@@ -55,13 +55,13 @@ class HealthService:
         return {"Check": self._check, "Watch": self._watch}.get(method)
 
     def troubled(self, trouble: bool) -> None:
-        """Tell who watches whether the store cannot be written."""
+        """Notify watchers whether the store cannot be written."""
         with self._changed:
             self._ready = not trouble
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Tell who watches, and end their calls."""
+        """Notify watchers, and end their calls."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()

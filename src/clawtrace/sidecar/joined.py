@@ -237,7 +237,7 @@ def _given(verdict: Verdict) -> dict[str, Any]:
 
 _BEGUN = ("run_id", "case_id", "model_id", "repetition", "session_ids")
 _ENDED = ("started_ns", "ended_ns", "ended_by_signal", "timed_out", "cut_off", "runner_error")
-"""What the beginning and the end of a run have under the names of its record."""
+"""Fields of the beginning and end of a run that its record has under the same names."""
 
 
 def _of(record: RunRecord, names: Sequence[str]) -> dict[str, Any]:

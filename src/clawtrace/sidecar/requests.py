@@ -165,7 +165,7 @@ class PutVerdicts(_Request):
 
     verdicts: tuple[GivenVerdict, ...]
     received: int | None = Field(default=None, ge=0)
-    """How much of the run they are of, as `POST /clawtrace/v1/received` counts it; of less than is here they are stale."""
+    """How much of the run they judge, as counted by `POST /clawtrace/v1/received`; verdicts on less than has arrived are stale."""
 
 
 class Gating(_Request):

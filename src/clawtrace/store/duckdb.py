@@ -168,7 +168,7 @@ class DuckStore(QuestionSide):
         return [self._writer, *(side._reader for side in self._more_sides), self._reader, self._db]
 
     def _rows(self, sql: str, params: object = None) -> list[tuple[Any, ...]]:
-        """Return the rows of one SELECT, beside what is written and asked."""
+        """Return the rows of one SELECT, on a separate connection."""
         with self._writer_lock, as_store_errors(self.path):
             return self._db.execute(sql, params).fetchall()
 

@@ -112,7 +112,7 @@ class _Salvage:
         self._missing: dict[int, int] = {}
         """The number of lost rows by run number."""
         self._any_run = False
-        """Whether something is lost of which it is not known whose it was."""
+        """Whether rows of an unknown run are lost."""
         self._moved = 0
 
     def tables(self, path: Path, copy: Path) -> None:

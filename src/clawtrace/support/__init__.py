@@ -1,1 +1,1 @@
-"""What several rooms use and none owns: memory, files, documentation of attributes."""
+"""Shared by several packages: memory, files, documentation of attributes."""

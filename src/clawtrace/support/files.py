@@ -1,4 +1,4 @@
-"""Files: who may read what this process writes, and files that are written whole or not at all.
+"""Files: their permissions, and atomic writes.
 
 Stores and results hold what agents said, and are for this user alone. The umask says it, since DuckDB makes the files of a store, again
 and again. Programs that are started, their working folders and files that a user asks for by name are as the user's own umask has it.
@@ -18,7 +18,7 @@ from typing import BinaryIO, TextIO
 __all__ = ["keep_private", "share", "shared_folder", "users_umask", "whole_file", "whole_text_file"]
 
 _users = -1
-"""What the umask was; -1 while it is the user's own."""
+"""The previous umask; -1 while the user's is in force."""
 
 
 def keep_private() -> None:

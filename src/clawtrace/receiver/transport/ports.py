@@ -88,7 +88,7 @@ class Ports:
             self._thread.join()
 
     def rest(self, run_no: int, seconds: float) -> bool:
-        """Wait until everything that ended connections sent has reached the queue, as far as it may be of the run.
+        """Wait until everything that ended connections sent, and that may belong to the run, has reached the queue.
 
         Everything that was in a socket when this began is read to its end, even if its sender has died. False when
         time ran out.

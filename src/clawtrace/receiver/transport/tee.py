@@ -102,7 +102,7 @@ class Tee:
             self._condition.notify()
 
     def stop(self) -> None:
-        """Forward what waits, as long as that may take, and say what was lost."""
+        """Forward waiting requests for as long as allowed, and report what was lost."""
         if not self._thread.is_alive():
             return
         drain = self.settings.drain_s

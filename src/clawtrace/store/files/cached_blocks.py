@@ -1,4 +1,4 @@
-"""How much of the file stays in memory while spans only come in.
+"""Limits how much of the file stays in memory while only spans arrive.
 
 DuckDB keeps every block that it has written as long as there is room, and room is 80 % of the machine's memory. A question
 needs that room; who only receives does not. So once in a while what was written is dropped, down to a little, by a limit that

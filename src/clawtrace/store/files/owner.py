@@ -95,7 +95,7 @@ def remove_owner(path: Path) -> None:
 
 
 def read_owner(store: str | Path) -> Owner | None:
-    """Return who says to hold the store; None without such a file, and for the file of a process that is gone."""
+    """Return the process that claims the store; None without such a file, or if the process has ended."""
     try:
         found = json.loads(owner_file(store).read_text("utf-8"))
         owner = Owner(str(found["address"]), str(found["token"]), int(found["pid"]))
@@ -199,7 +199,7 @@ def command_of(pid: int) -> str:
 
 
 def _holder(path: str, text: str) -> str:
-    """Name who holds the file: the engine's words say the process where the system knows it, else ``<store>.owner``."""
+    """Return the name of the process that holds the file: from the engine's message if it has one, else from ``<store>.owner``."""
     found = re.search(r"\(PID (\d+)\)", text)
     owner = read_owner(path)
     pid = int(found[1]) if found else owner.pid if owner else None

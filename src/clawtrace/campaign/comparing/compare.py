@@ -344,9 +344,9 @@ def _not_shown(
         found.append(f"{second.not_run} planned runs of the second campaign have no result.")
     lost = [case for case in cases if case.pass_rate.difference is None]
     if lost:
-        found.append(
-            f"{_cases(len(lost))} no decided run in one of the campaigns, such as {case_title(lost[0].case_id, lost[0].model_id)!r}."
-        )
+        have = "1 case has" if len(lost) == 1 else f"{len(lost)} cases have"
+        title = case_title(lost[0].case_id, lost[0].model_id)
+        found.append(f"{have} no decided run in one of the campaigns, such as {title!r}.")
     return found
 
 
@@ -359,7 +359,3 @@ def _stale(pairs: Iterable[Pair]) -> Iterator[str]:
                 f"{grown} run{'s' if grown > 1 else ''} of the {campaign} campaign received spans after the verdict, which is stale: "
                 "judge again with `clawtrace eval`."
             )
-
-
-def _cases(number: int) -> str:
-    return "1 case has" if number == 1 else f"{number} cases have"

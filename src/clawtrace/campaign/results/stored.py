@@ -36,13 +36,18 @@ __all__ = [
 ]
 
 
-def write_json(path: Path, data: Mapping[str, Any]) -> None:
-    """Write `data`, whole or not at all, and make the folders above it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # A file name that is no UTF-8 holds surrogates; with a backslash before it each is JSON again, and reads the same.
-    with whole_text_file(path, errors="backslashreplace") as stream:
-        json.dump(data, stream, indent=1, ensure_ascii=False, default=str)
-        stream.write("\n")
+def write_json(path: Path, data: Mapping[str, Any], *, again: bool = True) -> None:
+    """Write `data`, whole or not at all, and make the folders above it, `again` if an agent removes them meanwhile."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # A file name that is no UTF-8 holds surrogates; with a backslash before it each is JSON again, and reads the same.
+        with whole_text_file(path, errors="backslashreplace") as stream:
+            json.dump(data, stream, indent=1, ensure_ascii=False, default=str)
+            stream.write("\n")
+    except FileNotFoundError:
+        if not again:
+            raise
+        write_json(path, data, again=False)
 
 
 def tokens_used(totals: Mapping[str, Any]) -> int | None:

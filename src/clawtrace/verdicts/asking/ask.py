@@ -134,7 +134,7 @@ class Asked:
         details = self.assertion.form.details()
         sql = question if details is None else question_text(details, run_id, self._bound_of(run_id))
         inputs = {
-            "rows": [_json(one) for one in given.rows],
+            "rows": [{name: _cut(value) for name, value in one.items()} for one in given.rows],
             "rows_in_all": given.found,
             "world_rows": list(given.world_rows),
         }
@@ -184,11 +184,6 @@ _NO_INPUTS: Mapping[str, Any] = MappingProxyType({"rows": [], "rows_in_all": 0, 
 def _name(function: Callable[..., Any]) -> str:
     """Return the name by which a function of an assertion is found."""
     return f"{function.__module__}.{function.__qualname__}"
-
-
-def _json(row: Row) -> dict[str, Any]:
-    """Return a row as JSON has it, long texts cut to a readable length."""
-    return {name: _cut(value) for name, value in row.items()}
 
 
 def _cut(value: Any) -> Any:

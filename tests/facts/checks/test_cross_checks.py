@@ -469,6 +469,23 @@ def test_a_model_call_that_was_given_up_counts_for_no_bound(lab: Lab) -> None:
         assert lab.totals("llm_calls", run=f"r{number}") == ({None: None, "error": 0, "ok": 1}[outcome],), spans
 
 
+@pytest.mark.parametrize(
+    ("failed_to", "more", "given_up"),
+    [(4, {}, True), (1, {}, False), (9, {}, False), (4, {"gen_ai.usage.input_tokens": 7}, False)],
+)
+def test_a_call_that_was_under_way_when_an_agent_beside_it_failed_may_have_been_cancelled(
+    lab: Lab, failed_to: int, more: dict[str, int], given_up: bool
+) -> None:
+    """Of agents side by side the first failure cancels the others: their requests end quietly, without an answer."""
+    beside = replace(agent("b", "r", agent="b"), to=failed_to, error="no such city")
+    call = bare("m", "a")
+    call.attrs |= more
+    work = agent("r", agent="r"), beside, chat("n", "b", at=0), agent("a", "r", agent="a"), call, tool("t", "a", at=20)
+    lab.put(*work)
+
+    assert ("given-up-call" in found(lab, "r")) == given_up
+
+
 def test_a_last_call_without_an_answer_counts_only_where_its_program_records_no_answers(lab: Lab) -> None:
     """A request that was cancelled ends quietly, also where the program goes on with other work."""
     earlier = S("e", "a", 0, 1, "chat", {"gen_ai.operation.name": "chat"}, error="cancelled")

@@ -351,6 +351,17 @@ def test_an_agent_that_failed_with_its_last_call_gave_no_answer(
     assert lab.rows("SELECT answered FROM runs WHERE run_id = :run") == [(status,)]
 
 
+@pytest.mark.parametrize(("failing", "answer"), [("b", None), ("c", None), ("", "Fine.")])
+def test_an_answer_that_its_step_may_have_failed_on_is_none(lab: Lab, failing: str, answer: str | None) -> None:
+    """The agent around may catch the failure of one that it asked, or of a step that checks the answer, and end well."""
+    spans = [agent("a"), agent("b", "a", agent="writer"), S("c", "b", 1, 30, "check"), said("m", "c", 2, "Fine.")]
+    for span in spans:
+        span.error = "the answer is refused" if span.id == failing else span.error
+    lab.put(*spans)
+
+    assert lab.rows(ANSWER) == [(answer,)]
+
+
 @pytest.mark.parametrize("lost", [False, True], ids=["open", "incomplete"])
 def test_a_run_of_which_more_may_come_may_be_answered_yet(lab: Lab, lost: bool) -> None:
     """A program may try again: the spans that it will send, or that were lost, may hold the answer."""

@@ -85,6 +85,8 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
         return None  # which one was the last is unknown
     if call is None or call.outcome != "ok" or call.voice is None or _failed_after(run, call):
         return None
+    if _ended_in_failure(run, [call.index]):
+        return None  # the step that asked for it may have failed on the answer
     if any(run.words(index).answer_on_agent for index in agents):
         return None
     if any(run.spans[index].emits == "session" and run.root[index] == run.root[call.index] for index in run.emitting):

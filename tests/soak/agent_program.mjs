@@ -18,8 +18,8 @@ const atWork = new AsyncLocalStorage();
 // Calls side by side start within one millisecond.
 const now = () => (performance.timeOrigin + performance.now()) / 1000;
 
-/** The system prompt of an agent; by it the model server knows who asks. */
-export const system = (agent) => `You are the agent ${agent}. Use your tools.`;
+/** The system prompt of an agent; by it the model server knows who asks, and `works` as in `agent_program.py`. */
+export const system = (agent, works = '') => `You are the agent ${agent}${works && `, ${works}`}. Use your tools.`;
 
 const write = (record) => {
   if (!SCENARIO) appendFileSync(LOG, `${JSON.stringify({ run: atWork.getStore(), ...record })}\n`);

@@ -52,12 +52,19 @@ class Job:
     count_stream: bool
     """Whether a stream is asked for its usage."""
     helper: str | None
-    """How a second agent comes to work, where there is one: `handoff` or `tool`."""
+    """How further agents come to work, where there are any: `handoff`, `tool`, or a pattern of the framework."""
 
 
-def system(agent: str) -> str:
-    """Return the system prompt of an agent; by it the model server knows who asks."""
-    return f"You are the agent {agent}. Use your tools."
+def system(agent: str, works: str = "") -> str:
+    """Return the system prompt of an agent; by it the model server knows who asks.
+
+    Args:
+        agent: its name.
+        works: `for NAME` of an agent to which that one delegates, as the first one does to each of which nothing is said; `within NAME` of one
+            that the program starts in the work of that one, which may be read as its delegate, and `beside NAME` if others are at work then;
+            `alone` of one that has no agent above it.
+    """
+    return f"You are the agent {agent}{works and ', ' + works}. Use your tools."
 
 
 def get_weather(city: str) -> str:
@@ -88,11 +95,11 @@ def logged(tool: Callable[..., Any], name: str | None = None) -> Callable[..., A
     signature = inspect.signature(tool, eval_str=True)
 
     def call(*values: Any, **named: Any) -> Any:
-        with _noted(name or tool.__name__, signature.bind(*values, **named).arguments) as given:
+        with noted(name or tool.__name__, signature.bind(*values, **named).arguments) as given:
             return tool(**given)
 
     async def call_later(*values: Any, **named: Any) -> Any:
-        with _noted(name or tool.__name__, signature.bind(*values, **named).arguments) as given:
+        with noted(name or tool.__name__, signature.bind(*values, **named).arguments) as given:
             return await tool(**given)
 
     found: Any = call_later if inspect.iscoroutinefunction(tool) else call
@@ -106,7 +113,8 @@ def logged(tool: Callable[..., Any], name: str | None = None) -> Callable[..., A
 
 
 @contextmanager
-def _noted(name: str, given: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def noted(name: str, given: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Log a call of a tool that is executed within."""
     start, error = time.time(), None
     try:
         yield given

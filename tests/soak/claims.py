@@ -21,9 +21,10 @@ def claims(truth: Truth, named_agents: bool) -> Iterator[Claim]:
     yield from _ends(truth)
     yield from _commands(truth)
     if named_agents:
-        for helper in (truth.helper, "nobody"):
-            if helper not in truth.may_have_begun:
-                yield helper in truth.agents[1:], {"type": "delegation_occurred", "to_agent": helper}
+        asked = {agent for _, agent in truth.delegations}
+        open_ones = {agent for _, agent in truth.may_be_delegations} | truth.may_have_begun
+        for agent in sorted({truth.helper, "nobody", *truth.agents[1:]} - open_ones):
+            yield agent in asked, {"type": "delegation_occurred", "to_agent": agent}
 
 
 def _commands(truth: Truth) -> Iterator[Claim]:
@@ -118,6 +119,8 @@ def _ends(truth: Truth) -> Iterator[Claim]:
         yield False, {"type": "no_span_errors"}
     elif not max(truth.errors) and not truth.failed:
         yield True, {"type": "no_span_errors"}
+    if truth.side_by_side:
+        return
     if truth.output and truth.output.strip():
         yield True, {"type": "final_response", "equals": truth.output}
         yield False, {"type": "final_response", "contains": truth.output + "!"}

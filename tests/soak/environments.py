@@ -42,6 +42,8 @@ class Framework:
     """What is switched on in one process, comma-separated; empty where the framework writes its spans unasked."""
     helpers: tuple[str, ...]
     """How a second agent may come to work: `handoff`, `tool`."""
+    patterns: tuple[str, ...]
+    """Further ways in which programs of this framework work: agents one after the other, a check of the answer, an answer of a form …"""
     named_agents: bool
     """Whether the framework knows agents by names."""
     pseudo: tuple[str, ...]
@@ -72,8 +74,8 @@ def _frameworks(script: Path) -> Iterator[Framework]:
     name = script.stem.replace("_", "-")
     shared = Framework(
         name, script, tuple(said["dependencies"]), tuple(soak.get("instrumentations", ("",))), tuple(soak.get("helpers", ())),
-        soak.get("named-agents", True), tuple(soak.get("pseudo-tools", ())), tuple(soak.get("counts-itself", ())), soak.get("ends-broken-streams", False),
-        soak.get("main-agent", "assistant"), soak.get("mends-names", False),
+        tuple(soak.get("patterns", ())), soak.get("named-agents", True), tuple(soak.get("pseudo-tools", ())), tuple(soak.get("counts-itself", ())),
+        soak.get("ends-broken-streams", False), soak.get("main-agent", "assistant"), soak.get("mends-names", False),
     )  # fmt: skip
     yield shared
     for alone, dependencies in soak.get("environments", {}).items():

@@ -56,6 +56,7 @@ _FAILURES = (
 )
 _ENDS: tuple[Literal["stop", "length"] | None, ...] = (*(None,) * 18, "stop", "length")
 """How an answer that asks for tools may end; None: as it should."""
+_AGENT = re.compile(r"You are the agent ([\w-]+)(?:, ((?:for|within|beside) [\w-]+|alone))?\.")
 _FIELD = re.compile(r"^\d+\. `(\w+)` \(", re.M)
 _OFFERED = re.compile(r"(?s)\(\d+\) (\w+), whose description is .*?It takes arguments (\{.*?\})\.$", re.M)
 _LOOKALIKES = (
@@ -139,12 +140,13 @@ class Mind:
             usage = self._usage(asked, text, sum(15 + 3 * len(str(call.arguments).split()) for call in calls))
             return ScriptedStep(tool_calls=calls, text=text, usage=usage, finish=finish, model=model)
         fields = fields_wanted(asked.system)
-        text = self._written(asked, fields, left) if fields else self._text()
+        wants_json = _wants_json(asked.body)
+        text = self._written(asked, fields, left) if fields else self._text(as_json=wants_json)
         last = next((name for name in LAST_TOOLS if name in asked.tools), None)
         if last:
             calls = (ScriptedToolCall(name=last, arguments=dict.fromkeys(_schema(asked, last), text)),)
             return ScriptedStep(tool_calls=calls, usage=self._usage(asked, text, 15), model=model)
-        finish = "length" if chance.random() < 0.05 else None
+        finish = "length" if chance.random() < 0.05 and not wants_json else None
         return ScriptedStep(text=text, usage=self._usage(asked, text), finish=finish, model=model)
 
     def _failure(self) -> ScriptedStep:
@@ -180,9 +182,11 @@ class Mind:
             input=given, output=output, cached=chance.choice((0, 0, chance.randint(1, given))), reasoning=reasoning
         )
 
-    def _text(self) -> str:
+    def _text(self, *, as_json: bool = False) -> str:
         chance = self.chance
         number = chance.randint(1000, 9999)
+        if as_json:
+            return json.dumps({"answer": number})
         return chance.choice(
             ("", f"Done, case {number}.", f"It is {number}.", f"{number}\x07\x1b[0m é\u0301\u200b!", "word " * 300 + str(number), chance.choice(_LOOKALIKES),
              json.dumps({"answer": number}))
@@ -243,6 +247,12 @@ class Mind:
         return chance.choice(WORDS)
 
 
+def _wants_json(body: dict[str, Any]) -> bool:
+    """Return whether a request wants its answer in the form of a schema."""
+    wanted = (body.get("response_format"), (body.get("text") or {}).get("format"))
+    return any((one or {}).get("type") == "json_schema" for one in wanted)
+
+
 def _schema(asked: ModelRequest, name: str) -> dict[str, Any]:
     """Return the properties of an offered tool's arguments, by name."""
     offered = asked.body.get("tools") or ()
@@ -274,5 +284,11 @@ def field_of(text: str | None, field: str) -> Any:
 
 def agent_of(request: dict[str, Any]) -> str | None:
     """Return the agent whose system prompt a request has."""
-    found = re.search(r"You are the agent ([\w-]+)\.", json.dumps(request))
+    found = _AGENT.search(json.dumps(request))
     return found[1] if found else None
+
+
+def works_of(request: dict[str, Any]) -> str:
+    """Return how the agent of a request came to work, as `agent_program.system` was told; empty where it was told nothing."""
+    found = _AGENT.search(json.dumps(request))
+    return (found and found[2]) or ""

@@ -52,7 +52,10 @@ class _RecordedTruth:
     unclear: tuple[dict[str, Any], ...] = ()
     commands: tuple[RanCommand, ...] = ()
     files: tuple[tuple[str, bool], ...] = ()
+    delegations: frozenset[tuple[str, str]] = frozenset()
+    may_be_delegations: frozenset[tuple[str, str]] = frozenset()
     may_have_begun: frozenset[str] = frozenset()
+    side_by_side: bool = False
     taken_for_answers: int = 0
 
     def total(self, kind: str) -> int | None:
@@ -86,7 +89,8 @@ def _truth(said: dict[str, Any]) -> _RecordedTruth:
         helper=delegated[0] if delegated else "researcher",
         errors=range(min(errors), max(errors) + asked.total() + 1),
         output=said["final_output"],
-        ordered=not beside,
+        ordered=not beside and "order" not in said.get("unjudged", ()),
+        delegations=frozenset((boss, agent) for boss, agent in said["delegations"]),
         unclear=unclear,
         may_have_begun=frozenset(said.get("may_have_begun", ())),
     )

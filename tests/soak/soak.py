@@ -114,7 +114,7 @@ class Batch:
         turns = [f"Task {number}.{turn}: do what is needed." for turn in range(chance.choice((1, 1, 1, 2, 3)))]
         return {
             "run": run, "url": f"{url}/{run}/v1", "turns": turns, "stream": chance.random() < 0.4,
-            "count_stream": chance.random() < 0.8, "helper": chance.choice((None, *self.framework.helpers)),
+            "count_stream": chance.random() < 0.8, "helper": chance.choice((None, *self.framework.helpers, *self.framework.patterns)),
         }  # fmt: skip
 
 

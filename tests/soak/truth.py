@@ -6,8 +6,8 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "facts"))
 
 import conformance
 from environments import Framework
-from random_model import LAST_TOOLS, agent_of, field_of, fields_wanted
+from random_model import LAST_TOOLS, agent_of, field_of, fields_wanted, works_of
 
 from clawtrace.testing import Exchange
 
@@ -65,6 +65,34 @@ class Truth:
     """Whether `tools` is in the order of the executions."""
     ends_broken_streams: bool = False
     """What was received of a stream that breaks off is an answer to the client."""
+    works: Mapping[str, str] = field(default_factory=dict)
+    """How an agent came to work, in the words of `agent_program.system`; without them for the first one, if it is another."""
+
+    @property
+    def delegations(self) -> set[tuple[str, str]]:
+        """Which agent certainly delegated to which."""
+        bosses = {boss for boss, _ in self._of("for", "within", "beside")}
+        asked = {
+            (boss, agent)
+            for boss in self.agents[:1]
+            for agent in self.agents[1:]
+            if not self.works.get(agent) and agent not in bosses
+        }
+        return asked | self._of("for")
+
+    @property
+    def may_be_delegations(self) -> set[tuple[str, str]]:
+        """Which agent may be said to have delegated to which: a program started the one within the work of the other."""
+        return self._of("within", "beside")
+
+    def _of(self, *words: str) -> set[tuple[str, str]]:
+        pairs = ((agent, works.split()) for agent, works in self.works.items())
+        return {(works[1], agent) for agent, works in pairs if works and works[0] in words}
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether agents worked at the same time, so that no answer is the last one."""
+        return any(works.startswith("beside") for works in self.works.values())
 
     @property
     def errors(self) -> Collection[int]:
@@ -86,9 +114,10 @@ class Truth:
 
     @property
     def may_have_begun(self) -> set[str]:
-        """Agents whose work was given up, maybe before their first request."""
+        """Agents whose work was given up, maybe before their first request, and those that ask no model but start others."""
         failed = any(tool["name"] in HELPER_TOOLS and tool["error"] for tool in self.tools)
-        return {HELPER} if failed and HELPER not in self.agents else set()
+        bosses = {boss for boss, _ in self.may_be_delegations}
+        return ({HELPER} if failed else set()) | bosses - {*self.agents}
 
     @property
     def taken_for_answers(self) -> int:
@@ -160,10 +189,12 @@ def truth_of(
             refused.append(call)
     asking = dict.fromkeys(name for one in exchanges if (name := agent_of(one.request)) is not None)
     agents = [framework.main_agent if name == "assistant" else name for name in asking]
+    works = {agent_of(one.request): works_of(one.request) for one in exchanges}
     failed = [one for one in exchanges if one.status != 200]
     return Truth(
         answered, failed, sorted(tools, key=lambda tool: tool["start"]), refused, agents, end["output"], end["raised"], cut,
         not {*framework.counts_itself}.isdisjoint(instrumentation.split(",")), ends_broken_streams=framework.ends_broken_streams,
+        works={name: how for name, how in works.items() if name and how}, ordered=not any("beside" in how for how in works.values()),
     )  # fmt: skip
 
 
@@ -198,7 +229,7 @@ def compare(truth: Truth, run: dict[str, Any], named_agents: bool) -> dict[str, 
 def _is_part(found: Any, may_be: Any) -> bool:
     """Return whether what a trace records that is known to be incomplete is at most what happened."""
     if isinstance(may_be, _Between):
-        may_be = [may_be.least + may_be.more]
+        may_be = [may_be.most]
     if isinstance(found, int | set | Counter):
         return any(isinstance(most, int | set | Counter) and found <= most for most in may_be)
     return False
@@ -207,7 +238,6 @@ def _is_part(found: Any, may_be: Any) -> bool:
 def _facts(truth: Truth, named_agents: bool) -> dict[str, Any]:
     tools = truth.tools
     agents = set(truth.agents) if named_agents else set()
-    first = set(truth.agents[:1])
     begun = truth.may_have_begun if named_agents else set()
     facts: dict[str, Any] = {
         "llm_calls": range(len(truth.answered), len(truth.answered) + truth.taken_for_answers + 1),
@@ -229,12 +259,13 @@ def _facts(truth: Truth, named_agents: bool) -> dict[str, Any]:
             conformance.multiset((tool["name"], tool["arguments"]) for tool in tools),
             conformance.multiset((call["name"], call["arguments"]) for call in (*truth.unclear, *truth.refused)),
         ),
-        "agents": [agents, agents | begun],
-        "delegations": [
-            {(truth.agents[0], helper) for helper in sorted(all - first)} for all in (agents, agents | begun)
-        ],
+        "agents": _Between(agents, begun),
+        "delegations": _Between(
+            truth.delegations if named_agents else set(),
+            truth.may_be_delegations | {(boss, agent) for agent in begun for boss in truth.agents[:1]},
+        ),
         "errors": truth.errors,
-        "final_output": [truth.output] if truth.output else [None, ""],
+        "final_output": _Anything() if truth.side_by_side else [truth.output] if truth.output else [None, ""],
         "complete": [True],
     }
     kinds = {
@@ -263,11 +294,17 @@ def may_be_reason(reason: str, truth: Truth) -> bool:
 class _Between:
     """Holds what contains all of `least` and nothing but that and `more`."""
 
-    least: Counter[str]
-    more: Counter[str]
+    least: Any
+    more: Any
+    """A counter or a set, as `least` is."""
 
-    def __contains__(self, value: object) -> bool:
-        return isinstance(value, Counter) and self.least <= value <= self.least + self.more
+    @property
+    def most(self) -> Any:
+        """All that it may be."""
+        return self.least + self.more if isinstance(self.least, Counter) else self.least | self.more
+
+    def __contains__(self, value: Any) -> bool:
+        return isinstance(value, type(self.least)) and self.least <= value <= self.most
 
     def __repr__(self) -> str:
         return repr(self.least) + (f" and some of {self.more!r}" if self.more else "")
@@ -299,6 +336,8 @@ def as_recording(truth: Truth, client: str, notes: str, *, named_agents: bool = 
         kind for kind in ("input", "output") if truth.begun(kind) or isinstance(truth.may_be(kind), _Anything)
     ]
     unjudged += [f"{kind}_tokens" for kind in counted_otherwise]
+    unjudged += ["delegations"] if truth.may_be_delegations else []
+    unjudged += ["final_output", "order"] if truth.side_by_side else []
     return {
         "client": client,
         "tools": [
@@ -307,7 +346,7 @@ def as_recording(truth: Truth, client: str, notes: str, *, named_agents: bool = 
         "llm_calls": calls,
         "failed_llm_attempts": [{"status": one.status} for one in truth.failed],
         "agents": truth.agents,
-        "delegations": [[truth.agents[0], helper] for helper in truth.agents[1:]],
+        "delegations": sorted(map(list, truth.delegations)),
         "errors": max(truth.errors) if len(truth.errors) == 1 else json.loads(json.dumps(list(truth.errors))),
         "final_output": truth.output,
         "raised": truth.raised,

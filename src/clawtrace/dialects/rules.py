@@ -221,7 +221,7 @@ class SpanTests(DialectPart):
     tool_refused: Annotated[Condition | None, RecordEffect.ANY] = None
     """A tool call ended in an error before the tool was run: none has that name, or the arguments are invalid."""
     tool_cancelled: Annotated[Condition | None, RecordEffect.ANY] = None
-    """A tool call was given up because something else failed: the tool may have been run, or not."""
+    """A tool call was given up because something else failed: the tool may have been run, or not. Or an agent was."""
     tool_paused: Annotated[Condition | None, RecordEffect.ANY] = None
     """A tool call waits for someone's approval or answer: it was not carried out yet, and may never be."""
     tool_unknown: Annotated[Condition | None, RecordEffect.ALL] = None

@@ -216,8 +216,8 @@ _OF_CALLS = (
     ),
     Reason(
         "failed-without-call",
-        "An agent failed with no failure inside, and no model call of it is recorded, or none after its last tool call "
-        "although it failed on an answer: the span of that model call may never have been exported.",
+        "An agent failed by itself or was cancelled, and no model call of it is recorded, or none after its last tool call: the span "
+        "of that model call may never have been exported.",
         "some frameworks never end the span of an answer that they give up on, as of a stream", _LOG, always=True,
     ),
     Reason(

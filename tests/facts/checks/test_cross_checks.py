@@ -486,6 +486,20 @@ def test_a_call_that_was_under_way_when_an_agent_beside_it_failed_may_have_been_
     assert ("given-up-call" in found(lab, "r")) == given_up
 
 
+@pytest.mark.parametrize("last", ["tool", "model", "cancelled tool"])
+def test_an_agent_that_was_cancelled_after_a_tool_call_may_have_asked_its_model(lab: Lab, last: str) -> None:
+    """The span of that request may never have been exported; no other request was under way."""
+    cancelled = replace(agent("a"), error="cancelled")
+    cancelled.events = [("exception", CANCELLED)]
+    call = tool("t", "a", at=10)
+    if last == "cancelled tool":
+        call = replace(call, error="cancelled", events=[("exception", CANCELLED)])
+    lab.put(cancelled, chat("m", "a", at=1), call, *([chat("n", "a", at=30)] if last == "model" else []))
+
+    gaps = lab.rows("SELECT relation, agent FROM gaps WHERE reason = 'failed-without-call'")
+    assert gaps == ([("llm_calls", "assistant")] if last == "tool" else [])
+
+
 def test_a_last_call_without_an_answer_counts_only_where_its_program_records_no_answers(lab: Lab) -> None:
     """A request that was cancelled ends quietly, also where the program goes on with other work."""
     earlier = S("e", "a", 0, 1, "chat", {"gen_ai.operation.name": "chat"}, error="cancelled")

@@ -362,6 +362,23 @@ def test_an_answer_that_its_step_may_have_failed_on_is_none(lab: Lab, failing: s
     assert lab.rows(ANSWER) == [(answer,)]
 
 
+@pytest.mark.parametrize(("to", "answer"), [(60, None), (9, "Fine.")])
+def test_the_last_call_of_an_agent_that_another_one_outlasts_may_be_a_check(
+    lab: Lab, to: int, answer: str | None
+) -> None:
+    """Nothing is recorded of what the checking agent was for."""
+    first = agent("a", "w", to=to)
+    lab.put(
+        S("w", "", 0, 90, "workflow"),
+        first,
+        said("m", "a", 1, "Hi."),
+        agent("b", "w", at=10, to=40, agent="checker"),
+        said("n", "b", 20, "Fine."),
+    )
+
+    assert lab.rows(ANSWER) == [(answer,)]
+
+
 @pytest.mark.parametrize("lost", [False, True], ids=["open", "incomplete"])
 def test_a_run_of_which_more_may_come_may_be_answered_yet(lab: Lab, lost: bool) -> None:
     """A program may try again: the spans that it will send, or that were lost, may hold the answer."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from building import Lab, agent, asks, chat, says, tool
+from building import Lab, S, agent, asks, chat, says, tool
 from instrumented import TOOLS
 
 
@@ -45,6 +45,26 @@ def test_an_id_that_a_model_uses_again_does_not_join_two_tools(lab: Lab) -> None
     )
 
     assert lab.rows("SELECT name FROM tool_calls ORDER BY call_no") == [("get_weather",), ("search",), ("search",)]
+
+
+def test_an_id_that_is_used_again_gives_no_execution_to_a_tool_that_was_not_offered(lab: Lab) -> None:
+    """Of three requests under one id the second is of no offered tool, and the third, whose span came late, has no id of its own."""
+    offered = {"gen_ai.tool.definitions": json.dumps([{"type": "function", "name": "get_weather"}])}
+
+    def asked(id: str, at: int, *calls: tuple[str | None, str, dict[str, int]]) -> S:
+        return chat(id, "a", at=at, **offered, **{"gen_ai.output.messages": asks(*calls)})
+
+    lab.put(
+        agent("a"),
+        asked("m", 1, ("call_0", "get_weather", {"n": 1})),
+        tool("t", "a", at=10, **{"gen_ai.tool.call.id": "call_0"}),
+        asked("n", 20, ("call_0", "functions.get_weather", {"n": 2})),
+        asked("o", 30, (None, "get_weather", {"n": 3})),
+        tool("u", "a", at=40, **{"gen_ai.tool.call.id": "call_0"}),
+        chat("p", "a", at=50, **offered, **{"gen_ai.output.messages": says("Done.")}),
+    )
+
+    assert [row[:2] for row in lab.rows(TOOLS)] == [("get_weather", '{"n":1}'), ("get_weather", '{"n":3}')]
 
 
 def test_a_tool_of_another_name_was_not_given_what_the_request_says(lab: Lab) -> None:

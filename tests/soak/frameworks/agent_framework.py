@@ -2,12 +2,14 @@
 # dependencies = [
 #     "agent-framework-core==1.23.0",
 #     "agent-framework-openai==1.17.0",
+#     "agent-framework-orchestrations==1.4.0",
 #     "opentelemetry-sdk==1.45.2",
 #     "opentelemetry-exporter-otlp-proto-http==1.45.2",
 # ]
 # [tool.soak]
 # instrumentations = ["native"]
 # helpers = ["tool"]
+# patterns = ["sequence", "side-by-side"]
 # ///
 """Agents of Microsoft's Agent Framework, which writes its spans itself; over Responses and over Chat Completions."""
 
@@ -19,6 +21,7 @@ from typing import Any
 from agent_framework import Agent
 from agent_framework.observability import enable_instrumentation
 from agent_framework.openai import OpenAIChatClient, OpenAIChatCompletionClient
+from agent_framework.orchestrations import ConcurrentBuilder, SequentialBuilder
 from agent_program import MODEL, TOOLS, Job, logged, main, system
 
 
@@ -40,6 +43,12 @@ async def _run(job: Job) -> str | None:
     if job.helper == "tool":
         tools.append(logged(ask_researcher))
     agent = Agent(client, system("assistant"), name="assistant", tools=tools)
+    if job.helper in ("sequence", "side-by-side"):
+        works = "alone" if job.helper == "sequence" else "beside assistant"
+        both = [agent, Agent(client, system("writer", works), name="writer", tools=tools)]
+        builder: Any = SequentialBuilder if job.helper == "sequence" else ConcurrentBuilder
+        said = (await builder(participants=both).build().run(job.turns[0])).get_outputs()[-1]
+        return (said if isinstance(said, list) else said.messages)[-1].text
     session, output = agent.create_session(), None
     for turn in job.turns:
         if job.stream:

@@ -8,6 +8,7 @@
 # ]
 # [tool.soak]
 # instrumentations = ["openinference", "openllmetry"]
+# patterns = ["tasks", "guardrail"]
 # mends-names = true
 # ///
 """A crew of CrewAI with one agent and one task for each turn."""
@@ -20,7 +21,7 @@ from typing import Any
 os.environ |= {"CREWAI_DISABLE_TELEMETRY": "true", "CREWAI_TRACING_ENABLED": "false", "CREWAI_TESTING": "true"}
 
 from agent_program import MAX_STEPS, MODEL, TOOLS, Job, main, system
-from crewai import LLM, Agent, Crew, Task
+from crewai import LLM, Agent, Crew, Task, TaskOutput
 from crewai.tools import tool
 
 
@@ -37,9 +38,19 @@ def run(job: Job) -> str | None:
             max_iter=MAX_STEPS,
             max_retry_limit=0,
         )
-        task = Task(description=turn, expected_output="An answer.", agent=agent)
-        said = str(Crew(agents=[agent], tasks=[task]).kickoff())
+        more: Any = {"guardrail": _check, "guardrail_max_retries": 1} if job.helper == "guardrail" else {}
+        tasks = [Task(description=turn, expected_output="An answer.", agent=agent, **more)]
+        if job.helper == "tasks":
+            writer = agent.copy()
+            writer.role, writer.backstory = "writer", system("writer", "alone")
+            tasks.append(Task(description="Write.", expected_output="An answer.", agent=writer))
+        said = str(Crew(agents=[task.agent for task in tasks], tasks=tasks).kickoff())
     return said
+
+
+def _check(output: TaskOutput) -> tuple[bool, Any]:
+    """Refuse some answers."""
+    return (False, "Say it in other words.") if output.raw.startswith("It is") else (True, output.raw)
 
 
 def _openinference(provider: Any) -> None:

@@ -9,6 +9,7 @@
 # [tool.soak]
 # instrumentations = ["native", "openinference"]
 # helpers = ["handoff", "tool"]
+# patterns = ["agent-tool", "pipeline", "parallel", "loop"]
 # pseudo-tools = ["transfer_to_agent"]
 # counts-itself = ["native", "openinference"]
 # ends-broken-streams = true
@@ -19,16 +20,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+from functools import partial
 from typing import Any
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 
 import litellm  # noqa: F401 - ADK imports it in the first request, which two runs at once make
-from agent_program import MODEL, TOOLS, Job, logged, main, system
-from google.adk.agents import LlmAgent
+from agent_program import MODEL, TOOLS, Job, logged, main, noted, system
+from google.adk.agents import BaseAgent, LlmAgent, LoopAgent, ParallelAgent, SequentialAgent
 from google.adk.agents.run_config import RunConfig, StreamingMode
 from google.adk.models.lite_llm import LiteLlm
 from google.adk.runners import InMemoryRunner
+from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
 
 
@@ -49,13 +52,38 @@ async def _run(job: Job) -> str | None:
 
     if job.helper == "tool":
         tools.append(logged(ask_researcher))
+    if job.helper == "agent-tool":
+        tools.append(_LoggedAgent(agent=researcher))
     helpers = [researcher] if job.helper == "handoff" else []
-    agent = LlmAgent(name="assistant", model=model, instruction=system("assistant"), tools=tools, sub_agents=helpers)
+    works = {"parallel": "beside pipeline", "pipeline": "within pipeline", "loop": "within pipeline"}.get(
+        job.helper or "", ""
+    )
+    agent: BaseAgent = LlmAgent(
+        name="assistant", model=model, instruction=system("assistant", works), tools=tools, sub_agents=helpers
+    )
+    if works:
+        writer = LlmAgent(name="writer", model=model, instruction=system("writer", works), tools=tools)
+        agent = _PIPELINES[job.helper or ""](name="pipeline", sub_agents=[agent, writer])
     runner, output = InMemoryRunner(agent, app_name="soak"), None
     session = await runner.session_service.create_session(app_name="soak", user_id="user")
     for turn in job.turns:
         output = await _turn(runner, session, turn, stream=job.stream)
     return output
+
+
+class _LoggedAgent(AgentTool):
+    async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> Any:
+        if not isinstance(args.get("request"), str):
+            return await super().run_async(args=args, tool_context=tool_context)
+        with noted("researcher", args):
+            return await super().run_async(args=args, tool_context=tool_context)
+
+
+_PIPELINES: dict[str, Any] = {
+    "pipeline": SequentialAgent,
+    "parallel": ParallelAgent,
+    "loop": partial(LoopAgent, max_iterations=2),
+}
 
 
 async def _turn(runner: InMemoryRunner, session: Any, turn: str, *, stream: bool) -> str | None:

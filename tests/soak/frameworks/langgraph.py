@@ -15,6 +15,7 @@
 #     "openinference", "openllmetry", "genai", "langsmith", "openinference,langsmith", "openinference,openllmetry",
 # ]
 # helpers = ["tool"]
+# patterns = ["nodes", "side-by-side", "approval", "answer", "stream"]
 # [tool.soak.environments]
 # langfuse = [
 #     "langchain==1.4.7", "langgraph==1.2.22", "langchain-openai==1.7.3", "langfuse==5.0.4",
@@ -38,9 +39,13 @@ if "langsmith" in sys.argv[1]:
 
 from agent_program import MAX_STEPS, MODEL, TOOLS, Job, autolog, logged, main, system
 from langchain.agents import create_agent
+from langchain.agents.structured_output import ToolStrategy
 from langchain_core.tools import StructuredTool
 from langchain_core.tracers.langchain import wait_for_all_tracers
 from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
 from opentelemetry import trace
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -60,6 +65,8 @@ def _run(job: Job) -> str | None:
     usage = job.count_stream if job.stream else None
     model = ChatOpenAI(model=MODEL, base_url=job.url, api_key="none", streaming=job.stream, stream_usage=usage)
     tools = [StructuredTool.from_function(tool, handle_tool_error=True) for tool in TOOLS.values()]
+    if job.helper in ("nodes", "side-by-side"):
+        return _graph(job, model, tools)
     if job.helper == "tool":
         researcher = create_agent(model, tools[:2], system_prompt=system("researcher"), name="researcher")
 
@@ -69,12 +76,67 @@ def _run(job: Job) -> str | None:
             return said["messages"][-1].text
 
         tools.append(StructuredTool.from_function(logged(ask_researcher)))
-    agent = create_agent(model, tools, system_prompt=system("assistant"), name="assistant")
-    settings: Any = {"recursion_limit": 4 * MAX_STEPS, "callbacks": _callbacks()}
+    more: dict[str, Any] = {}
+    if job.helper == "approval":
+        tools[0] = StructuredTool.from_function(
+            _approved, name="get_weather", description="Return the weather of a city."
+        )
+        more["checkpointer"] = InMemorySaver()
+    elif job.helper == "answer":
+        more["response_format"] = ToolStrategy(
+            {
+                "title": "final_answer",
+                "type": "object",
+                "properties": {"answer": {"type": "string"}},
+                "required": ["answer"],
+            }
+        )
+    agent = create_agent(model, tools, system_prompt=system("assistant"), name="assistant", **more)
+    settings = _settings()
     messages: list[Any] = []
-    for turn in job.turns:
-        messages = agent.invoke({"messages": [*messages, ("user", turn)]}, settings)["messages"]
-    return messages[-1].text
+    for number, turn in enumerate(job.turns):
+        if job.helper == "approval":
+            settings["configurable"] = {"thread_id": str(number)}
+        said = _turn(job, agent, {"messages": [*messages, ("user", turn)]}, settings)
+        while said.get("__interrupt__"):
+            answers = {one.id: True for one in said["__interrupt__"]}
+            said = agent.invoke(Command(resume=answers), settings)
+        messages = said["messages"]
+        answer = (said.get("structured_response") or {}).get("answer")
+    return messages[-1].text if answer is None else answer
+
+
+def _turn(job: Job, agent: Any, asked: Any, settings: Any) -> dict[str, Any]:
+    """Return what a turn ended with; read step by step where the job says so."""
+    if job.helper != "stream":
+        return agent.invoke(asked, settings)
+    return list(agent.stream(asked, settings, stream_mode="values"))[-1]
+
+
+def _approved(city: str) -> str:
+    """Return the weather of a city once a person approved."""
+    interrupt({"city": city})
+    return TOOLS["get_weather"](city)
+
+
+def _graph(job: Job, model: ChatOpenAI, tools: list[Any]) -> str:
+    """Return the last answer of a graph whose nodes are two agents, one after the other or side by side."""
+    beside = job.helper == "side-by-side"
+    assistant = create_agent(model, tools, system_prompt=system("assistant", "alone"), name="assistant")
+    writes = system("writer", "beside assistant" if beside else "alone")
+    writer = create_agent(model, tools, system_prompt=writes, name="writer")
+    graph = StateGraph(MessagesState)
+    graph.add_node("assistant", assistant)
+    graph.add_node("writer", writer)
+    graph.add_edge(START, "assistant")
+    graph.add_edge(START if beside else "assistant", "writer")
+    graph.add_edge("writer", END)
+    said = graph.compile().invoke({"messages": [("user", job.turns[0])]}, _settings())
+    return said["messages"][-1].text
+
+
+def _settings() -> Any:
+    return {"recursion_limit": 4 * MAX_STEPS, "callbacks": _callbacks()}
 
 
 def _callbacks() -> list[Any]:

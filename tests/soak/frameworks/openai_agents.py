@@ -11,6 +11,7 @@
 # [tool.soak]
 # instrumentations = ["openinference", "openllmetry", "genai", "openinference,openllmetry"]
 # helpers = ["handoff", "tool"]
+# patterns = ["as-tool", "chain", "parallel", "check", "stop", "answer"]
 # pseudo-tools = ["transfer_to_researcher"]
 # [tool.soak.environments]
 # mlflow = [
@@ -24,10 +25,30 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from dataclasses import dataclass, replace
+from typing import Any
 
-from agent_program import MODEL, TOOLS, Job, NamesRun, autolog, logged, main, system
-from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool
+from agent_program import MODEL, TOOLS, Job, NamesRun, autolog, logged, main, noted, system
+from agents import (
+    Agent,
+    GuardrailFunctionOutput,
+    OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
+    OutputGuardrail,
+    Runner,
+    StopAtTools,
+    function_tool,
+    trace,
+)
 from openai import AsyncOpenAI
+
+
+@dataclass
+class Answer:
+    """An answer that has a form."""
+
+    answer: int
 
 
 def run(job: Job) -> str | None:
@@ -48,7 +69,27 @@ async def _run(job: Job) -> str | None:
 
     if job.helper == "tool":
         tools.append(function_tool(logged(ask_researcher)))
-    agent = Agent(name="assistant", instructions=system("assistant"), tools=tools, handoffs=handoffs, model=model)
+    if job.helper == "as-tool":
+        tools.append(_as_tool(researcher))
+    more: dict[str, Any] = {}
+    if job.helper == "check":
+        checker = Agent(name="checker", instructions=system("checker", "within assistant"), model=model)
+
+        async def check(_: object, __: object, output: object) -> GuardrailFunctionOutput:
+            return GuardrailFunctionOutput(
+                (await Runner.run(checker, str(output))).final_output, tripwire_triggered=False
+            )
+
+        more["output_guardrails"] = [OutputGuardrail(check)]
+    elif job.helper == "stop":
+        more["tool_use_behavior"] = StopAtTools(stop_at_tool_names=["get_weather", "add_numbers"])
+    elif job.helper == "answer":
+        more["output_type"] = Answer
+    agent = Agent(
+        name="assistant", instructions=system("assistant"), tools=tools, handoffs=handoffs, model=model, **more
+    )
+    if job.helper in ("chain", "parallel"):
+        return await _two(job, agent, tools, model)
     items, output = [], None
     for turn in job.turns:
         asked = [*items, {"role": "user", "content": turn}]
@@ -58,8 +99,43 @@ async def _run(job: Job) -> str | None:
                 pass
         else:
             said = await Runner.run(agent, asked)
-        items, agent, output = said.to_input_list(), said.last_agent, str(said.final_output)
-    return output
+        items, agent, output = said.to_input_list(), said.last_agent, said.final_output
+    return json.dumps(vars(output)) if isinstance(output, Answer) else str(output)
+
+
+def _as_tool(agent: Agent) -> Any:
+    """Return the tool that the SDK makes of an agent; where that fails, the run does, too."""
+    made = agent.as_tool("ask_researcher", "Ask the researcher.", failure_error_function=None)
+    invoke = made.on_invoke_tool
+
+    async def call(context: Any, given: str) -> Any:
+        try:
+            arguments = json.loads(given)
+            assert isinstance(arguments["input"], str)
+        except (ValueError, TypeError, LookupError, AssertionError):
+            return await invoke(context, given)
+        with noted("ask_researcher", arguments):
+            return await invoke(context, given)
+
+    return replace(made, on_invoke_tool=call)
+
+
+async def _two(job: Job, agent: Agent, tools: list[Any], model: Any) -> str:
+    """Return what the last of two agents answers, which the program runs one after the other or at once."""
+    at_once = job.helper == "parallel"
+    writer = Agent(
+        name="writer",
+        instructions=system("writer", "beside assistant" if at_once else "alone"),
+        tools=tools,
+        model=model,
+    )
+    with trace("two agents"):
+        if at_once:
+            first, last = await asyncio.gather(Runner.run(agent, job.turns[0]), Runner.run(writer, job.turns[0]))
+        else:
+            first = await Runner.run(agent, job.turns[0])
+            last = await Runner.run(writer, str(first.final_output))
+    return str(last.final_output)
 
 
 def _openinference(provider: object) -> None:

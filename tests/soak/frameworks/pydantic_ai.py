@@ -8,6 +8,7 @@
 # [tool.soak]
 # instrumentations = ["native", "native,openinference", "format2"]
 # helpers = ["tool"]
+# patterns = ["parallel", "approval", "answer", "function", "validator"]
 # [tool.soak.environments]
 # logfire = ["pydantic-ai-slim[openai]==2.68.0", "logfire==5.2.0", "opentelemetry-exporter-otlp-proto-http==1.45.2"]
 # anthropic = [
@@ -25,8 +26,20 @@ from importlib.metadata import version
 from typing import Any
 
 from agent_program import MODEL, TOOLS, Job, NamesRun, logged, main, system
-from pydantic_ai import Agent, Tool
+from pydantic import BaseModel
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ModelRetry, NativeOutput, Tool
 from pydantic_ai.models.instrumented import InstrumentationSettings
+
+
+class Answer(BaseModel):
+    """An answer that has a form."""
+
+    answer: int
+
+
+def final_answer(answer: str) -> str:
+    """Give the final answer."""
+    return answer
 
 
 def run(job: Job) -> str | None:
@@ -36,7 +49,26 @@ def run(job: Job) -> str | None:
 async def _run(job: Job) -> str | None:
     model = _anthropic_model(job) if sys.argv[1] == "anthropic" else _openai_model(job)
     tools = [Tool(tool, takes_ctx=False) for tool in TOOLS.values()]
-    agent = Agent(model, name="assistant", system_prompt=system("assistant"), tools=tools, retries=2)
+    more: dict[str, Any] = {}
+    if job.helper == "approval":
+        tools[0] = Tool(TOOLS["get_weather"], takes_ctx=False, requires_approval=True)
+        more["output_type"] = [str, DeferredToolRequests]
+    elif job.helper == "answer":
+        more["output_type"] = NativeOutput(Answer)
+    elif job.helper == "function":
+        more["output_type"] = final_answer
+    agent = Agent(model, name="assistant", system_prompt=system("assistant"), tools=tools, retries=2, **more)
+    if job.helper == "validator":
+
+        @agent.output_validator
+        def check(output: str) -> str:
+            if output.startswith("It is"):
+                raise ModelRetry("Say it in other words.")
+            return output
+
+    if job.helper == "parallel":
+        writer = Agent(model, name="writer", system_prompt=system("writer", "beside assistant"), tools=tools)
+        return (await asyncio.gather(agent.run(job.turns[0]), writer.run(job.turns[0])))[1].output
     if job.helper == "tool":
         researcher = Agent(model, name="researcher", system_prompt=system("researcher"), tools=tools[:2])
 
@@ -48,8 +80,11 @@ async def _run(job: Job) -> str | None:
     history, output = None, None
     for turn in job.turns:
         said = await agent.run(turn, message_history=history, event_stream_handler=_read if job.stream else None)
+        while isinstance(said.output, DeferredToolRequests):
+            approved = DeferredToolResults(approvals={call.tool_call_id: True for call in said.output.approvals})
+            said = await agent.run(message_history=said.all_messages(), deferred_tool_results=approved)
         history, output = said.all_messages(), said.output
-    return output
+    return output.model_dump_json() if isinstance(output, Answer) else output
 
 
 def _openai_model(job: Job) -> Any:

@@ -16,6 +16,7 @@
 // [tool.soak]
 // instrumentations = ["native", "legacy", "native,openinference", "native,grpc", "native,httpjson", "native,mcp"]
 // helpers = ["tool"]
+// patterns = ["parallel", "answer", "approval"]
 // ///
 // An agent of the Vercel AI SDK.
 import { createMCPClient } from '@ai-sdk/mcp';
@@ -26,7 +27,7 @@ import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { OTLPTraceExporter as GrpcExporter } from '@opentelemetry/exporter-trace-otlp-grpc';
 import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace-otlp-http';
-import { ToolLoopAgent, isStepCount, registerTelemetry, tool } from 'ai';
+import { Output, ToolLoopAgent, isStepCount, registerTelemetry, tool } from 'ai';
 import { z } from 'zod';
 
 import { MAX_STEPS, MODEL, instrumentations, logged, main, system, tools, zodSchema } from './agent_program.mjs';
@@ -49,11 +50,12 @@ const ofServer = async () => {
   return await (await createMCPClient({ transport: here })).tools();
 };
 
-const agent = (job, name, tools) =>
+const agent = (job, name, tools, { works, ...more } = {}) =>
   new ToolLoopAgent({
     id: name,
     model: createOpenAI({ baseURL: job.url, apiKey: 'none' }).chat(MODEL),
-    instructions: system(name),
+    instructions: system(name, works),
+    ...more,
     tools,
     stopWhen: isStepCount(MAX_STEPS),
     telemetry: { functionId: name },
@@ -73,19 +75,35 @@ const researcher = (job, all) =>
 const streamed = async (asked, messages) => {
   const result = await asked.stream({ messages });
   await result.consumeStream();
-  return { text: await result.text, responseMessages: await result.responseMessages };
+  const [text, content, responseMessages] = await Promise.all([result.text, result.content, result.responseMessages]);
+  return { text, content, responseMessages };
 };
 
 const run = async (job) => {
   const all = instrumentations.includes('mcp') ? await ofServer() : own;
-  const asked = agent(job, 'assistant', job.helper === 'tool' ? { ...all, ask_researcher: researcher(job, all) } : all);
+  if (job.helper === 'parallel') {
+    const both = [agent(job, 'assistant', all), agent(job, 'writer', all, { works: 'beside assistant' })];
+    return (await Promise.all(both.map((one) => one.generate({ prompt: job.turns[0] })))).at(-1).text;
+  }
+  const more = {
+    tool: { ask_researcher: researcher(job, all) },
+    approval: { get_weather: { ...all.get_weather, needsApproval: true } },
+  };
+  const form = job.helper === 'answer' ? { output: Output.object({ schema: z.object({ answer: z.number() }) }) } : {};
+  const asked = agent(job, 'assistant', { ...all, ...more[job.helper] }, form);
   const messages = [];
   let said = null;
   for (const content of job.turns) {
     messages.push({ role: 'user', content });
-    const result = job.stream ? await streamed(asked, messages) : await asked.generate({ messages });
-    messages.push(...result.responseMessages);
-    said = result.text;
+    let approvals;
+    do {
+      const result = job.stream ? await streamed(asked, messages) : await asked.generate({ messages });
+      messages.push(...result.responseMessages);
+      said = result.text;
+      approvals = result.content.filter((part) => part.type === 'tool-approval-request');
+      const approved = ({ approvalId }) => ({ type: 'tool-approval-response', approvalId, approved: true });
+      if (approvals.length) messages.push({ role: 'tool', content: approvals.map(approved) });
+    } while (approvals.length);
   }
   return said;
 };

@@ -215,11 +215,12 @@ def check_ends(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> 
 
 
 def check_failed_agents(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
-    """Find agents that failed by themselves without the model call that they may have failed on, although such are recorded."""
+    """Find agents that failed by themselves, or were cancelled, without the model call that they were at, although such are recorded."""
     failed = [
         index
         for index in run.kinds.get("agent", ())
-        if run.spans[index].failed and run.cause[index] and run.role[index] is None
+        if run.role[index] is None
+        and (run.spans[index].tool_cancelled or (run.spans[index].failed and run.cause[index]))
     ]
     if not failed or not models:
         return
@@ -227,8 +228,9 @@ def check_failed_agents(run: RunSpans, models: Sequence[LlmCall], findings: Find
     asking = {call.agent for call in models}
     last = {run.agent[n]: n for n, span in enumerate(run.spans) if span.kind in ("llm", "tool", "agent")}  # by start
     for index in failed:
-        span = run.spans[index]
-        unread = span.answer_unread and (last.get(index) is None or run.spans[last[index]].kind != "llm")
+        span, at_last = run.spans[index], run.spans[last.get(index, index)]
+        unread = span.answer_unread and at_last.kind != "llm"
+        unread |= span.tool_cancelled and at_last.kind == "tool" and not at_last.tool_cancelled
         if (index not in asking or unread) and not given_up(index) and run.records(index, "llm_calls") is True:
             findings.gap("llm_calls", "failed-without-call", index, at_most=1, agent=span.agent_name)
 

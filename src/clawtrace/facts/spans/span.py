@@ -150,7 +150,7 @@ class Span(NamedTuple):
     tool_refused: bool = False
     """The call ended in an error before the tool was run."""
     tool_cancelled: bool = False
-    """The call was given up, before or while the tool ran."""
+    """The call was given up, before or while the tool ran; or the agent was, at its work."""
     tool_paused: bool = False
     """The call waits for someone: it was not carried out yet."""
     tool_unknown: bool = False

@@ -78,7 +78,7 @@ def match(
     """
     if not asked or not executions:
         return {}
-    matched = _by_id(asked, executions)
+    matched = _by_id(asked, executions, lacks)
     taken = set(matched.values())
     waiting: dict[str, list[int]] = defaultdict(list)
     for position, request in enumerate(asked):
@@ -177,11 +177,14 @@ class _Left:
         return min((first for first in firsts if first is not None), default=None)
 
 
-def _by_id(asked: Sequence[ToolRequest], executions: Sequence[Execution]) -> dict[int, int]:
+def _by_id(
+    asked: Sequence[ToolRequest], executions: Sequence[Execution], lacks: Callable[[ToolRequest], bool]
+) -> dict[int, int]:
     """Match by call id (of an id `a|b` by its first part): pairs that are each other's best.
 
     The best execution of a request is the first one after it; the best request of an execution is the last one before it. Others
-    carried out further requests of the same answer, in order. An id that is used again is a call's together with its name.
+    carried out further requests of the same answer, in order. An id that is used again is a call's together with its name, and
+    with all of it where that is of no offered tool (`lacks`): `functions.search` is then not `search`.
     """
     times = [
         Counter(_first_part(call.call_id) for call in calls if call.call_id is not None)
@@ -199,7 +202,11 @@ def _by_id(asked: Sequence[ToolRequest], executions: Sequence[Execution]) -> dic
             running[key(execution)].append((execution.start_ns, execution.group, position))
     waiting: dict[tuple[str, str | None], list[tuple[int, int]]] = defaultdict(list)
     for position, request in enumerate(asked):
-        if request.call_id is not None and (of_call := key(request)) in running:
+        if request.call_id is None:
+            continue
+        of_call = key(request)
+        strange = of_call[1] is not None and of_call[1] != request.name and lacks(request)
+        if of_call in running and not strange:
             waiting[of_call].append((request.asked_ns, -position))
     matched: dict[int, int] = {}
     for of_call, requested in waiting.items():

@@ -186,7 +186,7 @@ class Mind:
         chance = self.chance
         number = chance.randint(1000, 9999)
         if as_json:
-            return json.dumps({"answer": number})
+            return json.dumps({"answer": number}, separators=(",", ":"))
         return chance.choice(
             ("", f"Done, case {number}.", f"It is {number}.", f"{number}\x07\x1b[0m é\u0301\u200b!", "word " * 300 + str(number), chance.choice(_LOOKALIKES),
              json.dumps({"answer": number}))

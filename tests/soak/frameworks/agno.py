@@ -14,6 +14,7 @@
 # [tool.soak]
 # instrumentations = ["openinference", "openllmetry", "genai", "openlit"]
 # helpers = ["tool"]
+# patterns = ["steps", "side-by-side"]
 # counts-itself = ["openlit"]
 # ///
 """Agents of Agno, waited for or not."""
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from typing import Any
 
 os.environ["AGNO_TELEMETRY"] = "false"
@@ -31,6 +33,7 @@ from agno.agent import Agent
 from agno.db.in_memory import InMemoryDb
 from agno.models.openai import OpenAIChat
 from agno.run.base import RunStatus
+from agno.workflow import Parallel, Step, Workflow
 
 
 def run(job: Job) -> str | None:
@@ -38,9 +41,9 @@ def run(job: Job) -> str | None:
 
 
 async def _run(job: Job) -> str | None:
-    def agent(name: str, tools: list[Any], **more: Any) -> Agent:
+    def agent(name: str, tools: list[Any], works: str = "", **more: Any) -> Agent:
         model = OpenAIChat(id=MODEL, base_url=job.url, api_key="none")
-        return Agent(name=name, model=model, instructions=system(name), tools=tools, telemetry=False, **more)
+        return Agent(name=name, model=model, instructions=system(name, works), tools=tools, telemetry=False, **more)
 
     tools = list(TOOLS.values())
     if job.helper == "tool":
@@ -51,6 +54,12 @@ async def _run(job: Job) -> str | None:
             return _text(researcher.run(question)) or ""
 
         tools.append(logged(ask_researcher))
+    # OpenInference cannot trace a workflow: it fails on the run's name of the user.
+    if job.helper in ("steps", "side-by-side") and sys.argv[1] != "openinference":
+        works = "within flow" if job.helper == "steps" else "beside flow"
+        both = [Step(name=name, agent=agent(name, tools, works)) for name in ("assistant", "writer")]
+        steps: Any = both if job.helper == "steps" else [Parallel(*both)]
+        return _text(Workflow(name="flow", steps=steps, telemetry=False).run(job.turns[0]))
     assistant = agent("assistant", tools, db=InMemoryDb(), add_history_to_context=True, session_id=job.run)
     output = None
     for turn in job.turns:

@@ -11,6 +11,7 @@
 # [tool.soak]
 # instrumentations = ["native", "openinference", "openllmetry"]
 # helpers = ["tool", "handoff"]
+# patterns = ["round-robin", "parallel"]
 # pseudo-tools = ["transfer_to_researcher"]
 # ///
 """Agents of AutoGen's AgentChat, alone and in a swarm; AutoGen's own spans are always written."""
@@ -26,7 +27,7 @@ from agent_program import MAX_STEPS, MODEL, TOOLS, Job, logged, main, system
 from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.base import TaskResult
 from autogen_agentchat.conditions import MaxMessageTermination, TextMessageTermination
-from autogen_agentchat.teams import Swarm
+from autogen_agentchat.teams import RoundRobinGroupChat, Swarm
 from autogen_core.tools import FunctionTool
 from autogen_ext.models.openai import OpenAIChatCompletionClient
 
@@ -41,9 +42,9 @@ async def _run(job: Job) -> str | None:
         model=MODEL, base_url=job.url, api_key="none", include_name_in_message=False, **counted
     )
 
-    def agent(name: str, tools: list[Any], **more: Any) -> AssistantAgent:
+    def agent(name: str, tools: list[Any], works: str = "", **more: Any) -> AssistantAgent:
         return AssistantAgent(
-            name, client, tools=tools, system_message=system(name), max_tool_iterations=MAX_STEPS,
+            name, client, tools=tools, system_message=system(name, works), max_tool_iterations=MAX_STEPS,
             model_client_stream=job.stream, **more,
         )  # fmt: skip
 
@@ -58,6 +59,12 @@ async def _run(job: Job) -> str | None:
         first = agent("assistant", tools, handoffs=["researcher"])
         ends = TextMessageTermination("assistant") | TextMessageTermination("researcher") | MaxMessageTermination(99)
         asked = Swarm([first, agent("researcher", tools[:2])], termination_condition=ends)
+    elif job.helper == "round-robin":
+        both = [agent("assistant", tools, "alone"), agent("writer", tools, "alone")]
+        asked = RoundRobinGroupChat(both, max_turns=2)
+    elif job.helper == "parallel":
+        both = [agent("assistant", tools), agent("writer", tools, "beside assistant")]
+        return _text((await asyncio.gather(*(one.run(task=job.turns[0]) for one in both)))[-1])
     else:
         more = [FunctionTool(logged(ask_researcher), description="Ask the researcher.")] if job.helper == "tool" else []
         asked = agent("assistant", [*tools, *more])

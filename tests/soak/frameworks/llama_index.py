@@ -11,6 +11,7 @@
 # [tool.soak]
 # instrumentations = ["openinference", "openllmetry"]
 # helpers = ["handoff"]
+# patterns = ["chain", "parallel"]
 # pseudo-tools = ["handoff"]
 # [tool.soak.environments]
 # otel = [
@@ -37,12 +38,12 @@ def run(job: Job) -> str | None:
 
 
 async def _run(job: Job) -> str | None:
-    def agent(name: str, tools: list[Any], to: list[str]) -> FunctionAgent:
+    def agent(name: str, tools: list[Any], to: list[str], works: str = "") -> FunctionAgent:
         model = OpenAI(model=MODEL, api_base=job.url, api_key="none")
         return FunctionAgent(
             name=name,
             description=name,
-            system_prompt=system(name),
+            system_prompt=system(name, works),
             tools=tools,
             llm=model,
             streaming=job.stream,
@@ -52,6 +53,13 @@ async def _run(job: Job) -> str | None:
     tools = [FunctionTool.from_defaults(fn=tool) for tool in TOOLS.values()]
     helpers = ["researcher"] if job.helper == "handoff" else []
     agents = [agent("assistant", tools, helpers), *(agent(name, tools[:2], []) for name in helpers)]
+    if job.helper in ("chain", "parallel"):
+        writer = agent("writer", tools, [], "alone" if job.helper == "chain" else "beside assistant")
+        asked: list[Any] = [one.run(job.turns[0], max_iterations=4 * MAX_STEPS) for one in agents]
+        if job.helper == "chain":
+            await asked[0]
+        asked.append(writer.run(job.turns[0], max_iterations=4 * MAX_STEPS))
+        return (await asyncio.gather(*asked))[-1].response.content
     workflow = AgentWorkflow(agents=agents, root_agent="assistant")
     context, output = Context(workflow), None
     for turn in job.turns:

@@ -12,6 +12,7 @@
 // [tool.soak]
 // instrumentations = ["native"]
 // helpers = ["tool"]
+// patterns = ["parallel"]
 // ///
 // An agent of Mastra.
 import { createOpenAI } from '@ai-sdk/openai';
@@ -33,7 +34,7 @@ const all = Object.fromEntries(
 
 const run = async (job) => {
   const model = createOpenAI({ baseURL: job.url, apiKey: 'none' }).chat(MODEL);
-  const agent = (name, tools) => new Agent({ id: name, name, instructions: system(name), model, tools });
+  const agent = (name, tools, works) => new Agent({ id: name, name, instructions: system(name, works), model, tools });
   const { get_weather, add_numbers } = all;
   const researcher = agent('researcher', { get_weather, add_numbers });
   const ask_researcher = createTool({
@@ -47,6 +48,7 @@ const run = async (job) => {
     }),
   });
   const asked = agent('assistant', job.helper === 'tool' ? { ...all, ask_researcher } : all);
+  const writer = agent('writer', all, 'beside assistant');
   // One exporter a run, whose resource names it: spans of Mastra go through no tracer provider.
   const exporter = new OtelExporter({
     provider: { custom: { endpoint: `${process.env.OTEL_EXPORTER_OTLP_ENDPOINT}/v1/traces`, protocol: 'http/protobuf' } },
@@ -54,8 +56,12 @@ const run = async (job) => {
     signals: { logs: false },
   });
   const observability = new Observability({ configs: { otel: { serviceName: 'soak', exporters: [exporter] } } });
-  const mastra = new Mastra({ agents: { assistant: asked, researcher }, observability, logger: false });
+  const mastra = new Mastra({ agents: { assistant: asked, researcher, writer }, observability, logger: false });
   try {
+    if (job.helper === 'parallel') {
+      const both = [asked, writer].map((one) => one.generate(job.turns[0], { maxSteps: MAX_STEPS }));
+      return (await Promise.all(both)).at(-1).text;
+    }
     const messages = [];
     let said = null;
     for (const content of job.turns) {

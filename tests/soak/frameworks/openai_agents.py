@@ -100,7 +100,7 @@ async def _run(job: Job) -> str | None:
         else:
             said = await Runner.run(agent, asked)
         items, agent, output = said.to_input_list(), said.last_agent, said.final_output
-    return json.dumps(vars(output)) if isinstance(output, Answer) else str(output)
+    return json.dumps(vars(output), separators=(",", ":")) if isinstance(output, Answer) else str(output)
 
 
 def _as_tool(agent: Agent) -> Any:

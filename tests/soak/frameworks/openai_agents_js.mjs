@@ -11,6 +11,7 @@
 // [tool.soak]
 // instrumentations = ["openinference", "openlit"]
 // helpers = ["handoff", "tool"]
+// patterns = ["parallel", "check", "answer"]
 // pseudo-tools = ["transfer_to_researcher"]
 // ends-broken-streams = true
 // ///
@@ -47,7 +48,7 @@ const run = async (job) => {
   const all = Object.entries(tools).map(([name, { description, parameters, run }]) =>
     tool({ name, description, parameters: zodSchema(z, parameters), execute: run }),
   );
-  const agent = (name, more) => new Agent({ name, instructions: system(name), model: MODEL, ...more });
+  const agent = (name, { works, ...more }) => new Agent({ name, instructions: system(name, works), model: MODEL, ...more });
   const researcher = agent('researcher', { tools: all.slice(0, 2) });
   const asked = tool({
     name: 'ask_researcher',
@@ -55,18 +56,29 @@ const run = async (job) => {
     parameters: z.object({ question: z.string() }),
     execute: logged('ask_researcher', async ({ question }) => String((await runner.run(researcher, question)).finalOutput)),
   });
+  const checker = agent('checker', { works: 'within assistant' });
+  const check = async ({ agentOutput }) => {
+    const said = await runner.run(checker, String(agentOutput));
+    return { outputInfo: said.finalOutput, tripwireTriggered: false };
+  };
   let at = agent('assistant', {
+    ...(job.helper === 'check' && { outputGuardrails: [{ name: 'check', execute: check }] }),
+    ...(job.helper === 'answer' && { outputType: z.object({ answer: z.number() }) }),
     tools: job.helper === 'tool' ? [...all, asked] : all,
     handoffs: job.helper === 'handoff' ? [researcher] : [],
   });
+  if (job.helper === 'parallel') {
+    const both = [at, agent('writer', { works: 'beside assistant', tools: all })];
+    return String((await Promise.all(both.map((one) => runner.run(one, job.turns[0])))).at(-1).finalOutput);
+  }
   let items = [];
   let said = null;
   for (const content of job.turns) {
     const result = await runner.run(at, [...items, { role: 'user', content }], { stream: job.stream });
     await result.completed;
-    [items, at, said] = [result.history, result.lastAgent, String(result.finalOutput)];
+    [items, at, said] = [result.history, result.lastAgent, result.finalOutput];
   }
-  return said;
+  return typeof said === 'string' ? said : JSON.stringify(said);
 };
 
 if (instrumentations.includes('openlit')) {

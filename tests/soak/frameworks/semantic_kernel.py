@@ -7,6 +7,7 @@
 # [tool.soak]
 # instrumentations = ["native"]
 # helpers = ["tool"]
+# patterns = ["sequence", "side-by-side"]
 # ///
 """Agents of Semantic Kernel, which writes its spans itself."""
 
@@ -20,7 +21,13 @@ os.environ["SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE"
 
 from agent_program import MODEL, Job, logged, main, system, tools_as
 from openai import AsyncOpenAI
-from semantic_kernel.agents import ChatCompletionAgent, ChatHistoryAgentThread
+from semantic_kernel.agents import (
+    ChatCompletionAgent,
+    ChatHistoryAgentThread,
+    ConcurrentOrchestration,
+    SequentialOrchestration,
+)
+from semantic_kernel.agents.runtime import InProcessRuntime
 from semantic_kernel.connectors.ai.open_ai import OpenAIChatCompletion
 from semantic_kernel.functions import KernelPlugin, kernel_function
 
@@ -32,10 +39,10 @@ def run(job: Job) -> str | None:
 async def _run(job: Job) -> str | None:
     service = OpenAIChatCompletion(ai_model_id=MODEL, async_client=AsyncOpenAI(base_url=job.url, api_key="none"))
 
-    def agent(name: str, tools: list[Any]) -> ChatCompletionAgent:
+    def agent(name: str, tools: list[Any], works: str = "") -> ChatCompletionAgent:
         functions = [kernel_function(tool, name=tool.__name__, description=tool.__doc__) for tool in tools]
         plugin = KernelPlugin(name="lab", functions=functions)
-        return ChatCompletionAgent(service=service, name=name, instructions=system(name), plugins=[plugin])
+        return ChatCompletionAgent(service=service, name=name, instructions=system(name, works), plugins=[plugin])
 
     tools: list[Any] = list(tools_as("lab-").values())
     researcher = agent("researcher", tools[:2])
@@ -46,6 +53,15 @@ async def _run(job: Job) -> str | None:
 
     if job.helper == "tool":
         tools.append(logged(ask_researcher, "lab-ask_researcher"))
+    if job.helper in ("sequence", "side-by-side"):
+        writer = agent("writer", tools, "alone" if job.helper == "sequence" else "beside assistant")
+        kind: Any = SequentialOrchestration if job.helper == "sequence" else ConcurrentOrchestration
+        runtime = InProcessRuntime()
+        runtime.start()
+        asked = await kind([agent("assistant", tools), writer]).invoke(job.turns[0], runtime)
+        said = await asked.get(timeout=60)
+        await runtime.stop_when_idle()
+        return str(said[-1] if isinstance(said, list) else said)
     assistant, thread, output = agent("assistant", tools), ChatHistoryAgentThread(), None
     for turn in job.turns:
         if job.stream:

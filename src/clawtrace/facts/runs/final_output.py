@@ -96,7 +96,8 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     if run.inside(run.every("guardrail", "evaluator"))(call.index):
         return None  # it answers a check
     answered_ns = run.spans[call.index].last_ns
-    others = (index for index in tops if index != call.agent and not run.encloses(index, call.index))
+    name = None if call.agent is None else run.spans[call.agent].agent_name
+    others = [index for index in tops if run.spans[index].agent_name != name and not run.encloses(index, call.index)]
     if any(run.spans[index].start_ns < answered_ns < run.spans[index].last_ns for index in others):
         return None  # another agent worked on: it may have asked for a check of its answer
     said = run.said(call.voice, "output")

@@ -11,6 +11,7 @@ and the runs themselves did goes to `LOG` as JSON lines. The environment says wh
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import os
@@ -18,7 +19,7 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
@@ -175,6 +176,13 @@ def offered(tools: Mapping[str, Callable[..., Any]]) -> list[dict[str, Any]]:
         {"type": "function", "function": {"name": name, "description": tool.__doc__, "parameters": schema(tool)}}
         for name, tool in tools.items()
     ]
+
+
+def within_time(working: Coroutine[Any, Any, str | None], job: Job) -> str | None:
+    """Return what the work on a job returns; it is cancelled after a random time where the job is to be given up."""
+    if job.helper == "given-up":
+        working = asyncio.wait_for(working, random.Random(job.run).choice((0.05, 0.1, 0.2, 0.4, 0.8)))
+    return asyncio.run(working)
 
 
 def begin(run: str) -> None:

@@ -90,7 +90,7 @@ def _literal(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def _models(truth: Truth) -> Iterator[Claim]:
     count, attempts = len(truth.answered), len(truth.failed)
-    if truth.taken_for_answers:
+    if truth.taken_for_answers or truth.given_up:
         return
     yield True, {"type": "llm_call_count", "count": count}
     yield False, {"type": "llm_call_count", "min": count + 1}
@@ -119,7 +119,7 @@ def _ends(truth: Truth) -> Iterator[Claim]:
         yield False, {"type": "no_span_errors"}
     elif not max(truth.errors) and not truth.failed:
         yield True, {"type": "no_span_errors"}
-    if truth.side_by_side:
+    if truth.side_by_side or truth.given_up:
         return
     if truth.output and truth.output.strip():
         yield True, {"type": "final_response", "equals": truth.output}

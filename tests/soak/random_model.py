@@ -98,6 +98,8 @@ class _RandomPlay(Play):
                 self.minds[run] = self.mind(run, random.Random(f"{self.seed}:{run}"))
             mind = self.minds[run]
             step = mind.answer(asked)
+            if mind.chance.random() < 0.1:
+                step = step.model_copy(update={"delay_ms": 60})  # a run may be given up meanwhile
             self.cut[run] += step.finish == "length"
             return None, step
 

@@ -56,6 +56,7 @@ class _RecordedTruth:
     may_be_delegations: frozenset[tuple[str, str]] = frozenset()
     may_have_begun: frozenset[str] = frozenset()
     side_by_side: bool = False
+    given_up: bool = False
     taken_for_answers: int = 0
 
     def total(self, kind: str) -> int | None:

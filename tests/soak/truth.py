@@ -67,6 +67,11 @@ class Truth:
     """What was received of a stream that breaks off is an answer to the client."""
     works: Mapping[str, str] = field(default_factory=dict)
     """How an agent came to work, in the words of `agent_program.system`; without them for the first one, if it is another."""
+    first_agent: str = "assistant"
+    given_up: bool = False
+    """The program cancelled the work."""
+    unheard: Sequence[Exchange] = ()
+    """Of `answered`, those of which the client was maybe told nothing: it was cancelled about then."""
 
     @property
     def delegations(self) -> set[tuple[str, str]]:
@@ -102,12 +107,20 @@ class Truth:
         so may calls that were cancelled because the agent failed beside them.
         """
         tools = sum(tool["error"] is not None for tool in self.tools)
-        least = max(tools, int(self.raised is not None))
+        least = 0 if self.given_up else max(tools, int(self.raised is not None))
         useless = self.cut + sum(
             not (one.text or one.tool_calls) or _misses_fields(one) or not (one.stream or one.usage)
             for one in self.answered
         )
-        most = tools + len(self.refused) + len(self.unclear) + len(self.failed) + useless + int(self.raised is not None)
+        most = (
+            tools
+            + 2 * len(self.unheard)
+            + len(self.refused)
+            + len(self.unclear)
+            + len(self.failed)
+            + useless
+            + int(self.raised is not None)
+        )
         if self.raised is not None and self.answered:
             most += len(self.answered[-1].tool_calls)
         return range(least, most + 1)
@@ -117,7 +130,8 @@ class Truth:
         """Agents whose work was given up, maybe before their first request, and those that ask no model but start others."""
         failed = any(tool["name"] in HELPER_TOOLS and tool["error"] for tool in self.tools)
         bosses = {boss for boss, _ in self.may_be_delegations}
-        return ({HELPER} if failed else set()) | bosses - {*self.agents}
+        first = {self.first_agent} if self.given_up else set()
+        return (({HELPER} if failed else set()) | bosses | first) - {*self.agents}
 
     @property
     def taken_for_answers(self) -> int:
@@ -137,8 +151,8 @@ class Truth:
         if kind == "cache_write" and total is None and self.least(kind) == 0:
             return [None, 0]  # No answer reports a write, and the model's price list bills none.
         if total is None:
-            return _Anything() if self.counts_itself or self.taken_for_answers else [None]
-        return range(total, total + self.begun(kind) + 1)
+            return _Anything() if self.counts_itself or self.taken_for_answers or self.given_up else [None]
+        return range(total - self._unheard(kind), total + self.begun(kind) + 1)
 
     def begun(self, kind: str) -> int:
         """Return the tokens of answers that broke off, which the first event of Anthropic's streams reports: one of output."""
@@ -147,7 +161,10 @@ class Truth:
 
     def least(self, kind: str) -> int:
         """Return the tokens that answers did report."""
-        return sum(one[kind] for one in map(usage_of, self.answered) if one)
+        return sum(one[kind] for one in map(usage_of, self.answered) if one) - self._unheard(kind)
+
+    def _unheard(self, kind: str) -> int:
+        return sum(one[kind] for one in map(usage_of, self.unheard) if one)
 
 
 def usage_of(answer: Exchange) -> dict[str, int] | None:
@@ -191,10 +208,16 @@ def truth_of(
     agents = [framework.main_agent if name == "assistant" else name for name in asking]
     works = {agent_of(one.request): works_of(one.request) for one in exchanges}
     failed = [one for one in exchanges if one.status != 200]
+    last = {agent_of(one.request): one for one in exchanges}
+    given_up = (end["raised"] or "").startswith("TimeoutError")
+    unheard = [one for one in last.values() if given_up and one.status == 200]
+    under_way = [tool for tool in tools if given_up and all(tool["start"] >= one.at for one in unheard)]
+    tools = [tool for tool in tools if tool not in under_way]
     return Truth(
         answered, failed, sorted(tools, key=lambda tool: tool["start"]), refused, agents, end["output"], end["raised"], cut,
         not {*framework.counts_itself}.isdisjoint(instrumentation.split(",")), ends_broken_streams=framework.ends_broken_streams,
         works={name: how for name, how in works.items() if name and how}, ordered=not any("beside" in how for how in works.values()),
+        first_agent=framework.main_agent, given_up=given_up, unheard=unheard, unclear=tuple(tool | {"error": error} for tool in under_way for error in (None, "cancelled")),
     )  # fmt: skip
 
 
@@ -236,15 +259,16 @@ def _is_part(found: Any, may_be: Any) -> bool:
 
 
 def _facts(truth: Truth, named_agents: bool) -> dict[str, Any]:
-    tools = truth.tools
+    tools, unheard = truth.tools, len(truth.unheard)
     agents = set(truth.agents) if named_agents else set()
     begun = truth.may_have_begun if named_agents else set()
     facts: dict[str, Any] = {
-        "llm_calls": range(len(truth.answered), len(truth.answered) + truth.taken_for_answers + 1),
-        "failed_llm_attempts": range(len(truth.failed) - truth.taken_for_answers, len(truth.failed) + 1),
+        "llm_calls": range(len(truth.answered) - unheard, len(truth.answered) + truth.taken_for_answers + 1),
+        "failed_llm_attempts": range(len(truth.failed) - truth.taken_for_answers, len(truth.failed) + unheard + 1),
         "models": _Between(
-            Counter(one.reply_model for one in truth.answered),
-            Counter({truth.failed[0].reply_model: truth.taken_for_answers} if truth.taken_for_answers else {}),
+            Counter(one.reply_model for one in truth.answered) - Counter(one.reply_model for one in truth.unheard),
+            Counter({truth.failed[0].reply_model: truth.taken_for_answers} if truth.taken_for_answers else {})
+            + Counter(one.reply_model for one in truth.unheard),
         ),
         "tool_calls": _Between(
             conformance.multiset((tool["name"], tool["error"] is not None) for tool in tools),
@@ -265,7 +289,11 @@ def _facts(truth: Truth, named_agents: bool) -> dict[str, Any]:
             truth.may_be_delegations | {(boss, agent) for agent in begun for boss in truth.agents[:1]},
         ),
         "errors": truth.errors,
-        "final_output": _Anything() if truth.side_by_side else [truth.output] if truth.output else [None, ""],
+        "final_output": _Anything()
+        if truth.side_by_side or truth.given_up
+        else [truth.output]
+        if truth.output
+        else [None, ""],
         "complete": [True],
     }
     kinds = {
@@ -338,6 +366,9 @@ def as_recording(truth: Truth, client: str, notes: str, *, named_agents: bool = 
     unjudged += [f"{kind}_tokens" for kind in counted_otherwise]
     unjudged += ["delegations"] if truth.may_be_delegations else []
     unjudged += ["final_output", "order"] if truth.side_by_side else []
+    unjudged += (
+        ["llm_calls", "models", "input_tokens", "output_tokens", "errors", "final_output"] if truth.given_up else []
+    )
     return {
         "client": client,
         "tools": [

@@ -9,24 +9,23 @@
 # [tool.soak]
 # instrumentations = ["native"]
 # helpers = ["tool"]
-# patterns = ["sequence", "side-by-side"]
+# patterns = ["given-up", "sequence", "side-by-side"]
 # ///
 """Agents of Microsoft's Agent Framework, which writes its spans itself; over Responses and over Chat Completions."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from agent_framework import Agent
 from agent_framework.observability import enable_instrumentation
 from agent_framework.openai import OpenAIChatClient, OpenAIChatCompletionClient
 from agent_framework.orchestrations import ConcurrentBuilder, SequentialBuilder
-from agent_program import MODEL, TOOLS, Job, logged, main, system
+from agent_program import MODEL, TOOLS, Job, logged, main, system, within_time
 
 
 def run(job: Job) -> str | None:
-    return asyncio.run(_run(job))
+    return within_time(_run(job), job)
 
 
 async def _run(job: Job) -> str | None:

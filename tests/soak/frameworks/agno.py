@@ -14,21 +14,20 @@
 # [tool.soak]
 # instrumentations = ["openinference", "openllmetry", "genai", "openlit"]
 # helpers = ["tool"]
-# patterns = ["steps", "side-by-side"]
+# patterns = ["given-up", "steps", "side-by-side"]
 # counts-itself = ["openlit"]
 # ///
 """Agents of Agno, waited for or not."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from typing import Any
 
 os.environ["AGNO_TELEMETRY"] = "false"
 
-from agent_program import LOG, MODEL, TOOLS, Job, logged, main, system
+from agent_program import LOG, MODEL, TOOLS, Job, logged, main, system, within_time
 from agno.agent import Agent
 from agno.db.in_memory import InMemoryDb
 from agno.models.openai import OpenAIChat
@@ -37,7 +36,7 @@ from agno.workflow import Parallel, Step, Workflow
 
 
 def run(job: Job) -> str | None:
-    return asyncio.run(_run(job))
+    return within_time(_run(job), job)
 
 
 async def _run(job: Job) -> str | None:

@@ -11,7 +11,7 @@
 # [tool.soak]
 # instrumentations = ["native", "openinference", "openllmetry"]
 # helpers = ["tool", "handoff"]
-# patterns = ["round-robin", "parallel"]
+# patterns = ["given-up", "round-robin", "parallel"]
 # pseudo-tools = ["transfer_to_researcher"]
 # ///
 """Agents of AutoGen's AgentChat, alone and in a swarm; AutoGen's own spans are always written."""
@@ -23,7 +23,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from agent_program import MAX_STEPS, MODEL, TOOLS, Job, logged, main, system
+from agent_program import MAX_STEPS, MODEL, TOOLS, Job, logged, main, system, within_time
 from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.base import TaskResult
 from autogen_agentchat.conditions import MaxMessageTermination, TextMessageTermination
@@ -33,7 +33,7 @@ from autogen_ext.models.openai import OpenAIChatCompletionClient
 
 
 def run(job: Job) -> str | None:
-    return asyncio.run(_run(job))
+    return within_time(_run(job), job)
 
 
 async def _run(job: Job) -> str | None:

@@ -10,6 +10,7 @@
 // [tool.soak]
 // instrumentations = ["native"]
 // helpers = ["tool"]
+// patterns = ["chain", "parallel"]
 // named-agents = false
 // ///
 // A flow of Genkit: a model with tools, which has no name as an agent.
@@ -26,7 +27,7 @@ const run = async (job) => {
   const all = Object.entries(tools).map(([name, { description, parameters, run }]) =>
     ai.defineTool({ name, description, inputSchema: zodSchema(z, parameters), outputSchema: z.string() }, run),
   );
-  const asked = (name, tools) => ({ model: openAI.model(MODEL), system: system(name), tools, maxTurns: MAX_STEPS });
+  const asked = (name, tools, works) => ({ model: openAI.model(MODEL), system: system(name, works), tools, maxTurns: MAX_STEPS });
   const researcher = ai.defineTool(
     { name: 'ask_researcher', description: 'Ask the researcher.', inputSchema: z.object({ question: z.string() }), outputSchema: z.string() },
     logged('ask_researcher', async ({ question }) => (await ai.generate({ ...asked('researcher', all.slice(0, 2)), prompt: question })).text),
@@ -40,6 +41,15 @@ const run = async (job) => {
     for await (const _ of stream);
     return await response;
   };
+  if (['chain', 'parallel'].includes(job.helper)) {
+    const flow = ai.defineFlow('flow', async (prompt) => {
+      const writer = asked('writer', all, job.helper === 'chain' ? 'alone' : 'beside assistant');
+      const first = ai.generate({ ...agent, prompt });
+      if (job.helper === 'chain') await first;
+      return (await Promise.all([first, ai.generate({ ...writer, prompt })])).at(-1).text;
+    });
+    return await flow(job.turns[0]);
+  }
   let messages = [];
   let said = null;
   for (const prompt of job.turns) {

@@ -9,7 +9,7 @@
 # [tool.soak]
 # instrumentations = ["native", "openinference"]
 # helpers = ["handoff", "tool"]
-# patterns = ["agent-tool", "pipeline", "parallel", "loop"]
+# patterns = ["given-up", "agent-tool", "pipeline", "parallel", "loop"]
 # pseudo-tools = ["transfer_to_agent"]
 # counts-itself = ["native", "openinference"]
 # ends-broken-streams = true
@@ -18,7 +18,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from functools import partial
 from typing import Any
@@ -26,7 +25,7 @@ from typing import Any
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 
 import litellm  # noqa: F401 - ADK imports it in the first request, which two runs at once make
-from agent_program import MODEL, TOOLS, Job, logged, main, noted, system
+from agent_program import MODEL, TOOLS, Job, logged, main, noted, system, within_time
 from google.adk.agents import BaseAgent, LlmAgent, LoopAgent, ParallelAgent, SequentialAgent
 from google.adk.agents.run_config import RunConfig, StreamingMode
 from google.adk.models.lite_llm import LiteLlm
@@ -36,7 +35,7 @@ from google.genai import types
 
 
 def run(job: Job) -> str | None:
-    return asyncio.run(_run(job))
+    return within_time(_run(job), job)
 
 
 async def _run(job: Job) -> str | None:

@@ -16,6 +16,7 @@
 // [tool.soak]
 // instrumentations = ["openinference", "openllmetry", "langfuse"]
 // helpers = ["tool"]
+// patterns = ["nodes", "side-by-side"]
 // counts-itself = ["openinference", "openllmetry", "langfuse"]
 // ends-broken-streams = true
 // ///
@@ -28,6 +29,7 @@ const require = createRequire(import.meta.url);
 const { CallbackHandler } = require('@langfuse/langchain');
 const { LangfuseSpanProcessor } = require('@langfuse/otel');
 const { createAgent, tool } = require('langchain');
+const { END, MessagesAnnotation, START, StateGraph } = require('@langchain/langgraph');
 const { ChatOpenAI } = require('@langchain/openai');
 const { awaitAllCallbacks } = require('@langchain/core/callbacks/promises');
 const { z } = require('zod');
@@ -74,6 +76,18 @@ const run = async (job) => {
     }),
     { name: 'ask_researcher', description: 'Ask the researcher.', schema: z.object({ question: z.string() }) },
   );
+  if (['nodes', 'side-by-side'].includes(job.helper)) {
+    const beside = job.helper === 'side-by-side';
+    const node = (name, works) => createAgent({ model: llm, tools: all, systemPrompt: system(name, works), name });
+    const graph = new StateGraph(MessagesAnnotation)
+      .addNode('assistant', node('assistant', 'alone').graph)
+      .addNode('writer', node('writer', beside ? 'beside assistant' : 'alone').graph)
+      .addEdge(START, 'assistant')
+      .addEdge(beside ? START : 'assistant', 'writer')
+      .addEdge('writer', END);
+    const said = await graph.compile().invoke({ messages: [{ role: 'user', content: job.turns[0] }] }, settings);
+    return said.messages.at(-1).text;
+  }
   let messages = [];
   for (const content of job.turns) {
     const given = [...messages, { role: 'user', content }];

@@ -11,7 +11,7 @@
 # [tool.soak]
 # instrumentations = ["openinference", "openllmetry"]
 # helpers = ["handoff"]
-# patterns = ["chain", "parallel"]
+# patterns = ["given-up", "chain", "parallel"]
 # pseudo-tools = ["handoff"]
 # [tool.soak.environments]
 # otel = [
@@ -26,7 +26,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from agent_program import MAX_STEPS, MODEL, TOOLS, Job, main, system
+from agent_program import MAX_STEPS, MODEL, TOOLS, Job, main, system, within_time
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
 from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import Context
@@ -34,7 +34,7 @@ from llama_index.llms.openai import OpenAI
 
 
 def run(job: Job) -> str | None:
-    return asyncio.run(_run(job))
+    return within_time(_run(job), job)
 
 
 async def _run(job: Job) -> str | None:

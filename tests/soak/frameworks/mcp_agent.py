@@ -9,23 +9,23 @@
 # ]
 # [tool.soak]
 # instrumentations = ["native"]
+# patterns = ["given-up"]
 # ///
 """An agent of mcp-agent, whose tools are those of an MCP server."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from typing import Any
 
-from agent_program import LOG, MAX_STEPS, MODEL, Job, NamesRun, begin, main, system, tools_as
+from agent_program import LOG, MAX_STEPS, MODEL, Job, NamesRun, begin, main, system, tools_as, within_time
 
 SERVER = "weather"
 
 
 def run(job: Job) -> str | None:
-    return asyncio.run(_run(job))
+    return within_time(_run(job), job)
 
 
 async def _run(job: Job) -> str | None:

@@ -11,7 +11,7 @@
 # [tool.soak]
 # instrumentations = ["openinference", "openllmetry", "genai", "openinference,openllmetry"]
 # helpers = ["handoff", "tool"]
-# patterns = ["as-tool", "chain", "parallel", "check", "stop", "answer"]
+# patterns = ["given-up", "as-tool", "chain", "parallel", "check", "stop", "answer"]
 # pseudo-tools = ["transfer_to_researcher"]
 # [tool.soak.environments]
 # mlflow = [
@@ -26,10 +26,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from agent_program import MODEL, TOOLS, Job, NamesRun, autolog, logged, main, noted, system
+from agent_program import MODEL, TOOLS, Job, NamesRun, autolog, logged, main, noted, system, within_time
 from agents import (
     Agent,
     GuardrailFunctionOutput,
@@ -42,17 +42,17 @@ from agents import (
     trace,
 )
 from openai import AsyncOpenAI
+from pydantic import BaseModel
 
 
-@dataclass
-class Answer:
+class Answer(BaseModel):
     """An answer that has a form."""
 
     answer: int
 
 
 def run(job: Job) -> str | None:
-    return asyncio.run(_run(job))
+    return within_time(_run(job), job)
 
 
 async def _run(job: Job) -> str | None:
@@ -100,7 +100,7 @@ async def _run(job: Job) -> str | None:
         else:
             said = await Runner.run(agent, asked)
         items, agent, output = said.to_input_list(), said.last_agent, said.final_output
-    return json.dumps(vars(output), separators=(",", ":")) if isinstance(output, Answer) else str(output)
+    return output.model_dump_json() if isinstance(output, Answer) else str(output)
 
 
 def _as_tool(agent: Agent) -> Any:

@@ -8,7 +8,7 @@
 # [tool.soak]
 # instrumentations = ["native", "native,openinference", "format2"]
 # helpers = ["tool"]
-# patterns = ["parallel", "approval", "answer", "function", "validator"]
+# patterns = ["given-up", "parallel", "approval", "answer", "function", "validator"]
 # [tool.soak.environments]
 # logfire = ["pydantic-ai-slim[openai]==2.68.0", "logfire==5.2.0", "opentelemetry-exporter-otlp-proto-http==1.45.2"]
 # anthropic = [
@@ -25,7 +25,7 @@ import sys
 from importlib.metadata import version
 from typing import Any
 
-from agent_program import MODEL, TOOLS, Job, NamesRun, logged, main, system
+from agent_program import MODEL, TOOLS, Job, NamesRun, logged, main, system, within_time
 from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ModelRetry, NativeOutput, Tool
 from pydantic_ai.models.instrumented import InstrumentationSettings
@@ -43,7 +43,7 @@ def final_answer(answer: str) -> str:
 
 
 def run(job: Job) -> str | None:
-    return asyncio.run(_run(job))
+    return within_time(_run(job), job)
 
 
 async def _run(job: Job) -> str | None:
@@ -53,7 +53,7 @@ async def _run(job: Job) -> str | None:
     if job.helper == "approval":
         tools[0] = Tool(TOOLS["get_weather"], takes_ctx=False, requires_approval=True)
         more["output_type"] = [str, DeferredToolRequests]
-    elif job.helper == "answer":
+    elif job.helper == "answer" and sys.argv[1] != "anthropic":
         more["output_type"] = NativeOutput(Answer)
     elif job.helper == "function":
         more["output_type"] = final_answer

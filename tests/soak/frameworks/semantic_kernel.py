@@ -7,19 +7,18 @@
 # [tool.soak]
 # instrumentations = ["native"]
 # helpers = ["tool"]
-# patterns = ["sequence", "side-by-side"]
+# patterns = ["given-up", "sequence", "side-by-side"]
 # ///
 """Agents of Semantic Kernel, which writes its spans itself."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 from typing import Any
 
 os.environ["SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE"] = "true"
 
-from agent_program import MODEL, Job, logged, main, system, tools_as
+from agent_program import MODEL, Job, logged, main, system, tools_as, within_time
 from openai import AsyncOpenAI
 from semantic_kernel.agents import (
     ChatCompletionAgent,
@@ -33,7 +32,7 @@ from semantic_kernel.functions import KernelPlugin, kernel_function
 
 
 def run(job: Job) -> str | None:
-    return asyncio.run(_run(job))
+    return within_time(_run(job), job)
 
 
 async def _run(job: Job) -> str | None:

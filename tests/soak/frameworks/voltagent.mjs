@@ -11,6 +11,7 @@
 // [tool.soak]
 // instrumentations = ["native"]
 // helpers = ["tool"]
+// patterns = ["chain", "parallel"]
 // ///
 // An agent of VoltAgent.
 import { createOpenAI } from '@ai-sdk/openai';
@@ -32,11 +33,17 @@ const all = Object.entries(tools).map(([name, { description, parameters, run }])
 
 const run = async (job) => {
   const model = createOpenAI({ baseURL: job.url, apiKey: 'none' }).chat(MODEL);
-  const agent = (name, tools) =>
-    new Agent({ name, instructions: system(name), model, observability, tools, maxSteps: MAX_STEPS, memory: false });
+  const agent = (name, tools, works) =>
+    new Agent({ name, instructions: system(name, works), model, observability, tools, maxSteps: MAX_STEPS, memory: false });
   const asking = logged('ask_researcher', async ({ question }) => (await agent('researcher', all.slice(0, 2)).generateText(question)).text);
   const researcher = made('ask_researcher', 'Ask the researcher.', z.object({ question: z.string() }), (given) => asking(given));
   const asked = agent('assistant', job.helper === 'tool' ? [...all, researcher] : all);
+  if (['chain', 'parallel'].includes(job.helper)) {
+    const writer = agent('writer', all, job.helper === 'chain' ? 'alone' : 'beside assistant');
+    const first = asked.generateText(job.turns[0]);
+    if (job.helper === 'chain') await first;
+    return (await Promise.all([first, writer.generateText(job.turns[0])])).at(-1).text;
+  }
   const messages = [];
   let said = null;
   for (const content of job.turns) {

@@ -21,6 +21,14 @@ const now = () => (performance.timeOrigin + performance.now()) / 1000;
 /** The system prompt of an agent; by it the model server knows who asks, and `works` as in `agent_program.py`. */
 export const system = (agent, works = '') => `You are the agent ${agent}${works && `, ${works}`}. Use your tools.`;
 
+/** What cancels the work on a job after a random time where the job is to be given up. */
+export const signalOf = (job) => {
+  if (job.helper !== 'given-up') return undefined;
+  const times = [50, 100, 200, 400, 800];
+  job.signal ??= AbortSignal.timeout(times[createHash('sha256').update(job.run).digest()[0] % times.length]);
+  return job.signal;
+};
+
 const write = (record) => {
   if (!SCENARIO) appendFileSync(LOG, `${JSON.stringify({ run: atWork.getStore(), ...record })}\n`);
   else if (record.kind === 'tool') appendFileSync(TRUTH, `${JSON.stringify({ tool: record.name, arguments: record.arguments, error: record.error !== null })}\n`);
@@ -108,9 +116,12 @@ export const makeRuns = async (run, together = 1) => {
   const jobs = SCENARIO ? [scenario()] : JSON.parse(readFileSync(JOBS, 'utf8'));
   const one = async (job) => {
     try {
-      write({ kind: 'run', output: (await run(job)) ?? null, raised: null });
+      const output = (await run(job)) ?? null;
+      // Some frameworks end in silence when they are cancelled, and others have other names for it.
+      if (job.signal?.aborted) throw new Error('cancelled');
+      write({ kind: 'run', output, raised: null });
     } catch (error) {
-      write({ kind: 'run', output: null, raised: String(error) });
+      write({ kind: 'run', output: null, raised: job.signal?.aborted ? `TimeoutError: ${error}` : String(error) });
       if (SCENARIO) {
         console.error(error);
         process.exitCode = 1;

@@ -10,7 +10,7 @@
 // [tool.soak]
 // instrumentations = ["native"]
 // helpers = ["tool"]
-// patterns = ["chain", "parallel"]
+// patterns = ["given-up", "chain", "parallel"]
 // named-agents = false
 // ///
 // A flow of Genkit: a model with tools, which has no name as an agent.
@@ -20,7 +20,7 @@ import { BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { genkit, z } from 'genkit';
 import { enableTelemetry, flushTracing } from 'genkit/tracing';
 
-import { MAX_STEPS, MODEL, logged, makeRuns, namesRun, system, tools, zodSchema } from './agent_program.mjs';
+import { MAX_STEPS, MODEL, logged, makeRuns, namesRun, signalOf, system, tools, zodSchema } from './agent_program.mjs';
 
 const run = async (job) => {
   const ai = genkit({ plugins: [openAI({ apiKey: 'none', baseURL: job.url })] });
@@ -53,7 +53,7 @@ const run = async (job) => {
   let messages = [];
   let said = null;
   for (const prompt of job.turns) {
-    const answer = await ask({ ...agent, system: messages.length ? undefined : agent.system, messages, prompt });
+    const answer = await ask({ ...agent, abortSignal: signalOf(job), system: messages.length ? undefined : agent.system, messages, prompt });
     [messages, said] = [answer.messages, answer.text];
   }
   return said;

@@ -16,14 +16,14 @@
 // [tool.soak]
 // instrumentations = ["openinference", "openllmetry", "langfuse"]
 // helpers = ["tool"]
-// patterns = ["nodes", "side-by-side"]
+// patterns = ["given-up", "nodes", "side-by-side"]
 // counts-itself = ["openinference", "openllmetry", "langfuse"]
 // ends-broken-streams = true
 // ///
 // An agent of LangChain.js, which is a graph of LangGraph.js.
 import { createRequire } from 'node:module';
 
-import { MAX_STEPS, MODEL, instrumentations, logged, main, system, tools, zodSchema } from './agent_program.mjs';
+import { MAX_STEPS, MODEL, instrumentations, logged, main, signalOf, system, tools, zodSchema } from './agent_program.mjs';
 
 const require = createRequire(import.meta.url);
 const { CallbackHandler } = require('@langfuse/langchain');
@@ -65,7 +65,7 @@ const run = async (job) => {
   const all = Object.entries(tools).map(([name, { description, parameters, run }]) =>
     tool(run, { name, description, schema: zodSchema(z, parameters) }),
   );
-  const settings = { recursionLimit: 4 * MAX_STEPS, callbacks: instrumentations.includes('langfuse') ? [new CallbackHandler()] : [] };
+  const settings = { recursionLimit: 4 * MAX_STEPS, signal: signalOf(job), callbacks: instrumentations.includes('langfuse') ? [new CallbackHandler()] : [] };
   const ask = async (name, tools, messages) =>
     (await createAgent({ model: llm, tools, systemPrompt: system(name), name }).invoke({ messages }, settings)).messages;
   const researcher = tool(

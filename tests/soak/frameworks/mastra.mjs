@@ -12,7 +12,7 @@
 // [tool.soak]
 // instrumentations = ["native"]
 // helpers = ["tool"]
-// patterns = ["parallel"]
+// patterns = ["given-up", "parallel"]
 // ///
 // An agent of Mastra.
 import { createOpenAI } from '@ai-sdk/openai';
@@ -23,7 +23,7 @@ import { Observability } from '@mastra/observability';
 import { OtelExporter } from '@mastra/otel-exporter';
 import { z } from 'zod';
 
-import { MAX_STEPS, MODEL, logged, makeRuns, system, tools, zodSchema } from './agent_program.mjs';
+import { MAX_STEPS, MODEL, logged, makeRuns, signalOf, system, tools, zodSchema } from './agent_program.mjs';
 
 const all = Object.fromEntries(
   Object.entries(tools).map(([name, { description, parameters, run }]) => [
@@ -66,7 +66,7 @@ const run = async (job) => {
     let said = null;
     for (const content of job.turns) {
       messages.push({ role: 'user', content });
-      const options = { maxSteps: MAX_STEPS };
+      const options = { maxSteps: MAX_STEPS, abortSignal: signalOf(job) };
       const result = job.stream ? await asked.stream(messages, options) : await asked.generate(messages, options);
       said = await result.text;
       messages.push(...(await result.response).messages);

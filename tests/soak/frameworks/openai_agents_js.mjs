@@ -11,14 +11,14 @@
 // [tool.soak]
 // instrumentations = ["openinference", "openlit"]
 // helpers = ["handoff", "tool"]
-// patterns = ["parallel", "check", "answer"]
+// patterns = ["given-up", "parallel", "check", "answer"]
 // pseudo-tools = ["transfer_to_researcher"]
 // ends-broken-streams = true
 // ///
 // Agents of the OpenAI Agents SDK for JavaScript, over Responses and over Chat Completions.
 import { createRequire } from 'node:module';
 
-import { MODEL, instrumentations, logged, main, makeRuns, namesRun, system, tools, zodSchema } from './agent_program.mjs';
+import { MODEL, instrumentations, logged, main, makeRuns, namesRun, signalOf, system, tools, zodSchema } from './agent_program.mjs';
 
 // OpenLIT instruments what is loaded by `require`, and after it.
 const require = createRequire(import.meta.url);
@@ -74,7 +74,7 @@ const run = async (job) => {
   let items = [];
   let said = null;
   for (const content of job.turns) {
-    const result = await runner.run(at, [...items, { role: 'user', content }], { stream: job.stream });
+    const result = await runner.run(at, [...items, { role: 'user', content }], { stream: job.stream, signal: signalOf(job) });
     await result.completed;
     [items, at, said] = [result.history, result.lastAgent, result.finalOutput];
   }

@@ -16,7 +16,7 @@
 // [tool.soak]
 // instrumentations = ["native", "legacy", "native,openinference", "native,grpc", "native,httpjson", "native,mcp"]
 // helpers = ["tool"]
-// patterns = ["parallel", "answer", "approval"]
+// patterns = ["given-up", "parallel", "answer", "approval"]
 // ///
 // An agent of the Vercel AI SDK.
 import { createMCPClient } from '@ai-sdk/mcp';
@@ -30,7 +30,7 @@ import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace
 import { Output, ToolLoopAgent, isStepCount, registerTelemetry, tool } from 'ai';
 import { z } from 'zod';
 
-import { MAX_STEPS, MODEL, instrumentations, logged, main, system, tools, zodSchema } from './agent_program.mjs';
+import { MAX_STEPS, MODEL, instrumentations, logged, main, signalOf, system, tools, zodSchema } from './agent_program.mjs';
 
 const own = Object.fromEntries(
   Object.entries(tools).map(([name, { description, parameters, run }]) => [
@@ -72,8 +72,8 @@ const researcher = (job, all) =>
     }),
   });
 
-const streamed = async (asked, messages) => {
-  const result = await asked.stream({ messages });
+const streamed = async (asked, given) => {
+  const result = await asked.stream(given);
   await result.consumeStream();
   const [text, content, responseMessages] = await Promise.all([result.text, result.content, result.responseMessages]);
   return { text, content, responseMessages };
@@ -92,12 +92,13 @@ const run = async (job) => {
   const form = job.helper === 'answer' ? { output: Output.object({ schema: z.object({ answer: z.number() }) }) } : {};
   const asked = agent(job, 'assistant', { ...all, ...more[job.helper] }, form);
   const messages = [];
+  const given = { messages, abortSignal: signalOf(job) };
   let said = null;
   for (const content of job.turns) {
     messages.push({ role: 'user', content });
     let approvals;
     do {
-      const result = job.stream ? await streamed(asked, messages) : await asked.generate({ messages });
+      const result = job.stream ? await streamed(asked, given) : await asked.generate(given);
       messages.push(...result.responseMessages);
       said = result.text;
       approvals = result.content.filter((part) => part.type === 'tool-approval-request');

@@ -11,7 +11,7 @@
 // [tool.soak]
 // instrumentations = ["native"]
 // helpers = ["tool"]
-// patterns = ["chain", "parallel"]
+// patterns = ["given-up", "chain", "parallel"]
 // ///
 // An agent of VoltAgent.
 import { createOpenAI } from '@ai-sdk/openai';
@@ -20,7 +20,7 @@ import { BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { Agent, VoltAgentObservability, createTool } from '@voltagent/core';
 import { z } from 'zod';
 
-import { MAX_STEPS, MODEL, logged, makeRuns, namesRun, system, tools, zodSchema } from './agent_program.mjs';
+import { MAX_STEPS, MODEL, logged, makeRuns, namesRun, signalOf, system, tools, zodSchema } from './agent_program.mjs';
 
 const observability = new VoltAgentObservability({
   serviceName: 'soak',
@@ -45,10 +45,11 @@ const run = async (job) => {
     return (await Promise.all([first, writer.generateText(job.turns[0])])).at(-1).text;
   }
   const messages = [];
+  const given = { abortSignal: signalOf(job) };
   let said = null;
   for (const content of job.turns) {
     messages.push({ role: 'user', content });
-    const result = await (job.stream ? asked.streamText(messages) : asked.generateText(messages));
+    const result = await (job.stream ? asked.streamText(messages, given) : asked.generateText(messages, given));
     said = await result.text;
     messages.push({ role: 'assistant', content: said });
   }

@@ -116,7 +116,11 @@ export const makeRuns = async (run, together = 1) => {
   const jobs = SCENARIO ? [scenario()] : JSON.parse(readFileSync(JOBS, 'utf8'));
   const one = async (job) => {
     try {
-      const output = (await run(job)) ?? null;
+      const again = () => {
+        write({ kind: 'again' });
+        return run(job);
+      };
+      const output = (await (job.helper === 'again' ? run(job).catch(again) : run(job))) ?? null;
       // Some frameworks end in silence when they are cancelled, and others have other names for it.
       if (job.signal?.aborted) throw new Error('cancelled');
       write({ kind: 'run', output, raised: null });

@@ -43,7 +43,10 @@ class Framework:
     helpers: tuple[str, ...]
     """How a second agent may come to work: `handoff`, `tool`."""
     patterns: tuple[str, ...]
-    """Further ways in which programs of this framework work: agents one after the other, a check of the answer, an answer of a form …"""
+    """Further ways in which programs of this framework work: agents one after the other, a check of the answer, an answer of a form …
+
+    Each knows `again`: work that failed is done once more. Those of Python know `served`: a service's spans are around the agent.
+    """
     named_agents: bool
     """Whether the framework knows agents by names."""
     pseudo: tuple[str, ...]
@@ -74,7 +77,7 @@ def _frameworks(script: Path) -> Iterator[Framework]:
     name = script.stem.replace("_", "-")
     shared = Framework(
         name, script, tuple(said["dependencies"]), tuple(soak.get("instrumentations", ("",))), tuple(soak.get("helpers", ())),
-        tuple(soak.get("patterns", ())), soak.get("named-agents", True), tuple(soak.get("pseudo-tools", ())), tuple(soak.get("counts-itself", ())),
+        ("again", *(["served"] if script.suffix == ".py" else []), *soak.get("patterns", ())), soak.get("named-agents", True), tuple(soak.get("pseudo-tools", ())), tuple(soak.get("counts-itself", ())),
         soak.get("ends-broken-streams", False), soak.get("main-agent", "assistant"), soak.get("mends-names", False),
     )  # fmt: skip
     yield shared

@@ -68,6 +68,8 @@ class Truth:
     works: Mapping[str, str] = field(default_factory=dict)
     """How an agent came to work, in the words of `agent_program.system`; without them for the first one, if it is another."""
     first_agent: str = "assistant"
+    again: bool = False
+    """The work failed, and was done once more."""
     given_up: bool = False
     """The program cancelled the work."""
     unheard: Sequence[Exchange] = ()
@@ -120,6 +122,7 @@ class Truth:
             + len(self.failed)
             + useless
             + int(self.raised is not None)
+            + self.again
         )
         if self.raised is not None and self.answered:
             most += len(self.answered[-1].tool_calls)
@@ -217,7 +220,7 @@ def truth_of(
         answered, failed, sorted(tools, key=lambda tool: tool["start"]), refused, agents, end["output"], end["raised"], cut,
         not {*framework.counts_itself}.isdisjoint(instrumentation.split(",")), ends_broken_streams=framework.ends_broken_streams,
         works={name: how for name, how in works.items() if name and how}, ordered=not any("beside" in how for how in works.values()),
-        first_agent=framework.main_agent, given_up=given_up, unheard=unheard, unclear=tuple(tool | {"error": error} for tool in under_way for error in (None, "cancelled")),
+        again=any(line["kind"] == "again" for line in log), first_agent=framework.main_agent, given_up=given_up, unheard=unheard, unclear=tuple(tool | {"error": error} for tool in under_way for error in (None, "cancelled")),
     )  # fmt: skip
 
 

@@ -21,6 +21,8 @@ from clawtrace.model.relations import RELATIONS
 from clawtrace.model.run import RunRecord
 from clawtrace.session.new_receiver import _announced
 from clawtrace.store.duckdb import DuckStore
+from clawtrace.store.files.owner import connect
+from clawtrace.support.parquet_table import memory_database
 
 TRACE = "0" * 31 + "1"
 
@@ -285,6 +287,12 @@ class TestFiles:
         """DuckDB takes no such path; the message names it."""
         with pytest.raises(StoreError, match=r"sp\\udce9ns\.duckdb' is not UTF-8"):
             DuckStore(tmp_path / "sp\udce9ns.duckdb")
+
+    def test_the_progress_of_a_long_statement_is_not_shown(self, tmp_path: Path) -> None:
+        """It would stand in what a command prints; what asks is a cursor."""
+        shown = "SELECT current_setting('enable_progress_bar')"
+        for opened in (connect(str(tmp_path / "spans.duckdb")), memory_database()):
+            assert opened.execute(shown).fetchone() == opened.cursor().execute(shown).fetchone() == (False,)
 
     def test_a_held_file_names_its_holder(self, tmp_path: Path) -> None:
         path = tmp_path / "spans.duckdb"

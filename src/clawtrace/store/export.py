@@ -143,11 +143,11 @@ def write_parquet(store: DuckStore, run_id: str, folder: Path) -> list[Path]:
     Raises:
         InputError: a file cannot be written.
     """
-    import duckdb
+    from clawtrace.support.parquet_table import memory_database
 
     written = []
     named = run_id.replace("'", "''")
-    with duckdb.connect() as engine:
+    with memory_database() as engine:
         for table, name in _FILES.items():
             path = folder / name
             if not store.script(f"SELECT 1 FROM {table} LIMIT 1"):
@@ -177,7 +177,9 @@ def read_parquet(path: Path) -> Iterator[tuple[Literal["traces", "logs", "rows"]
     """
     import duckdb
 
-    with duckdb.connect() as engine:
+    from clawtrace.support.parquet_table import memory_database
+
+    with memory_database() as engine:
         try:
             engine.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(path)])
             columns = {row[0] for row in engine.fetchall()}

@@ -12,6 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from clawtrace.support.parquet_table import memory_database
+
 __all__ = ["keep_transcripts", "sub_agents_ended"]
 
 
@@ -86,7 +88,7 @@ def _decompressed(lines: list[bytes]) -> list[str]:
         return []
     import duckdb
 
-    with TemporaryDirectory() as folder, closing(duckdb.connect()) as engine:
+    with TemporaryDirectory() as folder, memory_database() as engine:
         for number, line in enumerate(lines):
             Path(folder, f"{number:09}").write_bytes(line)
         whole = (

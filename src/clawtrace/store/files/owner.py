@@ -122,7 +122,9 @@ def connect(path: str, *, read_only: bool = False) -> DuckDBPyConnection:
         raise StoreSchemaError(f"{path!r} is no store: a recording is given with --traces.")
     try:
         path.encode()
-        return duckdb.connect(path, read_only=read_only, config=_settings(path))
+        opened = duckdb.connect(path, read_only=read_only, config=_settings(path))
+        # The progress of a long statement would stand in what a command prints; its cursors show none.
+        return opened.execute("SET enable_progress_bar = false")
     except UnicodeEncodeError as error:
         raise StoreError(f"the path of the store {path!r} is not UTF-8, as DuckDB needs it; rename it") from error
     except duckdb.Error as error:

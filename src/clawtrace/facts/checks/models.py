@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
@@ -47,12 +47,12 @@ def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
         return
     inside = run.inside(index for index in run.kinds.get("tool", ()) if run.spans[index].tool_cancelled)
     last = {call.agent: call for call in models}  # models are in order of start
-    failed = [index for index in run.kinds.get("agent", ()) if run.spans[index].failed]
+    failed_ns = sorted(run.spans[index].last_ns for index in run.kinds.get("agent", ()) if run.spans[index].failed)
     for call in silent:
         span, ends = run.spans[call.index], last[call.agent] is call
         # Agents side by side are cancelled when one of them fails.
-        beside = (n for n in failed if n != call.agent and span.start_ns <= run.spans[n].last_ns <= span.last_ns)
-        cancelled = ends and call.input_tokens is None and next(beside, None) is not None
+        failing = bisect_left(failed_ns, span.start_ns) < bisect_left(failed_ns, span.last_ns)
+        cancelled = failing and ends and call.input_tokens is None
         if inside(call.index) or cancelled or (ends and _failed_with(run, call, in_failed_step)):
             _give_up(call, "given-up-call")
         elif call.outcome == "ok" and call.input_tokens is None and not run.keeps_to_conventions(call.index):

@@ -469,6 +469,12 @@ def test_a_model_call_that_was_given_up_counts_for_no_bound(lab: Lab) -> None:
         assert lab.totals("llm_calls", run=f"r{number}") == ({None: None, "error": 0, "ok": 1}[outcome],), spans
 
 
+@pytest.mark.parametrize("exception", ["RuntimeError", "builtins.KeyError", "json.decoder.JSONDecodeError"])
+def test_an_error_of_the_program_may_have_followed_an_answer(lab: Lab, exception: str) -> None:
+    """`RuntimeError: Event loop is closed` is raised where a second loop uses a client of the first one, also after the answer."""
+    assert "unread-answer" in reasons(lab, unread("m", exception))
+
+
 @pytest.mark.parametrize(
     ("failed_to", "more", "given_up"),
     [(4, {}, True), (1, {}, False), (9, {}, False), (4, {"gen_ai.usage.input_tokens": 7}, False)],

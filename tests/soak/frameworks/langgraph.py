@@ -15,7 +15,9 @@
 #     "openinference", "openllmetry", "genai", "langsmith", "openinference,langsmith", "openinference,openllmetry",
 # ]
 # helpers = ["tool"]
-# patterns = ["nodes", "side-by-side", "approval", "answer", "stream"]
+# patterns = [
+#     "nodes", "side-by-side", "fan-out", "approval", "answer", "stream", "async", "summary", "fallback", "given-up",
+# ]
 # [tool.soak.environments]
 # langfuse = [
 #     "langchain==1.4.7", "langgraph==1.2.22", "langchain-openai==1.7.3", "langfuse==5.0.4",
@@ -37,15 +39,16 @@ from typing import Any
 if "langsmith" in sys.argv[1]:
     os.environ |= {"LANGSMITH_TRACING": "true", "LANGSMITH_OTEL_ENABLED": "true", "LANGSMITH_OTEL_ONLY": "true"}
 
-from agent_program import MAX_STEPS, MODEL, TOOLS, Job, autolog, logged, main, system
+from agent_program import MAX_STEPS, MODEL, TOOLS, Job, autolog, logged, main, system, within_time
 from langchain.agents import create_agent
+from langchain.agents.middleware import ModelFallbackMiddleware, SummarizationMiddleware
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.tools import StructuredTool
 from langchain_core.tracers.langchain import wait_for_all_tracers
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.types import Command, interrupt
+from langgraph.types import Command, Send, interrupt
 from opentelemetry import trace
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -65,7 +68,7 @@ def _run(job: Job) -> str | None:
     usage = job.count_stream if job.stream else None
     model = ChatOpenAI(model=MODEL, base_url=job.url, api_key="none", streaming=job.stream, stream_usage=usage)
     tools = [StructuredTool.from_function(tool, handle_tool_error=True) for tool in TOOLS.values()]
-    if job.helper in ("nodes", "side-by-side"):
+    if job.helper in ("nodes", "side-by-side", "fan-out"):
         return _graph(job, model, tools)
     if job.helper == "tool":
         researcher = create_agent(model, tools[:2], system_prompt=system("researcher"), name="researcher")
@@ -91,6 +94,10 @@ def _run(job: Job) -> str | None:
                 "required": ["answer"],
             }
         )
+    elif job.helper == "summary":
+        more["middleware"] = [SummarizationMiddleware(model, trigger=("messages", 4), keep=("messages", 2))]
+    elif job.helper == "fallback":
+        more["middleware"] = [ModelFallbackMiddleware(model.model_copy(update={"model_name": "gpt-4o-mini"}))]
     agent = create_agent(model, tools, system_prompt=system("assistant"), name="assistant", **more)
     settings = _settings()
     messages: list[Any] = []
@@ -108,6 +115,8 @@ def _run(job: Job) -> str | None:
 
 def _turn(job: Job, agent: Any, asked: Any, settings: Any) -> dict[str, Any]:
     """Return what a turn ended with; read step by step where the job says so."""
+    if job.helper in ("async", "given-up"):
+        return within_time(agent.ainvoke(asked, settings), job)
     if job.helper != "stream":
         return agent.invoke(asked, settings)
     return list(agent.stream(asked, settings, stream_mode="values"))[-1]
@@ -120,14 +129,20 @@ def _approved(city: str) -> str:
 
 
 def _graph(job: Job, model: ChatOpenAI, tools: list[Any]) -> str:
-    """Return the last answer of a graph whose nodes are two agents, one after the other or side by side."""
+    """Return the last answer of a graph whose nodes are two agents, one after the other or side by side; or one, three times at once."""
     beside = job.helper == "side-by-side"
     assistant = create_agent(model, tools, system_prompt=system("assistant", "alone"), name="assistant")
-    writes = system("writer", "beside assistant" if beside else "alone")
+    works = {"side-by-side": "beside assistant", "fan-out": "beside writer"}
+    writes = system("writer", works.get(job.helper or "", "alone"))
     writer = create_agent(model, tools, system_prompt=writes, name="writer")
     graph = StateGraph(MessagesState)
     graph.add_node("assistant", assistant)
     graph.add_node("writer", writer)
+    if job.helper == "fan-out":
+        turns = [Send("writer", {"messages": [("user", f"{job.turns[0]} Part {part}.")]}) for part in range(3)]
+        graph.add_conditional_edges(START, lambda _: turns, ["writer"])
+        graph.add_edge("writer", END)
+        return graph.compile().invoke({"messages": []}, _settings())["messages"][-1].text
     graph.add_edge(START, "assistant")
     graph.add_edge(START if beside else "assistant", "writer")
     graph.add_edge("writer", END)

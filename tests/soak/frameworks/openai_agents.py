@@ -11,7 +11,7 @@
 # [tool.soak]
 # instrumentations = ["openinference", "openllmetry", "genai", "openinference,openllmetry"]
 # helpers = ["handoff", "tool"]
-# patterns = ["given-up", "as-tool", "chain", "parallel", "check", "stop", "answer"]
+# patterns = ["given-up", "as-tool", "chain", "parallel", "check", "stop", "answer", "session"]
 # pseudo-tools = ["transfer_to_researcher"]
 # [tool.soak.environments]
 # mlflow = [
@@ -37,6 +37,7 @@ from agents import (
     OpenAIResponsesModel,
     OutputGuardrail,
     Runner,
+    SQLiteSession,
     StopAtTools,
     function_tool,
     trace,
@@ -91,14 +92,15 @@ async def _run(job: Job) -> str | None:
     if job.helper in ("chain", "parallel"):
         return await _two(job, agent, tools, model)
     items, output = [], None
+    session = SQLiteSession(job.run) if job.helper == "session" else None
     for turn in job.turns:
-        asked = [*items, {"role": "user", "content": turn}]
+        asked = turn if session else [*items, {"role": "user", "content": turn}]
         if job.stream:
-            said = Runner.run_streamed(agent, asked)
+            said = Runner.run_streamed(agent, asked, session=session)
             async for _ in said.stream_events():
                 pass
         else:
-            said = await Runner.run(agent, asked)
+            said = await Runner.run(agent, asked, session=session)
         items, agent, output = said.to_input_list(), said.last_agent, said.final_output
     return output.model_dump_json() if isinstance(output, Answer) else str(output)
 

@@ -8,7 +8,7 @@
 # [tool.soak]
 # instrumentations = ["native", "native,openinference", "format2"]
 # helpers = ["tool"]
-# patterns = ["given-up", "parallel", "approval", "answer", "function", "validator"]
+# patterns = ["given-up", "parallel", "approval", "answer", "function", "validator", "fallback", "run-stream"]
 # [tool.soak.environments]
 # logfire = ["pydantic-ai-slim[openai]==2.68.0", "logfire==5.2.0", "opentelemetry-exporter-otlp-proto-http==1.45.2"]
 # anthropic = [
@@ -28,6 +28,7 @@ from typing import Any
 from agent_program import MODEL, TOOLS, Job, NamesRun, logged, main, system, within_time
 from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ModelRetry, NativeOutput, Tool
+from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
 
@@ -48,6 +49,8 @@ def run(job: Job) -> str | None:
 
 async def _run(job: Job) -> str | None:
     model = _anthropic_model(job) if sys.argv[1] == "anthropic" else _openai_model(job)
+    if job.helper == "fallback":
+        model = FallbackModel(model, _anthropic_model(job) if sys.argv[1] == "anthropic" else _openai_model(job))
     tools = [Tool(tool, takes_ctx=False) for tool in TOOLS.values()]
     more: dict[str, Any] = {}
     if job.helper == "approval":
@@ -79,6 +82,11 @@ async def _run(job: Job) -> str | None:
         agent.tool_plain(logged(ask_researcher))
     history, output = None, None
     for turn in job.turns:
+        if job.helper == "run-stream":
+            async with agent.run_stream(turn, message_history=history) as streamed:
+                history, output = None, await streamed.get_output()
+            history = streamed.all_messages()
+            continue
         said = await agent.run(turn, message_history=history, event_stream_handler=_read if job.stream else None)
         while isinstance(said.output, DeferredToolRequests):
             approved = DeferredToolResults(approvals={call.tool_call_id: True for call in said.output.approvals})

@@ -58,7 +58,10 @@ async def _run(job: Job) -> str | None:
         works = "within flow" if job.helper == "steps" else "beside flow"
         both = [Step(name=name, agent=agent(name, tools, works)) for name in ("assistant", "writer")]
         steps: Any = both if job.helper == "steps" else [Parallel(*both)]
-        return _text(Workflow(name="flow", steps=steps, telemetry=False).run(job.turns[0]))
+        said = Workflow(name="flow", steps=steps, telemetry=False).run(job.turns[0])
+        for one in said.step_executor_runs or ():
+            _text(one)  # the workflow takes the message of a failure for an answer
+        return _text(said)
     assistant = agent("assistant", tools, db=InMemoryDb(), add_history_to_context=True, session_id=job.run)
     output = None
     for turn in job.turns:

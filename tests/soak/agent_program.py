@@ -19,13 +19,13 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -183,6 +183,22 @@ def within_time(working: Coroutine[Any, Any, str | None], job: Job) -> str | Non
     if job.helper == "given-up":
         working = asyncio.wait_for(working, random.Random(job.run).choice((0.05, 0.1, 0.2, 0.4, 0.8)))
     return asyncio.run(working)
+
+
+async def read_in_part(stream: AsyncIterable[Any], job: Job) -> NoReturn:
+    """Read some of what the work on a job streams, and leave it.
+
+    Raises:
+        TimeoutError: always, as where work is cancelled.
+    """
+    left = random.Random(job.run).choice((1, 2, 5, 12, 30))
+    async for _ in stream:
+        left -= 1
+        if not left:
+            break
+    if isinstance(stream, AsyncGenerator):
+        await stream.aclose()
+    raise TimeoutError("the program stopped reading")
 
 
 def begin(run: str) -> None:

@@ -9,7 +9,7 @@
 # [tool.soak]
 # instrumentations = ["native"]
 # helpers = ["tool"]
-# patterns = ["given-up", "sequence", "side-by-side"]
+# patterns = ["given-up", "read-in-part", "sequence", "side-by-side"]
 # ///
 """Agents of Microsoft's Agent Framework, which writes its spans itself; over Responses and over Chat Completions."""
 
@@ -21,7 +21,7 @@ from agent_framework import Agent
 from agent_framework.observability import enable_instrumentation
 from agent_framework.openai import OpenAIChatClient, OpenAIChatCompletionClient
 from agent_framework.orchestrations import ConcurrentBuilder, SequentialBuilder
-from agent_program import MODEL, TOOLS, Job, logged, main, system, within_time
+from agent_program import MODEL, TOOLS, Job, logged, main, read_in_part, system, within_time
 
 
 def run(job: Job) -> str | None:
@@ -50,6 +50,8 @@ async def _run(job: Job) -> str | None:
         return (said if isinstance(said, list) else said.messages)[-1].text
     session, output = agent.create_session(), None
     for turn in job.turns:
+        if job.helper == "read-in-part":
+            await read_in_part(agent.run(turn, stream=True, session=session), job)
         if job.stream:
             said = agent.run(turn, stream=True, session=session)
             async for _ in said:

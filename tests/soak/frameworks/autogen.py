@@ -11,7 +11,7 @@
 # [tool.soak]
 # instrumentations = ["native", "openinference", "openllmetry"]
 # helpers = ["tool", "handoff"]
-# patterns = ["given-up", "round-robin", "parallel"]
+# patterns = ["given-up", "read-in-part", "round-robin", "parallel"]
 # pseudo-tools = ["transfer_to_researcher"]
 # ///
 """Agents of AutoGen's AgentChat, alone and in a swarm; AutoGen's own spans are always written."""
@@ -23,7 +23,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from agent_program import MAX_STEPS, MODEL, TOOLS, Job, logged, main, system, within_time
+from agent_program import MAX_STEPS, MODEL, TOOLS, Job, logged, main, read_in_part, system, within_time
 from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.base import TaskResult
 from autogen_agentchat.conditions import MaxMessageTermination, TextMessageTermination
@@ -70,6 +70,8 @@ async def _run(job: Job) -> str | None:
         asked = agent("assistant", [*tools, *more])
     output = None
     for turn in job.turns:
+        if job.helper == "read-in-part":
+            await read_in_part(asked.run_stream(task=turn), job)
         output = _text(await asked.run(task=turn))
     await client.close()
     return output

@@ -9,7 +9,7 @@
 # [tool.soak]
 # instrumentations = ["native", "openinference"]
 # helpers = ["handoff", "tool"]
-# patterns = ["given-up", "agent-tool", "pipeline", "parallel", "loop"]
+# patterns = ["given-up", "read-in-part", "agent-tool", "pipeline", "parallel", "loop"]
 # pseudo-tools = ["transfer_to_agent"]
 # counts-itself = ["native", "openinference"]
 # ends-broken-streams = true
@@ -25,7 +25,7 @@ from typing import Any
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 
 import litellm  # noqa: F401 - ADK imports it in the first request, which two runs at once make
-from agent_program import MODEL, TOOLS, Job, logged, main, noted, system, within_time
+from agent_program import MODEL, TOOLS, Job, logged, main, noted, read_in_part, system, within_time
 from google.adk.agents import BaseAgent, LlmAgent, LoopAgent, ParallelAgent, SequentialAgent
 from google.adk.agents.run_config import RunConfig, StreamingMode
 from google.adk.models.lite_llm import LiteLlm
@@ -66,7 +66,7 @@ async def _run(job: Job) -> str | None:
     runner, output = InMemoryRunner(agent, app_name="soak"), None
     session = await runner.session_service.create_session(app_name="soak", user_id="user")
     for turn in job.turns:
-        output = await _turn(runner, session, turn, stream=job.stream)
+        output = await _turn(runner, session, turn, stream=job.stream, job=job)
     return output
 
 
@@ -85,11 +85,14 @@ _PIPELINES: dict[str, Any] = {
 }
 
 
-async def _turn(runner: InMemoryRunner, session: Any, turn: str, *, stream: bool) -> str | None:
+async def _turn(runner: InMemoryRunner, session: Any, turn: str, *, stream: bool, job: Job | None = None) -> str | None:
     session = session or await runner.session_service.create_session(app_name=runner.app_name, user_id="user")
     said = types.Content(role="user", parts=[types.Part(text=turn)])
     config, output = RunConfig(streaming_mode=StreamingMode.SSE if stream else StreamingMode.NONE), None
-    async for event in runner.run_async(user_id="user", session_id=session.id, new_message=said, run_config=config):
+    events = runner.run_async(user_id="user", session_id=session.id, new_message=said, run_config=config)
+    if job is not None and job.helper == "read-in-part":
+        await read_in_part(events, job)
+    async for event in events:
         if event.is_final_response() and event.content and event.content.parts:
             output = "".join(part.text or "" for part in event.content.parts if not part.thought)
     return output

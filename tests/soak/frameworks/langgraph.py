@@ -16,7 +16,7 @@
 # ]
 # helpers = ["tool"]
 # patterns = [
-#     "nodes", "side-by-side", "fan-out", "approval", "answer", "stream", "async", "summary", "fallback", "given-up",
+#     "nodes", "side-by-side", "fan-out", "approval", "answer", "stream", "async", "summary", "fallback", "given-up", "read-in-part",
 # ]
 # [tool.soak.environments]
 # langfuse = [
@@ -39,7 +39,7 @@ from typing import Any
 if "langsmith" in sys.argv[1]:
     os.environ |= {"LANGSMITH_TRACING": "true", "LANGSMITH_OTEL_ENABLED": "true", "LANGSMITH_OTEL_ONLY": "true"}
 
-from agent_program import MAX_STEPS, MODEL, TOOLS, Job, autolog, logged, main, system, within_time
+from agent_program import MAX_STEPS, MODEL, TOOLS, Job, autolog, logged, main, read_in_part, system, within_time
 from langchain.agents import create_agent
 from langchain.agents.middleware import ModelFallbackMiddleware, SummarizationMiddleware
 from langchain.agents.structured_output import ToolStrategy
@@ -117,6 +117,8 @@ def _turn(job: Job, agent: Any, asked: Any, settings: Any) -> dict[str, Any]:
     """Return what a turn ended with; read step by step where the job says so."""
     if job.helper in ("async", "given-up"):
         return within_time(agent.ainvoke(asked, settings), job)
+    if job.helper == "read-in-part":
+        within_time(read_in_part(agent.astream(asked, settings, stream_mode="messages"), job), job)
     if job.helper != "stream":
         return agent.invoke(asked, settings)
     return list(agent.stream(asked, settings, stream_mode="values"))[-1]

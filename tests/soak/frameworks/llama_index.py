@@ -11,7 +11,7 @@
 # [tool.soak]
 # instrumentations = ["openinference", "openllmetry"]
 # helpers = ["handoff"]
-# patterns = ["given-up", "chain", "parallel"]
+# patterns = ["given-up", "read-in-part", "chain", "parallel"]
 # pseudo-tools = ["handoff"]
 # [tool.soak.environments]
 # otel = [
@@ -26,7 +26,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from agent_program import MAX_STEPS, MODEL, TOOLS, Job, main, system, within_time
+from agent_program import MAX_STEPS, MODEL, TOOLS, Job, main, read_in_part, system, within_time
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
 from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import Context
@@ -63,6 +63,12 @@ async def _run(job: Job) -> str | None:
     workflow = AgentWorkflow(agents=agents, root_agent="assistant")
     context, output = Context(workflow), None
     for turn in job.turns:
+        if job.helper == "read-in-part":
+            handler = workflow.run(turn, ctx=context, max_iterations=4 * MAX_STEPS)
+            try:
+                await read_in_part(handler.stream_events(), job)
+            finally:
+                await handler.cancel_run()
         output = (await workflow.run(turn, ctx=context, max_iterations=4 * MAX_STEPS)).response.content
     return output
 

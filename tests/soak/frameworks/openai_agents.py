@@ -11,7 +11,7 @@
 # [tool.soak]
 # instrumentations = ["openinference", "openllmetry", "genai", "openinference,openllmetry"]
 # helpers = ["handoff", "tool"]
-# patterns = ["given-up", "as-tool", "chain", "parallel", "check", "stop", "answer", "session"]
+# patterns = ["given-up", "read-in-part", "as-tool", "chain", "parallel", "check", "stop", "answer", "session"]
 # pseudo-tools = ["transfer_to_researcher"]
 # [tool.soak.environments]
 # mlflow = [
@@ -29,7 +29,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from agent_program import MODEL, TOOLS, Job, NamesRun, autolog, logged, main, noted, system, within_time
+from agent_program import MODEL, TOOLS, Job, NamesRun, autolog, logged, main, noted, read_in_part, system, within_time
 from agents import (
     Agent,
     GuardrailFunctionOutput,
@@ -95,6 +95,12 @@ async def _run(job: Job) -> str | None:
     session = SQLiteSession(job.run) if job.helper == "session" else None
     for turn in job.turns:
         asked = turn if session else [*items, {"role": "user", "content": turn}]
+        if job.helper == "read-in-part":
+            said = Runner.run_streamed(agent, asked, session=session)
+            try:
+                await read_in_part(said.stream_events(), job)
+            finally:
+                said.cancel()
         if job.stream:
             said = Runner.run_streamed(agent, asked, session=session)
             async for _ in said.stream_events():

@@ -8,7 +8,7 @@
 # [tool.soak]
 # instrumentations = ["native", "native,openinference", "format2"]
 # helpers = ["tool"]
-# patterns = ["given-up", "parallel", "approval", "answer", "function", "validator", "fallback", "run-stream"]
+# patterns = ["given-up", "read-in-part", "parallel", "approval", "answer", "function", "validator", "fallback", "run-stream"]
 # [tool.soak.environments]
 # logfire = ["pydantic-ai-slim[openai]==2.68.0", "logfire==5.2.0", "opentelemetry-exporter-otlp-proto-http==1.45.2"]
 # anthropic = [
@@ -25,7 +25,7 @@ import sys
 from importlib.metadata import version
 from typing import Any
 
-from agent_program import MODEL, TOOLS, Job, NamesRun, logged, main, system, within_time
+from agent_program import MODEL, TOOLS, Job, NamesRun, logged, main, read_in_part, system, within_time
 from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ModelRetry, NativeOutput, Tool
 from pydantic_ai.models.fallback import FallbackModel
@@ -82,6 +82,9 @@ async def _run(job: Job) -> str | None:
         agent.tool_plain(logged(ask_researcher))
     history, output = None, None
     for turn in job.turns:
+        if job.helper == "read-in-part":
+            async with agent.iter(turn) as steps:
+                await read_in_part(steps, job)
         if job.helper == "run-stream":
             async with agent.run_stream(turn, message_history=history) as streamed:
                 history, output = None, await streamed.get_output()

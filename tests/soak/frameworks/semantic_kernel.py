@@ -7,7 +7,7 @@
 # [tool.soak]
 # instrumentations = ["native"]
 # helpers = ["tool"]
-# patterns = ["given-up", "sequence", "side-by-side"]
+# patterns = ["given-up", "read-in-part", "sequence", "side-by-side"]
 # ///
 """Agents of Semantic Kernel, which writes its spans itself."""
 
@@ -18,7 +18,7 @@ from typing import Any
 
 os.environ["SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE"] = "true"
 
-from agent_program import MODEL, Job, logged, main, system, tools_as, within_time
+from agent_program import MODEL, Job, logged, main, read_in_part, system, tools_as, within_time
 from openai import AsyncOpenAI
 from semantic_kernel.agents import (
     ChatCompletionAgent,
@@ -63,6 +63,8 @@ async def _run(job: Job) -> str | None:
         return str(said[-1] if isinstance(said, list) else said)
     assistant, thread, output = agent("assistant", tools), ChatHistoryAgentThread(), None
     for turn in job.turns:
+        if job.helper == "read-in-part":
+            await read_in_part(assistant.invoke_stream(turn, thread=thread), job)
         if job.stream:
             output = ""
             async for part in assistant.invoke_stream(turn, thread=thread):

@@ -202,11 +202,11 @@ def _by_id(
             running[key(execution)].append((execution.start_ns, execution.group, position))
     waiting: dict[tuple[str, str | None], list[tuple[int, int]]] = defaultdict(list)
     for position, request in enumerate(asked):
-        if request.call_id is None:
-            continue
-        of_call = key(request)
-        strange = of_call[1] is not None and of_call[1] != request.name and lacks(request)
-        if of_call in running and not strange:
+        if (
+            request.call_id is not None
+            and (of_call := key(request)) in running
+            and (of_call[1] in (None, request.name) or not lacks(request))
+        ):
             waiting[of_call].append((request.asked_ns, -position))
     matched: dict[int, int] = {}
     for of_call, requested in waiting.items():

@@ -176,8 +176,9 @@ def judge(batch: Batch, truths: dict[str, Truth], session: Session, out: Path | 
             if status == "unknown":
                 reasons = _reasons(fact, facts)
                 tally.unknown[f"{fact}: {', '.join(reasons) or '-'}"] += 1
-                # Of a run that lost spans, or whose model was answered nothing usable, the gap says nothing of the instrumentation.
-                never = unrecorded and not facts["incomplete_because"] and bool(truth.tools)
+                # Of a run that lost spans, or of tools where none ran, the gap says nothing of the instrumentation.
+                none_ran = fact == "tool_calls" and not truth.tools
+                never = unrecorded and not facts["incomplete_because"] and not none_ran
                 tally.unrecorded |= {fact: run} if never else {}
                 findings += [f"{fact}: {reason} is no reason" for reason in reasons if not may_be_reason(reason, truth)]
         for holds, assertion, status in _verdicts(run, truth, session, batch):

@@ -123,7 +123,6 @@ class Truth:
             + useless
             + int(self.raised is not None)
             + self.again
-            + self.given_up  # two instrumentations may write a step each that was cancelled
         )
         if self.raised is not None and self.answered:
             most += len(self.answered[-1].tool_calls)
